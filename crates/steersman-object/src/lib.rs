@@ -1,0 +1,28 @@
+//! What a Kubernetes object *is*, as plain values: no tasks, no clock, no network.
+//!
+//! Every other crate speaks in these words. A kind is a runtime value ([`Kind`]), so typed, dynamic
+//! and metadata-only objects go through the same code; an object is addressed by one key type
+//! ([`ObjectKey`]) whether its kind is namespaced or not; and [`ResourceVersion`] is the only
+//! place that says when two versions may be ordered.
+//!
+//! Modules, words first:
+//!
+//! - [`kind`] has [`Gvk`], [`Gvr`], [`Scope`], [`Kind`].
+//! - [`key`] has [`ObjectKey`].
+//! - [`version`] has [`ResourceVersion`].
+//! - [`object`] has the [`Object`] trait and [`TypedObject`].
+//! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
+//! - [`owner`] finds and builds owner references.
+
+pub mod kind;
+pub mod key;
+pub mod version;
+pub mod object;
+pub mod selector;
+pub mod owner;
+
+pub use key::ObjectKey;
+pub use kind::{Gvk, Gvr, Kind, Scope};
+pub use object::{Object, TypedObject};
+pub use selector::LabelSelector;
+pub use version::ResourceVersion;

@@ -1,0 +1,256 @@
+//! Machine: finds and builds owner references.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use thiserror::Error;
+
+use crate::key::ObjectKey;
+use crate::kind::{Gvk, Kind, Scope};
+use crate::object::Object;
+
+/// Why an owner cannot be set.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnerError {
+    /// The owner was never created, so there is no uid to refer to.
+    #[error(
+        "{owner} has no uid, so it cannot own {object}: use the object as the server returned it"
+    )]
+    OwnerWithoutUid {
+        /// The owner's key.
+        owner: ObjectKey,
+        /// The key of the object to be owned.
+        object: ObjectKey,
+    },
+    /// Another object is the controller already.
+    #[error(
+        "{object} is already controlled by {controller_kind} {controller:?}: it cannot have a second controller"
+    )]
+    AlreadyControlled {
+        /// The key of the object to be owned.
+        object: ObjectKey,
+        /// The name of the present controller.
+        controller: String,
+        /// The kind of the present controller.
+        controller_kind: String,
+    },
+    /// A namespaced owner cannot own objects outside its namespace; the garbage collector would
+    /// delete them.
+    #[error(
+        "{owner} cannot own {object}: a namespaced owner owns objects of its own namespace only"
+    )]
+    AcrossNamespaces {
+        /// The owner's key.
+        owner: ObjectKey,
+        /// The key of the object to be owned.
+        object: ObjectKey,
+    },
+}
+
+/// The owner reference that names the controlling owner, if there is one.
+#[must_use]
+pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references
+        .iter()
+        .flatten()
+        .find(|reference| reference.controller == Some(true))
+}
+
+/// Whether an owner reference names an object of this kind, in whatever version.
+#[must_use]
+pub fn refers_to_kind(reference: &OwnerReference, kind: &Kind) -> bool {
+    Gvk::from_api_version(&reference.api_version, &reference.kind).same_group_kind(kind.gvk())
+}
+
+/// The key of an owner of kind `kind` that `reference` names, given the owned object's namespace.
+///
+/// A cluster-scoped owner has no namespace, whatever its dependents have.
+#[must_use]
+pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str>) -> ObjectKey {
+    match (kind.scope(), namespace) {
+        (Scope::Namespaced, Some(namespace)) => ObjectKey::namespaced(namespace, &reference.name),
+        (Scope::Namespaced, None) | (Scope::Cluster, _) => ObjectKey::cluster(&reference.name),
+    }
+}
+
+/// Makes `owner` the controller of `object`: deleting the owner deletes the object, and its
+/// events reconcile the owner.
+///
+/// Setting the same owner again changes nothing but the reference's uid and version.
+///
+/// # Errors
+///
+/// When the owner has no uid, when another object is the controller already, or when a namespaced
+/// owner and the object are not in one namespace.
+pub fn set_controller<O: Object, K: Object>(
+    owner: &O,
+    owner_kind: &Kind,
+    object: &mut K,
+) -> Result<(), OwnerError> {
+    let reference = OwnerReference {
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+        ..reference_to(owner, owner_kind, object.key())?
+    };
+    if let Some(present) = controller_of(object.meta())
+        && !same_owner(present, &reference)
+    {
+        return Err(OwnerError::AlreadyControlled {
+            object: object.key(),
+            controller: present.name.clone(),
+            controller_kind: present.kind.clone(),
+        });
+    }
+    upsert(object.meta_mut(), reference);
+    Ok(())
+}
+
+/// Makes `owner` an owner of `object` without controlling it.
+///
+/// # Errors
+///
+/// As [`set_controller`], except that other owners do not matter.
+pub fn add_owner<O: Object, K: Object>(
+    owner: &O,
+    owner_kind: &Kind,
+    object: &mut K,
+) -> Result<(), OwnerError> {
+    let reference = reference_to(owner, owner_kind, object.key())?;
+    upsert(object.meta_mut(), reference);
+    Ok(())
+}
+
+fn reference_to<O: Object>(
+    owner: &O,
+    kind: &Kind,
+    object: ObjectKey,
+) -> Result<OwnerReference, OwnerError> {
+    let owner_key = owner.key();
+    if owner.uid_str().is_empty() {
+        return Err(OwnerError::OwnerWithoutUid {
+            owner: owner_key,
+            object,
+        });
+    }
+    if kind.is_namespaced() && owner_key.namespace() != object.namespace() {
+        return Err(OwnerError::AcrossNamespaces {
+            owner: owner_key,
+            object,
+        });
+    }
+    Ok(OwnerReference {
+        api_version: kind.gvk().api_version(),
+        kind: kind.gvk().kind().to_owned(),
+        name: owner_key.name().to_owned(),
+        uid: owner.uid_str().to_owned(),
+        ..OwnerReference::default()
+    })
+}
+
+fn upsert(meta: &mut ObjectMeta, reference: OwnerReference) {
+    let references = meta.owner_references.get_or_insert_default();
+    match references
+        .iter_mut()
+        .find(|present| same_owner(present, &reference))
+    {
+        Some(present) => *present = reference,
+        None => references.push(reference),
+    }
+}
+
+/// The same object by group, kind and name. A recreated owner takes over the reference of its
+/// predecessor instead of leaving a dangling one that the garbage collector would act on.
+fn same_owner(a: &OwnerReference, b: &OwnerReference) -> bool {
+    let gvk = |r: &OwnerReference| Gvk::from_api_version(&r.api_version, &r.kind);
+    gvk(a).same_group_kind(&gvk(b)) && a.name == b.name
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+    use k8s_openapi::api::core::v1::Namespace;
+
+    use super::*;
+
+    fn meta(namespace: Option<&str>, name: &str, uid: &str) -> ObjectMeta {
+        ObjectMeta {
+            namespace: namespace.map(Into::into),
+            name: Some(name.into()),
+            uid: Some(uid.into()).filter(|u: &String| !u.is_empty()),
+            ..Default::default()
+        }
+    }
+
+    fn deployment(namespace: &str, name: &str, uid: &str) -> Deployment {
+        Deployment {
+            metadata: meta(Some(namespace), name, uid),
+            ..Default::default()
+        }
+    }
+
+    fn replica_set(namespace: &str) -> ReplicaSet {
+        ReplicaSet {
+            metadata: meta(Some(namespace), "rs", ""),
+            ..Default::default()
+        }
+    }
+
+    fn kind() -> Kind {
+        Kind::of::<Deployment>()
+    }
+
+    #[test]
+    fn the_controller_is_set_once_and_refreshed() {
+        let mut owned = replica_set("a");
+        set_controller(&deployment("a", "web", "u1"), &kind(), &mut owned).unwrap();
+        set_controller(&deployment("a", "web", "u2"), &kind(), &mut owned).unwrap();
+        let references = owned.metadata.owner_references.clone().unwrap();
+        assert_eq!(references.len(), 1);
+        assert_eq!(references[0].uid, "u2");
+        assert_eq!(controller_of(&owned.metadata), Some(&references[0]));
+    }
+
+    #[test]
+    fn a_second_controller_is_refused_but_a_second_owner_is_not() {
+        let mut owned = replica_set("a");
+        set_controller(&deployment("a", "web", "u1"), &kind(), &mut owned).unwrap();
+        let other = deployment("a", "other", "u2");
+        let error = set_controller(&other, &kind(), &mut owned).unwrap_err();
+        assert!(
+            matches!(error, OwnerError::AlreadyControlled { .. }),
+            "{error}"
+        );
+        add_owner(&other, &kind(), &mut owned).unwrap();
+        assert_eq!(owned.metadata.owner_references.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn owners_need_a_uid_and_the_same_namespace() {
+        let mut owned = replica_set("a");
+        let error = set_controller(&deployment("a", "web", ""), &kind(), &mut owned).unwrap_err();
+        assert!(matches!(error, OwnerError::OwnerWithoutUid { .. }));
+        let error = set_controller(&deployment("b", "web", "u"), &kind(), &mut owned).unwrap_err();
+        assert!(matches!(error, OwnerError::AcrossNamespaces { .. }));
+        let cluster = Namespace {
+            metadata: meta(None, "ns", "u"),
+            ..Default::default()
+        };
+        set_controller(&cluster, &Kind::of::<Namespace>(), &mut owned).unwrap();
+    }
+
+    #[test]
+    fn a_cluster_scoped_owner_has_no_namespace() {
+        let reference = OwnerReference {
+            name: "x".into(),
+            ..Default::default()
+        };
+        let namespaces = Kind::of::<Namespace>();
+        assert_eq!(
+            owner_key(&reference, &namespaces, Some("a")),
+            ObjectKey::cluster("x")
+        );
+        assert_eq!(
+            owner_key(&reference, &kind(), Some("a")),
+            ObjectKey::namespaced("a", "x")
+        );
+    }
+}

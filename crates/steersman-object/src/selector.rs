@@ -1,0 +1,214 @@
+//! Machine: label selection of objects, from the text that kubectl takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use kube_core::{Expression, Selector, SelectorExt};
+use thiserror::Error;
+
+/// Which labels an object must have.
+///
+/// Parses the syntax of `kubectl -l` (equality- and set-based, combined with commas):
+/// `app=web,tier in (front,edge),!legacy`. The empty selector matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelSelector(Selector);
+
+/// A text that is not a label selector.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{text:?} is not a label selector: {problem}")]
+pub struct ParseSelectorError {
+    text: String,
+    problem: String,
+}
+
+impl LabelSelector {
+    /// The selector that matches everything.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// Requires the value of one label.
+    #[must_use]
+    pub fn label(key: impl Into<String>, value: impl Into<String>) -> Self {
+        Self(Expression::Equal(key.into(), value.into()).into())
+    }
+
+    /// Whether this selects every object.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.0.selects_all()
+    }
+
+    /// Whether an object with these labels is selected.
+    #[must_use]
+    pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        self.0.matches(labels.unwrap_or(&NONE))
+    }
+}
+
+impl From<Selector> for LabelSelector {
+    fn from(selector: Selector) -> Self {
+        Self(selector)
+    }
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for LabelSelector {
+    type Err = ParseSelectorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = |problem: String| ParseSelectorError {
+            text: text.to_owned(),
+            problem,
+        };
+        let expressions: Vec<Expression> = split_terms(text)
+            .into_iter()
+            .filter(|term| !term.is_empty())
+            .map(|term| parse_term(term).map_err(error))
+            .collect::<Result<_, _>>()?;
+        Ok(Self(expressions.into_iter().collect()))
+    }
+}
+
+/// Splits at the commas that are not inside parentheses.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let mut start = 0;
+    let mut terms = Vec::new();
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                terms.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(text[start..].trim());
+    terms
+}
+
+fn parse_term(term: &str) -> Result<Expression, String> {
+    if let Some(key) = term.strip_prefix('!') {
+        return Ok(Expression::DoesNotExist(valid(key.trim(), "key")?));
+    }
+    if term.ends_with(')') {
+        return parse_set(term);
+    }
+    for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
+        if let Some((key, value)) = term.split_once(operator) {
+            let key = valid(key.trim(), "key")?;
+            let value = valid(value.trim(), "value")?;
+            return Ok(if negated {
+                Expression::NotEqual(key, value)
+            } else {
+                Expression::Equal(key, value)
+            });
+        }
+    }
+    Ok(Expression::Exists(valid(term, "key")?))
+}
+
+fn parse_set(term: &str) -> Result<Expression, String> {
+    let shape = || format!("{term:?} should read `key in (a,b)` or `key notin (a,b)`");
+    let (head, values) = term
+        .trim_end_matches(')')
+        .split_once('(')
+        .ok_or_else(shape)?;
+    let mut words = head.split_whitespace();
+    let (Some(key), Some(operator), None) = (words.next(), words.next(), words.next()) else {
+        return Err(shape());
+    };
+    let key = valid(key, "key")?;
+    let values = values
+        .split(',')
+        .map(|v| valid(v.trim(), "value"))
+        .collect::<Result<BTreeSet<_>, _>>()?;
+    match operator {
+        "in" => Ok(Expression::In(key, values)),
+        "notin" => Ok(Expression::NotIn(key, values)),
+        _ => Err(shape()),
+    }
+}
+
+/// Refuses what could never be a label: the server checks the rest.
+fn valid(text: &str, what: &str) -> Result<String, String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    if text.is_empty() && what == "key" {
+        return Err("a label key is missing".to_owned());
+    }
+    match text.chars().find(|c| !allowed(*c)) {
+        Some(c) => Err(format!("{c:?} cannot stand in a label {what} ({text:?})")),
+        None => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).into(), (*v).into()))
+            .collect()
+    }
+
+    #[test]
+    fn each_form_selects_what_kubectl_selects() {
+        let web = labels(&[("app", "web"), ("tier", "front")]);
+        for (selector, selected) in [
+            ("", true),
+            ("app=web", true),
+            ("app == web", true),
+            ("app!=web", false),
+            ("gone!=web", true),
+            ("app", true),
+            ("!app", false),
+            ("!gone,app", true),
+            ("tier in (front, edge)", true),
+            ("tier notin (front,edge)", false),
+            ("gone notin (front)", true),
+            ("app=web,tier=back", false),
+            ("app=", false),
+        ] {
+            let parsed: LabelSelector = selector.parse().unwrap();
+            assert_eq!(parsed.matches(Some(&web)), selected, "{selector:?}");
+        }
+        assert!(LabelSelector::everything().matches(None));
+    }
+
+    #[test]
+    fn what_is_printed_is_parsed_again() {
+        let text = "app=web,tier in (edge,front),!legacy,x!=y,exists";
+        let parsed: LabelSelector = text.parse().unwrap();
+        assert_eq!(parsed.to_string().parse(), Ok(parsed));
+    }
+
+    #[test]
+    fn a_bad_selector_says_where() {
+        for text in [
+            "=x",
+            "a in b",
+            "a within (b)",
+            "a b",
+            "a=(b",
+            "a in (b,c",
+            "!",
+            "ä=b",
+        ] {
+            let error = text.parse::<LabelSelector>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{text:?}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Words: resource versions, and the only place that says when two may be ordered.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// The `resourceVersion` of an object, a list or a bookmark.
+///
+/// An opaque string to clients, except that since Kubernetes 1.35 (KEP-5504) versions that are
+/// positive decimal integers without leading zeros may be compared within one resource;
+/// [`compare`](Self::compare) answers only for those. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ResourceVersion(Arc<str>);
+
+impl ResourceVersion {
+    /// Wraps the string that the server sent.
+    #[must_use]
+    pub fn new(version: impl AsRef<str>) -> Self {
+        Self(version.as_ref().into())
+    }
+
+    /// "Any version the server has at hand", which may be stale: `"0"`.
+    #[must_use]
+    pub fn any() -> Self {
+        Self::new("0")
+    }
+
+    /// "The most recent version": the empty string.
+    #[must_use]
+    pub fn unset() -> Self {
+        Self::new("")
+    }
+
+    /// The string that the server sent.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this names a state of the server: neither empty nor `"0"`.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        !matches!(self.as_str(), "" | "0")
+    }
+
+    /// Orders two versions of the same resource, where that is allowed.
+    ///
+    /// `None` when either is not a positive decimal integer: such versions may be tested for
+    /// equality and nothing else.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        let (a, b) = (self.decimal()?, other.decimal()?);
+        // Without leading zeros a longer number is a larger one, whatever its size.
+        Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
+    }
+
+    /// Whether this version is known to be at least as new as `other`.
+    #[must_use]
+    pub fn is_at_least(&self, other: &Self) -> bool {
+        self.compare(other).is_some_and(Ordering::is_ge)
+    }
+
+    fn decimal(&self) -> Option<&str> {
+        let text = self.as_str();
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        (digits && !text.is_empty() && !text.starts_with('0')).then_some(text)
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(a: &str, b: &str) -> Option<Ordering> {
+        ResourceVersion::new(a).compare(&ResourceVersion::new(b))
+    }
+
+    #[test]
+    fn only_positive_decimal_integers_are_ordered() {
+        assert_eq!(compare("9", "10"), Some(Ordering::Less));
+        assert_eq!(compare("10", "10"), Some(Ordering::Equal));
+        assert_eq!(
+            compare("18446744073709551616", "18446744073709551615"),
+            Some(Ordering::Greater)
+        );
+        for odd in ["", "0", "07", "-1", "1.0", "a1", "1e3"] {
+            assert_eq!(compare(odd, "1"), None, "{odd:?}");
+            assert_eq!(compare("1", odd), None, "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn zero_and_empty_are_requests_not_versions() {
+        assert!(!ResourceVersion::any().is_exact());
+        assert!(!ResourceVersion::unset().is_exact());
+        assert!(ResourceVersion::new("7").is_exact());
+    }
+}
