@@ -1,0 +1,318 @@
+//! Documents: they name what exists, and the architecture page names every crate.
+
+use std::collections::BTreeSet;
+
+use super::lexer::{is_word, line};
+use super::tree::{File, Tree, Violation};
+
+/// The name of this rule.
+pub(crate) const RULE: &str = "docs";
+
+const ARCHITECTURE: &str = "docs/architecture.md";
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+/// Folders whose names in code spans are paths of this repository.
+const ROOTS: &[&str] = &["crates/", "examples/", "xtask/", "docs/", ".ci/"];
+
+/// Checks the pages under `docs/` and the README against the tree.
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let crates: BTreeSet<&str> = tree
+        .manifests()
+        .filter_map(|(package, _)| package.strip_prefix("crates/"))
+        .collect();
+    let mut found = Vec::new();
+    for page in tree.files().filter(|file| is_page(&file.path)) {
+        found.extend(paths(tree, page));
+        found.extend(crate_names(page, &crates));
+        found.extend(modules(tree, page, &crates));
+        found.extend(links(tree, page));
+    }
+    found.extend(summary(tree));
+    found.extend(architecture(tree, &crates));
+    found
+}
+
+fn is_page(path: &str) -> bool {
+    path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/'))
+}
+
+/// Code spans that are paths, in full or as the end of one.
+fn paths(tree: &Tree, page: &File) -> Vec<Violation> {
+    let spans = spans(&page.text).filter(|(_, span)| {
+        !span.contains(char::is_whitespace) && !span.contains(['*', '<', '{', '$', '…'])
+    });
+    let missing = spans.filter(|(_, span)| {
+        if ROOTS.iter().any(|root| span.starts_with(root)) {
+            return !tree.has(span);
+        }
+        span.ends_with(".rs") && !tree.files().any(|file| ends_with(&file.path, span))
+    });
+    missing
+        .map(|(at, span)| {
+            complain(
+                page,
+                at,
+                format!("names `{span}`, which does not exist"),
+                "name what exists",
+            )
+        })
+        .collect()
+}
+
+fn ends_with(path: &str, end: &str) -> bool {
+    path.strip_suffix(end)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// Words that look like a crate of ours.
+fn crate_names(page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (at, name) in words(&page.text).filter(|(_, word)| word.starts_with("steersman-")) {
+        if !crates.contains(name) {
+            found.push(complain(
+                page,
+                at,
+                format!("names a crate `{name}`"),
+                "name one that exists",
+            ));
+        }
+    }
+    found
+}
+
+/// Code spans such as `steersman_informer::store::Store`: the crate and its modules exist.
+fn modules(tree: &Tree, page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (at, span) in spans(&page.text).filter(|(_, span)| span.starts_with("steersman")) {
+        let Some((first, rest)) = span.split_once("::") else {
+            continue;
+        };
+        let name = first.replace('_', "-");
+        let parts = rest.split("::").take_while(|part| {
+            part.chars()
+                .all(|char| is_word(char) && !char.is_uppercase())
+                && !part.is_empty()
+        });
+        let module = parts.collect::<Vec<_>>().join("/");
+        let is_call = rest.contains('(');
+        let exists = crates.contains(name.as_str())
+            && (module.is_empty()
+                || is_call
+                || name == "steersman"
+                || tree.has(&format!("crates/{name}/src/{module}.rs")));
+        if !exists {
+            found.push(complain(
+                page,
+                at,
+                format!("names `{span}`"),
+                "name a module that exists",
+            ));
+        }
+    }
+    found
+}
+
+/// Relative links lead to files.
+fn links(tree: &Tree, page: &File) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (at, _) in page.text.match_indices("](") {
+        let rest = &page.text[at + 2..];
+        let Some(end) = rest.find(')') else { continue };
+        let target = rest[..end].split(['#', ' ']).next().unwrap_or_default();
+        if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+            continue;
+        }
+        let exists = resolve(&page.path, target).is_some_and(|path| tree.has(&path));
+        if !exists {
+            found.push(complain(
+                page,
+                at,
+                format!("links to `{target}`"),
+                "link to what exists",
+            ));
+        }
+    }
+    found
+}
+
+/// A relative link as a path of the repository; `None` where it leaves it.
+fn resolve(page: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Every page of the book stands in its summary, or readers never find it.
+fn summary(tree: &Tree) -> Vec<Violation> {
+    let Some(summary) = tree.get(SUMMARY) else {
+        return vec![missing(SUMMARY)];
+    };
+    let pages = tree.files().filter_map(|file| {
+        let page = file
+            .path
+            .strip_prefix("docs/")
+            .filter(|page| page.ends_with(".md"))?;
+        (page != "SUMMARY.md" && !summary.text.contains(&format!("]({page})"))).then_some(page)
+    });
+    pages
+        .map(|page| {
+            complain(
+                summary,
+                0,
+                format!("leaves out `{page}`"),
+                "list it where it is read",
+            )
+        })
+        .collect()
+}
+
+fn architecture(tree: &Tree, crates: &BTreeSet<&str>) -> Vec<Violation> {
+    let Some(page) = tree.get(ARCHITECTURE) else {
+        return vec![missing(ARCHITECTURE)];
+    };
+    let named: BTreeSet<&str> = words(&page.text).map(|(_, word)| word).collect();
+    crates
+        .iter()
+        .filter(|name| !named.contains(*name))
+        .map(|name| {
+            complain(
+                page,
+                0,
+                format!("leaves out the crate `{name}`"),
+                "say what it is for",
+            )
+        })
+        .collect()
+}
+
+/// The code spans of a page, with their offsets; fenced blocks have none.
+fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    let mut start = 0;
+    text.split_inclusive('\n').flat_map(move |line| {
+        let at = start;
+        start += line.len();
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        let shown = if fenced || is_fence { "" } else { line };
+        let mut inside = at;
+        shown
+            .split('`')
+            .enumerate()
+            .filter_map(move |(index, part)| {
+                let here = inside;
+                inside += part.len() + 1;
+                (index % 2 == 1).then_some((here, part))
+            })
+    })
+}
+
+/// The words of a text, hyphens included, with their offsets.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split(|char: char| !(is_word(char) || char == '-'))
+        .map(move |word| {
+            let here = at + text[at..].find(word).unwrap_or_default();
+            at = here + word.len();
+            (here, word.trim_end_matches('-'))
+        })
+}
+
+fn missing(path: &str) -> Violation {
+    Violation {
+        rule: RULE,
+        path: path.to_owned(),
+        line: 0,
+        problem: "does not exist".to_owned(),
+        way_out: "write it".to_owned(),
+    }
+}
+
+fn complain(page: &File, at: usize, problem: String, way_out: &str) -> Violation {
+    Violation {
+        rule: RULE,
+        path: page.path.clone(),
+        line: line(&page.text, at),
+        problem,
+        way_out: way_out.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tree, check};
+
+    /// What the rule says when the architecture page ends with `text`.
+    fn says(text: &str) -> Vec<String> {
+        let page = format!("The crates: steersman-x, `steersman`.\n{text}\n");
+        let tree = Tree::of(&[
+            ("crates/steersman-x/Cargo.toml", ""),
+            ("crates/steersman-x/src/store/index.rs", ""),
+            ("crates/steersman/Cargo.toml", ""),
+            ("docs/architecture.md", &page),
+            ("docs/decisions/0001-a.md", ""),
+            (
+                "docs/SUMMARY.md",
+                "- [A](architecture.md)\n- [B](decisions/0001-a.md)",
+            ),
+        ]);
+        check(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_does_not_exist_fails() {
+        for text in [
+            "See `crates/steersman-x/src/gone.rs`.",
+            "See `crates/steersman-y`.",
+            "See `store/gone.rs`.",
+            "See `dex.rs`.",
+            "The crate steersman-y does it.",
+            "See `steersman_x::gone::Name`.",
+            "See `steersman_y::Name`.",
+            "See [there](../crates/steersman-x/src/gone.rs).",
+            "See [there](gone.md#part).",
+            "See [there](../../outside.md).",
+        ] {
+            let said = says(text);
+            assert!(
+                !said.is_empty() && said.iter().all(|line| line.contains(".md:2: [docs]")),
+                "{text}: {said:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_exists_passes() {
+        for text in [
+            "See `crates/steersman-x/src/store/index.rs` and `crates/steersman-x/`.",
+            "See `store/index.rs` and `index.rs`.",
+            "See `steersman_x::store::index::Index` and `steersman_x::Name`.",
+            "See [there](../crates/steersman-x/src/store/index.rs), [here](#part), [far](https://a.b/c).",
+            "```\nsee `gone.rs`\n```",
+            "Any `crates/*/src/gone.rs` or `cargo run gone.rs`.",
+        ] {
+            assert_eq!(says(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unnamed_crate_or_page_fails() {
+        let tree = Tree::of(&[
+            ("crates/steersman-x/Cargo.toml", ""),
+            ("docs/architecture.md", "nothing"),
+            ("docs/SUMMARY.md", ""),
+        ]);
+        let said: Vec<String> = check(&tree).iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert_eq!(check(&Tree::default()).len(), 2);
+    }
+}

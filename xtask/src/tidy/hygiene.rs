@@ -1,0 +1,164 @@
+//! Hygiene: nothing is silenced, skipped or left for later, and no file knows whose machine it is on.
+
+use super::lexer::{Source, Token, is_word, line, tokens};
+use super::tree::{File, Tree, Violation};
+
+/// The name of this rule.
+pub(crate) const RULE: &str = "hygiene";
+
+/// Folders of single machines and people, written in two pieces so that this file passes.
+const HOMES: &[&str] = &[
+    concat!("/ro", "ot/"),
+    concat!("/ho", "me/"),
+    concat!("/Us", "ers/"),
+];
+
+/// Words that put work off.
+const LATER: &[&str] = &["TODO", "FIXME"];
+
+/// Checks every Rust file for attributes and comments, and every file for home folders.
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let rust = tree.rust().flat_map(check_rust);
+    rust.chain(tree.files().flat_map(homes)).collect()
+}
+
+fn check_rust(file: &File) -> Vec<Violation> {
+    let source = Source::of(&file.text);
+    let mut found = attributes(file, &tokens(&source.code));
+    for token in tokens(&source.comments) {
+        if LATER.contains(&token.text) {
+            let problem = format!("a comment says `{}`", token.text);
+            found.push(complain(
+                file,
+                token.at,
+                problem,
+                "do it, or say what is absent and why",
+            ));
+        }
+    }
+    found
+}
+
+fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
+    let text = |index: usize| list.get(index).map_or("", |token| token.text);
+    let mut found = Vec::new();
+    for (index, token) in list
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.text == "[")
+    {
+        let is_attribute = index > 0
+            && (text(index - 1) == "#"
+                || (index > 1 && text(index - 1) == "!" && text(index - 2) == "#"));
+        if !is_attribute {
+            continue;
+        }
+        // Inside `cfg_attr(…, ignore)` it counts as well.
+        let conditional = text(index + 1) == "cfg_attr";
+        let end = super::lexer::close(list, index);
+        let span = if conditional {
+            &list[index..end]
+        } else {
+            &list[index..(index + 2).min(end)]
+        };
+        for name in span {
+            let (problem, way_out) = match name.text {
+                "ignore" => (
+                    "a test is ignored",
+                    "make it pass, or delete it and what it would have proved",
+                ),
+                "allow" => (
+                    "a lint is allowed",
+                    "write `#[expect(…, reason = \"…\")]`, or do what it says",
+                ),
+                _ => continue,
+            };
+            found.push(complain(file, token.at, problem.to_owned(), way_out));
+        }
+    }
+    found
+}
+
+fn homes(file: &File) -> Vec<Violation> {
+    let starts = HOMES.iter().flat_map(|home| file.text.match_indices(home));
+    let free = starts.filter(|(at, _)| {
+        let before = file.text[..*at].chars().next_back();
+        !before.is_some_and(|char| is_word(char) || matches!(char, '/' | '.' | '~' | '-' | '}'))
+    });
+    free.map(|(at, home)| {
+        let problem = format!("names a folder below `{home}`");
+        complain(
+            file,
+            at,
+            problem,
+            "take the path from the environment or relative to the package",
+        )
+    })
+    .collect()
+}
+
+fn complain(file: &File, at: usize, problem: String, way_out: &str) -> Violation {
+    Violation {
+        rule: RULE,
+        path: file.path.clone(),
+        line: line(&file.text, at),
+        problem,
+        way_out: way_out.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HOMES, Tree, check};
+
+    fn count(path: &str, text: &str) -> usize {
+        check(&Tree::of(&[(path, text)])).len()
+    }
+
+    const PATH: &str = "crates/steersman-x/tests/it/a.rs";
+
+    #[test]
+    fn what_silences_or_postpones_fails() {
+        for text in [
+            "#[test]\n#[ignore]\nfn f() {}",
+            "#[ignore = \"slow\"]\nfn f() {}",
+            "#[cfg_attr(unix, ignore)]\nfn f() {}",
+            "#[allow(dead_code)]\nfn f() {}",
+            "#![allow(dead_code)]",
+            "#[cfg_attr(unix, allow(dead_code))]\nfn f() {}",
+            "// TODO: more.",
+            "/* FIXME */",
+        ] {
+            assert_eq!(count(PATH, text), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_it_passes() {
+        for text in [
+            "#[expect(dead_code, reason = \"allow(x) and ignore\")]\nfn f() {}",
+            "fn ignore() { allow[ignore]; let x = \"#[ignore] TODO\"; }",
+            "// `#[ignore]` and `#[allow(x)]` are refused, TODOS too.",
+        ] {
+            assert_eq!(count(PATH, text), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn folders_of_one_machine_fail_everywhere() {
+        for home in HOMES {
+            for path in [PATH, "docs/testing.md", ".ci/run"] {
+                assert_eq!(
+                    count(path, &format!("let x = \"{home}me/x\";")),
+                    1,
+                    "{home} {path}"
+                );
+                assert_eq!(
+                    count(path, &format!("let x = \"$TMP/a{home}me/x\";")),
+                    0,
+                    "{home} {path}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Invariants: each one that is listed is cited where it is kept and where it is tested.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::lexer::{Source, line};
+use super::tree::{File, Tree, Violation};
+
+/// The name of this rule.
+pub(crate) const RULE: &str = "invariants";
+
+const PAGE: &str = "docs/invariants.md";
+
+/// Names of other people's that are written like an invariant's number.
+const OTHERS: &[&str] = &[
+    "AES", "CVE", "EC", "ES", "GMT", "HTTP", "ISO", "KEP", "RFC", "RSA", "SHA", "TLS", "US", "UTC",
+    "UTF",
+];
+
+/// Where the ids of one kind of place stand: id to path and line.
+type Places = BTreeMap<String, (String, usize)>;
+
+/// Checks the list against every citation in the crates and examples, and those in the documents.
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let Some(page) = tree.get(PAGE) else {
+        return vec![complain(
+            PAGE,
+            0,
+            "does not exist".to_owned(),
+            "list the invariants there",
+        )];
+    };
+    let (listed, mut found) = list(page);
+    let mut sources = BTreeSet::new();
+    let mut tests = BTreeSet::new();
+    let mut cited = Places::new();
+    for file in tree.rust().filter(|file| file.package() != Some("xtask")) {
+        let source = Source::of(&file.text);
+        for (at, id) in ids(&file.text) {
+            let is_test = file.is_test() || source.in_test(at);
+            if is_test { &mut tests } else { &mut sources }.insert(id.to_owned());
+        }
+        for (at, id) in ids(&source.comments) {
+            cited
+                .entry(id.to_owned())
+                .or_insert_with(|| (file.path.clone(), line(&file.text, at)));
+        }
+    }
+    for other in tree
+        .files()
+        .filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md"))
+    {
+        for (at, id) in ids(&other.text) {
+            cited
+                .entry(id.to_owned())
+                .or_insert_with(|| (other.path.clone(), line(&other.text, at)));
+        }
+    }
+    for (id, line) in &listed {
+        if !sources.contains(id) {
+            let problem = format!("no source file cites {id}");
+            found.push(complain(
+                PAGE,
+                *line,
+                problem,
+                "cite it in a comment where it is kept",
+            ));
+        }
+        if !tests.contains(id) {
+            let problem = format!("no test cites {id}");
+            found.push(complain(
+                PAGE,
+                *line,
+                problem,
+                "cite it in the test that fails without it",
+            ));
+        }
+    }
+    for (id, (path, line)) in cited.iter().filter(|(id, _)| !listed.contains_key(*id)) {
+        let problem = format!("cites {id}, which is not listed");
+        found.push(complain(
+            path,
+            *line,
+            problem,
+            "list it in docs/invariants.md, or cite one that is",
+        ));
+    }
+    found
+}
+
+/// The ids that the page lists as `- **ID** sentence`, with their lines.
+fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
+    let mut listed = BTreeMap::new();
+    let mut found = Vec::new();
+    for (index, text) in page.text.lines().enumerate() {
+        let Some((id, sentence)) = text
+            .strip_prefix("- **")
+            .and_then(|rest| rest.split_once("** "))
+        else {
+            continue;
+        };
+        if ids(id).map(|(_, id)| id).ne([id]) {
+            let problem = format!("`{id}` is no id");
+            found.push(complain(
+                PAGE,
+                index + 1,
+                problem,
+                "write `- **ROOM-1** Sentence.`",
+            ));
+            continue;
+        }
+        if !sentence.ends_with('.') {
+            let problem = format!("{id} is no sentence");
+            found.push(complain(
+                PAGE,
+                index + 1,
+                problem,
+                "end it with a full stop, on one line",
+            ));
+        }
+        if listed.insert(id.to_owned(), index + 1).is_some() {
+            let problem = format!("{id} is listed twice");
+            found.push(complain(
+                PAGE,
+                index + 1,
+                problem,
+                "give one of them the next number",
+            ));
+        }
+    }
+    (listed, found)
+}
+
+/// Everything written like `ROOM-1`, with its offset.
+fn ids(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.match_indices('-').filter_map(|(dash, _)| {
+        let before = &text[..dash];
+        let room = before.len()
+            - before
+                .trim_end_matches(|char: char| char.is_ascii_uppercase())
+                .len();
+        let start = dash - room;
+        let after = &text[dash + 1..];
+        let digits = after.len()
+            - after
+                .trim_start_matches(|char: char| char.is_ascii_digit())
+                .len();
+        let end = dash + 1 + digits;
+        let free = !text[..start].ends_with(|char: char| char.is_alphanumeric() || char == '-')
+            && !text[end..].starts_with(|char: char| char.is_alphanumeric() || char == '-');
+        let is_id = room > 1 && digits > 0 && free && !OTHERS.contains(&&text[start..dash]);
+        is_id.then_some((start, &text[start..end]))
+    })
+}
+
+fn complain(path: &str, line: usize, problem: String, way_out: &str) -> Violation {
+    Violation {
+        rule: RULE,
+        path: path.to_owned(),
+        line,
+        problem,
+        way_out: way_out.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tree, check, ids};
+
+    /// What the rule says about one source file, one test file and the list.
+    fn says(source: &str, test: &str, list: &str) -> Vec<String> {
+        let tree = Tree::of(&[
+            ("crates/steersman-x/src/a.rs", source),
+            ("crates/steersman-x/tests/it/a.rs", test),
+            ("docs/invariants.md", list),
+        ]);
+        check(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn listed_cited_and_tested_passes() {
+        let list = "# Queue\n\n- **WQ-1** A key is held once.\n";
+        for (source, test) in [
+            ("// WQ-1: held", "/// WQ-1\nfn f() {}"),
+            ("// WQ-1: held", "assert!(x, \"WQ-1\");"),
+            ("// WQ-1\n#[cfg(test)]\nmod tests { // WQ-1\n}", ""),
+        ] {
+            assert_eq!(
+                says(source, test, list),
+                Vec::<String>::new(),
+                "{source} {test}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_missing_end_fails() {
+        let list = "- **WQ-1** A key is held once.\n";
+        for (source, test, list, part) in [
+            ("", "// WQ-1", list, "no source file cites WQ-1"),
+            (
+                "#[cfg(test)]\nmod tests { // WQ-1\n}",
+                "",
+                list,
+                "no source file cites WQ-1",
+            ),
+            ("// WQ-1", "", list, "no test cites WQ-1"),
+            (
+                "// WQ-1, WQ-2",
+                "// WQ-1",
+                list,
+                "cites WQ-2, which is not listed",
+            ),
+            (
+                "// WQ-1",
+                "// WQ-1",
+                "- **WQ-1** A.\n- **WQ-1** B.\n",
+                "WQ-1 is listed twice",
+            ),
+            ("", "", "- **wq-1** A.\n", "`wq-1` is no id"),
+            (
+                "// WQ-1",
+                "// WQ-1",
+                "- **WQ-1** No full stop\n",
+                "WQ-1 is no sentence",
+            ),
+            ("", "", "It keeps WQ-9.", "cites WQ-9"),
+        ] {
+            let said = says(source, test, list);
+            assert_eq!(said.len(), 1, "{part}: {said:?}");
+            assert!(said[0].contains(part), "{said:?}");
+        }
+        assert_eq!(check(&Tree::default()).len(), 1);
+    }
+
+    #[test]
+    fn ids_are_told_from_look_alikes() {
+        let text =
+            "WQ-1, (STORE-12) `A-1` UTF-8 xWQ-1 WQ-1x WQ- SHA-256 WQ-x RFC-3339 CTRL-2. A-WQ-3";
+        let found: Vec<&str> = ids(text).map(|(_, id)| id).collect();
+        assert_eq!(found, ["WQ-1", "STORE-12", "CTRL-2"]);
+    }
+}
