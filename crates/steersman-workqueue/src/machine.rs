@@ -1,0 +1,462 @@
+//! Machine: the whole behaviour of the queue - who is ready, delayed or held, and what comes next.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::key::Key;
+use crate::limiter::RateLimiter;
+use crate::metrics::{Metrics, Snapshot};
+use crate::options::{AddOptions, Priority, QueueOptions};
+use crate::order::{Order, Slot};
+use crate::table::{Again, Due, Held, Ready, Table};
+use crate::waiting::Waiting;
+
+/// Longer delays count as this one, so that no deadline overflows the clock.
+const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// The state of one queue. It is told the time and never reads it.
+///
+/// A key is in the table exactly while it is ready, delayed or held:
+///
+/// ```text
+///            add                    next
+///   absent ───────▶ ready ────────────────────▶ held ──▶ absent   (forget, settle)
+///      │              ▲                          │  ▲
+///      │ add after    │ deadline, or an add      │  └ an add only marks it: `again`
+///      └─────────▶ delayed ◀─────────────────────┘   (after, backoff)
+///                     ready ◀────────────────────┘   (any end, if marked)
+/// ```
+pub(crate) struct Machine<T> {
+    table: Table<T>,
+    order: Order,
+    waiting: Waiting,
+    held: Vec<Slot>,
+    limiter: Box<dyn RateLimiter<T>>,
+    metrics: Option<Metrics>,
+    stage: Stage,
+    dropped: usize,
+}
+
+/// A key handed to a worker.
+#[derive(Debug)]
+pub(crate) struct Taken<T> {
+    pub(crate) slot: Slot,
+    pub(crate) key: Arc<T>,
+    pub(crate) priority: Priority,
+    pub(crate) attempts: u32,
+}
+
+/// How a worker ended with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Success: failures are forgotten, nothing follows.
+    Forget,
+    /// Nothing follows, and the count of failures stays.
+    Settle,
+    /// Success: failures are forgotten, and the key comes back.
+    After(Duration),
+    /// Failure: the key comes back when the limiter says so.
+    Backoff,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Draining,
+    Closed,
+}
+
+#[derive(Clone, Copy)]
+struct Delay {
+    deadline: Instant,
+    priority: Priority,
+    backoff: bool,
+}
+
+// === impl Machine ===
+
+impl<T: Key> Machine<T> {
+    pub(crate) fn new(options: QueueOptions<T>) -> Self {
+        Self {
+            table: Table::new(),
+            order: Order::new(options.lower_share),
+            waiting: Waiting::default(),
+            held: Vec::new(),
+            limiter: options.limiter,
+            metrics: options.metrics,
+            stage: Stage::Open,
+            dropped: 0,
+        }
+    }
+
+    /// Whether `add` without a delay, `next` and `release` look at the time. Where they do not, the
+    /// caller may pass any instant and save itself reading the clock.
+    pub(crate) fn needs_clock(&self) -> bool {
+        self.metrics.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Adds a key. Answers whether a waiting worker has something new to look at: a ready key, or an
+    /// earlier deadline.
+    pub(crate) fn add(&mut self, key: T, options: AddOptions, now: Instant) -> bool {
+        if self.stage != Stage::Open {
+            return false;
+        }
+        let mut delay = options.after;
+        if options.rate_limited {
+            // The failure counts even where the key is ready already.
+            let backoff = self.back_off(&key, now);
+            delay = Some(delay.map_or(backoff, |after| after.min(backoff)));
+        }
+        let slot = self.table.slot_of(key, now);
+        match delay {
+            Some(delay) if !delay.is_zero() => self.wait(
+                slot,
+                Delay {
+                    deadline: deadline(now, delay),
+                    priority: options.priority,
+                    backoff: options.rate_limited,
+                },
+            ),
+            _ => self.arrive(slot, options.priority, options.keep_backoff, now),
+        }
+    }
+
+    /// Hands out the key whose turn it is.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Taken<T>> {
+        if self.stage == Stage::Closed {
+            return None;
+        }
+        while let Some(slot) = self.waiting.pop_due(now) {
+            if let Some(due) = self.table.get_mut(slot).and_then(|entry| entry.due.take()) {
+                self.arrive(slot, due.priority, false, now);
+            }
+        }
+        let table = &self.table;
+        let slot = self.order.pop(|turn, slot| table.is_ready(turn, slot))?;
+        let place = self.held.len();
+        let entry = self.table.get_mut(slot)?;
+        let ready = entry.ready.take()?;
+        // WQ-1: a held key is in no line, so it cannot be popped again before it is released.
+        entry.held = Some(Held {
+            priority: ready.priority,
+            since: now,
+            place,
+        });
+        self.held.push(slot);
+        if let Some(metrics) = &self.metrics {
+            metrics.waited(now.saturating_duration_since(entry.added));
+        }
+        Some(Taken {
+            slot,
+            key: Arc::clone(&entry.key),
+            priority: ready.priority,
+            attempts: self.limiter.failures(&entry.key),
+        })
+    }
+
+    /// Ends the hold of a key (WQ-3). Answers as [`add`](Self::add) does.
+    pub(crate) fn release(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> bool {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return false;
+        };
+        let Some(held) = entry.held.take() else {
+            return false;
+        };
+        let again = entry.again.take();
+        self.stop_holding(&held, now);
+        let wake = self.follow(slot, held.priority, again, verdict, now);
+        self.table.free_unless_used(slot);
+        if self.stage == Stage::Draining && self.idle() {
+            self.stage = Stage::Closed;
+        }
+        wake
+    }
+
+    /// The next instant at which a delayed key becomes ready.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.waiting.earliest()
+    }
+
+    /// Whether another worker would find something to take or to wait for.
+    pub(crate) fn has_more(&self) -> bool {
+        self.order.len() > 0 || !self.waiting.is_empty()
+    }
+
+    /// How many keys are ready.
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether no key is ready, delayed or held.
+    pub(crate) fn idle(&self) -> bool {
+        self.order.len() == 0 && self.waiting.is_empty() && self.held.is_empty()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
+    }
+
+    /// How many keys were dropped so far, by shut-down, drain, and tickets that ended after them.
+    pub(crate) fn dropped(&self) -> usize {
+        self.dropped
+    }
+
+    /// Accepts and hands out nothing more; answers how many keys were dropped by it (WQ-6).
+    pub(crate) fn shut_down(&mut self) -> usize {
+        let before = self.dropped;
+        self.stage = Stage::Closed;
+        for slot in self.table.slots() {
+            self.drop_pending(slot);
+        }
+        self.order.clear();
+        self.waiting.clear();
+        self.dropped - before
+    }
+
+    /// Accepts nothing more and drops what is delayed; what is ready is still handed out.
+    pub(crate) fn drain(&mut self, now: Instant) {
+        if self.stage != Stage::Open {
+            return;
+        }
+        self.stage = Stage::Draining;
+        while let Some(slot) = self.waiting.pop_due(deadline(now, LONGEST_DELAY)) {
+            if let Some(entry) = self.table.get_mut(slot) {
+                entry.due = None;
+            }
+            self.dropped += 1;
+            self.table.free_unless_used(slot);
+        }
+        if self.idle() {
+            self.stage = Stage::Closed;
+        }
+    }
+
+    /// What the metrics show of this moment.
+    pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
+        let mut snapshot = Snapshot {
+            depths: self
+                .order
+                .depths()
+                .map(|(priority, depth)| (priority.value(), depth))
+                .collect(),
+            ..Snapshot::default()
+        };
+        for slot in &self.held {
+            let entry = self.table.get(*slot);
+            if let Some(held) = entry.and_then(|entry| entry.held.as_ref()) {
+                let time = now.saturating_duration_since(held.since);
+                snapshot.unfinished += time;
+                snapshot.longest = snapshot.longest.max(time);
+            }
+        }
+        snapshot
+    }
+
+    // === the steps of the above ===
+
+    // What follows the end of a hold: an immediate run, a delayed one, or none.
+    fn follow(
+        &mut self,
+        slot: Slot,
+        mut priority: Priority,
+        again: Option<Again>,
+        verdict: Verdict,
+        now: Instant,
+    ) -> bool {
+        let delay = self.judge(slot, verdict, now);
+        if self.stage == Stage::Closed {
+            self.dropped += usize::from(delay.is_some());
+            return false;
+        }
+        if let Some(again) = again {
+            if verdict != Verdict::Backoff || !again.keep_backoff {
+                // WQ-2, WQ-4: the add that came meanwhile runs now and absorbs every delay. Its
+                // arrival was counted when it came.
+                self.absorb(slot);
+                return self.line_up(slot, again.priority);
+            }
+            // The retry below is the one later run that this add is owed.
+            priority = priority.max(again.priority);
+        }
+        match delay {
+            None => false,
+            Some(delay) if delay.is_zero() => self.arrive(slot, priority, false, now),
+            Some(_) if self.stage == Stage::Draining => {
+                self.dropped += 1;
+                false
+            }
+            Some(delay) => self.wait(
+                slot,
+                Delay {
+                    deadline: deadline(now, delay),
+                    priority,
+                    backoff: verdict == Verdict::Backoff,
+                },
+            ),
+        }
+    }
+
+    // What a verdict does to the count of failures, and the delay that it asks for.
+    fn judge(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> Option<Duration> {
+        let key = Arc::clone(&self.table.get_mut(slot)?.key);
+        match verdict {
+            Verdict::Forget => {
+                self.limiter.forget(&key);
+                None
+            }
+            Verdict::Settle => None,
+            Verdict::After(delay) => {
+                self.limiter.forget(&key);
+                Some(delay)
+            }
+            Verdict::Backoff => Some(self.back_off(&key, now)),
+        }
+    }
+
+    // An immediate add, or a deadline that came.
+    fn arrive(&mut self, slot: Slot, priority: Priority, keep_backoff: bool, now: Instant) -> bool {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return false;
+        };
+        if let Some(due) = &mut entry.due
+            && due.backoff
+            && keep_backoff
+        {
+            due.priority = due.priority.max(priority);
+            return false;
+        }
+        if entry.ready.is_some() {
+            self.raise(slot, priority);
+            return false;
+        }
+        let marked = entry.again.is_some();
+        let held = entry.held.is_some();
+        if !marked {
+            entry.added = now;
+            if let Some(metrics) = &self.metrics {
+                metrics.added();
+            }
+        }
+        let priority = priority.max(self.absorb(slot).unwrap_or(priority));
+        if held {
+            self.mark(slot, priority, keep_backoff);
+            return false;
+        }
+        self.line_up(slot, priority)
+    }
+
+    // A delayed add, or a verdict with a delay.
+    fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return false;
+        };
+        if entry.ready.is_some() {
+            // What is ready stays ready.
+            self.raise(slot, delay.priority);
+            return false;
+        }
+        if let Some(again) = &mut entry.again {
+            again.priority = again.priority.max(delay.priority);
+            return false;
+        }
+        let old = entry.due.take();
+        let earlier = self
+            .waiting
+            .insert(slot, delay.deadline, old.as_ref().map(|old| old.at));
+        entry.due = match (old, earlier) {
+            (Some(old), None) => Some(Due {
+                priority: old.priority.max(delay.priority),
+                ..old
+            }),
+            (old, Some(at)) => Some(Due {
+                at,
+                priority: old.map_or(delay.priority, |old| old.priority.max(delay.priority)),
+                backoff: delay.backoff,
+            }),
+            (None, None) => None,
+        };
+        earlier.is_some() && self.waiting.earliest() == Some(delay.deadline)
+    }
+
+    fn mark(&mut self, slot: Slot, priority: Priority, keep_backoff: bool) {
+        if let Some(entry) = self.table.get_mut(slot) {
+            let again = entry.again.get_or_insert(Again {
+                priority,
+                keep_backoff,
+            });
+            again.priority = again.priority.max(priority);
+            again.keep_backoff &= keep_backoff;
+        }
+    }
+
+    fn line_up(&mut self, slot: Slot, priority: Priority) -> bool {
+        if let Some(entry) = self.table.get_mut(slot) {
+            let turn = self.order.push(slot, priority);
+            entry.ready = Some(Ready { priority, turn });
+        }
+        true
+    }
+
+    // A ready key that is added with a higher priority goes to the end of that line.
+    fn raise(&mut self, slot: Slot, priority: Priority) {
+        if let Some(ready) = self
+            .table
+            .get_mut(slot)
+            .and_then(|entry| entry.ready.as_mut())
+            && priority > ready.priority
+        {
+            let left = std::mem::replace(&mut ready.priority, priority);
+            ready.turn = self.order.push(slot, priority);
+            self.order.abandon(left);
+        }
+    }
+
+    // Ends a pending delay and answers the priority it had.
+    fn absorb(&mut self, slot: Slot) -> Option<Priority> {
+        let due = self.table.get_mut(slot)?.due.take()?;
+        self.waiting.remove(due.at);
+        Some(due.priority)
+    }
+
+    fn back_off(&mut self, key: &T, now: Instant) -> Duration {
+        if let Some(metrics) = &self.metrics {
+            metrics.retried();
+        }
+        self.limiter.delay(key, now)
+    }
+
+    fn stop_holding(&mut self, held: &Held, now: Instant) {
+        self.held.swap_remove(held.place);
+        if let Some(moved) = self.held.get(held.place)
+            && let Some(moved) = self
+                .table
+                .get_mut(*moved)
+                .and_then(|entry| entry.held.as_mut())
+        {
+            moved.place = held.place;
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.worked(now.saturating_duration_since(held.since));
+        }
+    }
+
+    fn drop_pending(&mut self, slot: Slot) {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return;
+        };
+        let pending = [
+            entry.ready.take().is_some(),
+            entry.due.take().is_some(),
+            entry.again.take().is_some(),
+        ];
+        self.dropped += usize::from(pending.contains(&true));
+        self.table.free_unless_used(slot);
+    }
+}
+
+fn deadline(now: Instant, delay: Duration) -> Instant {
+    now.checked_add(delay.min(LONGEST_DELAY)).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! Tables over the machine, with a clock that only moves when told.
+
+use super::*;
+
+struct World {
+    machine: Machine<&'static str>,
+    now: Instant,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            machine: Machine::new(QueueOptions::new("test")),
+            now: tokio::time::Instant::now().into_std(),
+        }
+    }
+
+    fn add(&mut self, key: &'static str, options: AddOptions) -> bool {
+        self.machine.add(key, options, self.now)
+    }
+
+    fn take(&mut self) -> Option<Taken<&'static str>> {
+        self.machine.next(self.now)
+    }
+
+    fn take_key(&mut self) -> Option<&'static str> {
+        let taken = self.take()?;
+        let key = *taken.key;
+        self.machine.release(taken.slot, Verdict::Forget, self.now);
+        Some(key)
+    }
+
+    fn end(&mut self, taken: &Taken<&'static str>, verdict: Verdict) -> bool {
+        self.machine.release(taken.slot, verdict, self.now)
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now += Duration::from_millis(millis);
+    }
+}
+
+fn now() -> AddOptions {
+    AddOptions::new()
+}
+
+fn after(millis: u64) -> AddOptions {
+    AddOptions::new().after(Duration::from_millis(millis))
+}
+
+// WQ-1, WQ-2
+#[test]
+fn adds_while_held_cause_exactly_one_later_run() {
+    let mut world = World::new();
+    assert!(world.add("a", now()));
+    assert!(!world.add("a", now()));
+    let held = world.take().unwrap();
+    for _ in 0..5 {
+        assert!(!world.add("a", now()), "a held key wakes nobody");
+    }
+    assert!(world.take().is_none(), "never held twice");
+    assert!(world.end(&held, Verdict::Forget));
+    assert_eq!(world.take_key(), Some("a"));
+    assert_eq!(world.take_key(), None);
+    assert!(world.machine.idle());
+    assert!(world.machine.table.is_empty());
+}
+
+// WQ-4
+#[test]
+fn an_immediate_add_absorbs_a_delay_and_a_later_delay_never_postpones() {
+    let mut world = World::new();
+    world.add("a", after(600_000));
+    world.add("a", now());
+    assert_eq!(world.take_key(), Some("a"));
+    world.pass(700_000);
+    assert_eq!(world.take_key(), None, "absorbed: one run, not two");
+
+    world.add("b", after(100));
+    assert!(!world.add("b", after(500)));
+    assert!(
+        world.add("b", after(50)),
+        "an earlier deadline wakes a worker"
+    );
+    world.pass(49);
+    assert_eq!(world.take_key(), None);
+    world.pass(1);
+    assert_eq!(world.take_key(), Some("b"));
+    world.pass(1000);
+    assert_eq!(world.take_key(), None);
+}
+
+#[test]
+fn the_latest_result_alone_sets_the_next_run() {
+    let mut world = World::new();
+    world.add("a", now());
+    let first = world.take().unwrap();
+    world.end(&first, Verdict::After(Duration::from_secs(600)));
+    world.pass(1000);
+    world.add("a", now());
+    let second = world.take().unwrap();
+    world.end(&second, Verdict::Forget);
+    assert!(
+        world.machine.idle(),
+        "done means none, also where an earlier run asked for one"
+    );
+}
+
+#[test]
+fn backoff_doubles_resets_on_forget_and_stays_on_settle() {
+    let mut world = World::new();
+    world.add("a", now());
+    for (round, delay) in [5, 10, 20].into_iter().enumerate() {
+        let taken = world.take().unwrap();
+        assert_eq!(taken.attempts as usize, round);
+        world.end(&taken, Verdict::Backoff);
+        world.pass(delay - 1);
+        assert!(world.take().is_none());
+        world.pass(1);
+    }
+    let taken = world.take().unwrap();
+    world.end(&taken, Verdict::Settle);
+    world.add("a", now());
+    let taken = world.take().unwrap();
+    assert_eq!(taken.attempts, 3);
+    world.end(&taken, Verdict::After(Duration::ZERO));
+    let taken = world.take().unwrap();
+    assert_eq!(taken.attempts, 0, "an appointment forgets first");
+    world.end(&taken, Verdict::Forget);
+    assert!(world.machine.idle());
+}
+
+#[test]
+fn rate_limited_adds_count_even_where_the_key_is_ready() {
+    let mut world = World::new();
+    world.add("a", now());
+    world.add("a", now().rate_limited());
+    world.add("a", now().rate_limited());
+    let taken = world.take().unwrap();
+    assert_eq!(taken.attempts, 2);
+    world.end(&taken, Verdict::Forget);
+    world.add("b", after(3).rate_limited());
+    world.pass(3);
+    assert_eq!(world.take_key(), Some("b"), "the shorter of the two delays");
+}
+
+#[test]
+fn a_kept_backoff_is_not_cut_short_and_still_owes_one_run() {
+    let mut world = World::new();
+    world.add("a", now());
+    let taken = world.take().unwrap();
+    world.add("a", now().keep_backoff());
+    world.end(&taken, Verdict::Backoff);
+    assert!(
+        world.take().is_none(),
+        "marked softly during the failing run"
+    );
+    world.add("a", now().keep_backoff());
+    assert!(world.take().is_none(), "added softly while it waits");
+    world.pass(5);
+    let taken = world.take().unwrap();
+    world.add("a", now().keep_backoff());
+    world.end(&taken, Verdict::After(Duration::from_secs(60)));
+    let taken = world.take().unwrap();
+    world.end(&taken, Verdict::Backoff);
+    world.add("a", now().keep_backoff());
+    world.add("a", now());
+    assert_eq!(
+        world.take_key(),
+        Some("a"),
+        "an ordinary add absorbs the backoff"
+    );
+}
+
+#[test]
+fn priorities_rise_stick_and_survive_delays() {
+    let mut world = World::new();
+    world.add("low", now().priority(Priority::LOW));
+    world.add("raised", now().priority(Priority::LOW));
+    world.add("normal", now());
+    world.add("raised", now());
+    assert_eq!(world.machine.len(), 3);
+    assert_eq!(world.take_key(), Some("normal"));
+    assert_eq!(
+        world.take_key(),
+        Some("raised"),
+        "to the end of its new line"
+    );
+    let low = world.take().unwrap();
+    assert_eq!(low.priority, Priority::LOW);
+    world.end(&low, Verdict::Backoff);
+    world.pass(5);
+    let low = world.take().unwrap();
+    assert_eq!(low.priority, Priority::LOW, "retries keep the priority");
+    world.end(&low, Verdict::Forget);
+
+    world.add("x", after(50).priority(Priority::HIGH));
+    world.add("x", now().priority(Priority::LOW));
+    let taken = world.take().unwrap();
+    assert_eq!(
+        taken.priority,
+        Priority::HIGH,
+        "what is absorbed hands its priority on"
+    );
+    world.end(&taken, Verdict::Forget);
+}
+
+#[test]
+fn a_deadline_that_comes_while_held_is_one_later_run() {
+    let mut world = World::new();
+    world.add("a", now());
+    let held = world.take().unwrap();
+    world.add("a", after(10));
+    world.pass(20);
+    assert!(world.take().is_none());
+    world.end(&held, Verdict::Forget);
+    assert_eq!(world.take_key(), Some("a"));
+    assert!(world.machine.idle());
+}
+
+#[test]
+fn the_longest_delays_do_not_panic() {
+    let mut world = World::new();
+    world.add("a", now().after(Duration::MAX));
+    world.add("b", now());
+    let taken = world.take().unwrap();
+    world.end(&taken, Verdict::After(Duration::MAX));
+    assert!(world.machine.next_deadline().is_some());
+    world.machine.drain(world.now);
+    assert_eq!(world.machine.dropped(), 2);
+}
+
+// WQ-6
+#[test]
+fn shut_down_drops_and_counts_what_waits_and_lets_the_held_finish() {
+    let mut world = World::new();
+    for key in ["ready", "held", "failing"] {
+        world.add(key, now());
+    }
+    let ready = world.take().unwrap();
+    let held = world.take().unwrap();
+    let failing = world.take().unwrap();
+    world.end(&ready, Verdict::Forget);
+    world.add("ready", now());
+    world.add("delayed", after(5));
+    world.add("held", now());
+    assert_eq!(world.machine.shut_down(), 3);
+    assert_eq!(world.machine.shut_down(), 0);
+    assert!(!world.add("late", now()));
+    world.pass(10);
+    assert!(world.take().is_none());
+    world.end(&held, Verdict::Forget);
+    world.end(&failing, Verdict::Backoff);
+    assert_eq!(world.machine.dropped(), 4);
+    assert!(world.machine.idle());
+    assert!(world.machine.table.is_empty());
+}

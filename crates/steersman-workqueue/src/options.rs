@@ -1,0 +1,149 @@
+//! Words: how a queue is made and how a key is added to it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::key::Key;
+use crate::limiter::{Exponential, RateLimiter};
+use crate::metrics::Metrics;
+
+/// How urgent a key is; the greater goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(i32);
+
+/// How one key is added: with what priority, and when.
+///
+/// The default is an immediate add of normal priority.
+#[derive(Debug, Clone, Copy, Default)]
+#[must_use = "options do nothing until they are passed to `Queue::add_with`"]
+pub struct AddOptions {
+    pub(crate) priority: Priority,
+    pub(crate) after: Option<Duration>,
+    pub(crate) rate_limited: bool,
+    pub(crate) keep_backoff: bool,
+}
+
+/// How a queue behaves; made with [`QueueOptions::new`], which sets every default.
+#[must_use = "options do nothing until they are passed to `Queue::new`"]
+pub struct QueueOptions<T> {
+    pub(crate) name: String,
+    pub(crate) limiter: Box<dyn RateLimiter<T>>,
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) lower_share: u32,
+}
+
+// === impl Priority ===
+
+impl Priority {
+    /// Work that can wait: initial lists and resyncs (-100, as in controller-runtime).
+    pub const LOW: Self = Self(-100);
+    /// Ordinary work (0).
+    pub const NORMAL: Self = Self(0);
+    /// Work that goes before ordinary work (100).
+    pub const HIGH: Self = Self(100);
+
+    /// Any other priority.
+    pub const fn new(value: i32) -> Self {
+        Self(value)
+    }
+
+    /// The number behind it.
+    pub const fn value(self) -> i32 {
+        self.0
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self::NORMAL
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// === impl AddOptions ===
+
+impl AddOptions {
+    /// An immediate add of normal priority.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the priority. Of several adds of one waiting key the highest stands.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Delays the key. Zero is no delay; a delay beyond a decade counts as a decade.
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.after = Some(delay);
+        self
+    }
+
+    /// Counts a failure of the key and delays it as the rate limiter says. Together with
+    /// [`after`](Self::after) the shorter delay stands.
+    pub fn rate_limited(mut self) -> Self {
+        self.rate_limited = true;
+        self
+    }
+
+    /// Makes an immediate add leave a running backoff alone.
+    ///
+    /// A key that waits out its backoff stays where it is, and a key whose present run ends in
+    /// backoff is not run at once: the retry that is due anyway sees what this add is about. For
+    /// every other key this is an ordinary add. It is meant for news that the failing run may have
+    /// caused itself, such as a change of nothing but the object's status.
+    pub fn keep_backoff(mut self) -> Self {
+        self.keep_backoff = true;
+        self
+    }
+}
+
+// === impl QueueOptions ===
+
+impl<T: Key> QueueOptions<T> {
+    /// The defaults: exponential backoff per key from 5 ms to 1000 s, no metrics, and one turn in
+    /// eight for lower priorities.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            limiter: Box::new(Exponential::default()),
+            metrics: None,
+            lower_share: 8,
+        }
+    }
+
+    /// Replaces the rate limiter.
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter<T>) -> Self {
+        self.limiter = Box::new(limiter);
+        self
+    }
+
+    /// Records the queue's metrics.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Gives one turn in `turns` to the key that waits longest below the highest priority, while
+    /// there are keys of several priorities. Values below 2 count as 2. The default is 8.
+    pub fn lower_priority_share(mut self, turns: u32) -> Self {
+        self.lower_share = turns.max(2);
+        self
+    }
+}
+
+impl<T> fmt::Debug for QueueOptions<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueOptions")
+            .field("name", &self.name)
+            .field("metrics", &self.metrics.is_some())
+            .field("lower_share", &self.lower_share)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! Machine: which ready key goes next - highest priority, then oldest, with a share for the rest.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::options::Priority;
+
+/// The place of a key in the table of the machine.
+pub(crate) type Slot = u32;
+
+/// When a key became ready; never used twice, so it also tells a live place from a stale one.
+pub(crate) type Turn = u64;
+
+/// The ready keys, a line for each priority.
+///
+/// A key that moves to another line leaves its old place behind; whoever pops tells by the turn
+/// that it is stale. A line without live places is emptied, so stale places do not pile up.
+#[derive(Debug)]
+pub(crate) struct Order {
+    lines: BTreeMap<Priority, Line>,
+    live: usize,
+    next_turn: Turn,
+    lower_share: u32,
+    passed_over: u32,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    places: VecDeque<(Turn, Slot)>,
+    live: usize,
+}
+
+impl Order {
+    pub(crate) fn new(lower_share: u32) -> Self {
+        Self {
+            lines: BTreeMap::new(),
+            live: 0,
+            next_turn: 0,
+            lower_share,
+            passed_over: 0,
+        }
+    }
+
+    /// How many keys are ready.
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// How many keys are ready in each line.
+    pub(crate) fn depths(&self) -> impl Iterator<Item = (Priority, usize)> + '_ {
+        self.lines
+            .iter()
+            .map(|(priority, line)| (*priority, line.live))
+    }
+
+    /// Puts a key at the end of its line.
+    pub(crate) fn push(&mut self, slot: Slot, priority: Priority) -> Turn {
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        let line = self.lines.entry(priority).or_default();
+        line.places.push_back((turn, slot));
+        line.live += 1;
+        self.live += 1;
+        turn
+    }
+
+    /// Takes note that one place in a line became stale.
+    pub(crate) fn abandon(&mut self, priority: Priority) {
+        self.live -= 1;
+        if let Some(line) = self.lines.get_mut(&priority) {
+            line.leave();
+        }
+    }
+
+    /// Takes the key whose turn it is. `is_live` says whether a place still counts.
+    pub(crate) fn pop(&mut self, is_live: impl Fn(Turn, Slot) -> bool) -> Option<Slot> {
+        if self.live == 0 {
+            return None;
+        }
+        let priority = self.choose(&is_live)?;
+        let line = self.lines.get_mut(&priority)?;
+        let (_, slot) = line.front(&is_live)?;
+        line.places.pop_front();
+        line.leave();
+        self.live -= 1;
+        Some(slot)
+    }
+
+    /// Empties every line.
+    pub(crate) fn clear(&mut self) {
+        self.lines.clear();
+        self.live = 0;
+    }
+
+    // WQ-5: as long as several lines have keys, each `lower_share`-th turn goes to the oldest key
+    // below the top line. The oldest of all lower lines is eventually every one of them.
+    fn choose(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<Priority> {
+        let mut busy = self
+            .lines
+            .iter_mut()
+            .rev()
+            .filter(|(_, line)| line.live > 0);
+        let (&top, top_line) = busy.next()?;
+        if top_line.live == self.live {
+            self.passed_over = 0;
+            return Some(top);
+        }
+        self.passed_over += 1;
+        if self.passed_over < self.lower_share {
+            return Some(top);
+        }
+        self.passed_over = 0;
+        let oldest = busy
+            .filter_map(|(priority, line)| Some((line.front(is_live)?.0, *priority)))
+            .min_by_key(|(turn, _)| *turn);
+        Some(oldest.map_or(top, |(_, priority)| priority))
+    }
+}
+
+impl Line {
+    // Drops the stale places at the front and shows the first live one.
+    fn front(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<(Turn, Slot)> {
+        while let Some(&(turn, slot)) = self.places.front() {
+            if is_live(turn, slot) {
+                return Some((turn, slot));
+            }
+            self.places.pop_front();
+        }
+        None
+    }
+
+    fn leave(&mut self) {
+        self.live -= 1;
+        if self.live == 0 {
+            self.places.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(order: &mut Order) -> Vec<Slot> {
+        std::iter::from_fn(|| order.pop(|_, _| true)).collect()
+    }
+
+    #[test]
+    fn highest_priority_first_then_oldest() {
+        let mut order = Order::new(8);
+        order.push(1, Priority::LOW);
+        order.push(2, Priority::NORMAL);
+        order.push(3, Priority::HIGH);
+        order.push(4, Priority::NORMAL);
+        assert_eq!(drain(&mut order), [3, 2, 4, 1]);
+        assert_eq!(order.len(), 0);
+    }
+
+    // WQ-5
+    #[test]
+    fn one_turn_in_the_share_goes_to_the_oldest_below() {
+        let mut order = Order::new(3);
+        order.push(100, Priority::LOW);
+        order.push(200, Priority::NORMAL);
+        for slot in 0..6 {
+            order.push(slot, Priority::HIGH);
+        }
+        assert_eq!(drain(&mut order), [0, 1, 100, 2, 3, 200, 4, 5]);
+    }
+
+    #[test]
+    fn stale_places_are_skipped_and_never_pile_up() {
+        let mut order = Order::new(8);
+        for _ in 0..1000 {
+            order.push(7, Priority::LOW);
+            order.abandon(Priority::LOW);
+        }
+        let turn = order.push(7, Priority::NORMAL);
+        assert_eq!(order.len(), 1);
+        assert!(order.lines[&Priority::LOW].places.is_empty());
+        assert_eq!(order.pop(|t, _| t == turn), Some(7));
+        assert_eq!(order.pop(|_, _| true), None);
+    }
+}

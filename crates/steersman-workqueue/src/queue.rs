@@ -1,0 +1,119 @@
+//! Handle: the queue itself, cheap to clone.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::ShutDown;
+use crate::key::Key;
+use crate::machine::Machine;
+use crate::options::{AddOptions, QueueOptions};
+use crate::shared::Shared;
+use crate::ticket::Ticket;
+
+/// A deduplicating, prioritised, delaying work queue; clones share one queue.
+///
+/// Adding never waits and never fails: the queue holds each key at most once, so it is bounded by
+/// the number of distinct keys.
+pub struct Queue<T: Key> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: Key> Queue<T> {
+    /// Makes an empty queue. It spawns nothing.
+    #[must_use]
+    pub fn new(options: QueueOptions<T>) -> Self {
+        Self {
+            shared: Shared::new(options),
+        }
+    }
+
+    /// The name it was made with.
+    pub fn name(&self) -> &str {
+        self.shared.name()
+    }
+
+    /// Adds a key: now, with normal priority.
+    pub fn add(&self, key: T) {
+        self.shared.add(key, AddOptions::new());
+    }
+
+    /// Adds a key.
+    ///
+    /// - A key that is ready stays ready; a higher priority moves it to the end of that priority's
+    ///   line.
+    /// - An immediate add absorbs a pending delay of the key; of two delays the earlier deadline
+    ///   stands (WQ-4).
+    /// - A key that a ticket holds runs exactly once more after the ticket ended (WQ-2).
+    /// - After [`shut_down`](Self::shut_down) or [`drain`](Self::drain) it does nothing (WQ-6).
+    pub fn add_with(&self, key: T, options: AddOptions) {
+        self.shared.add(key, options);
+    }
+
+    /// Takes the next key: the highest priority first, the oldest first within one, and now and then
+    /// the oldest of the lower ones (WQ-5). Waits while there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutDown`] once the queue is shut down, or drained to the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a future dropped before it returned has taken no key.
+    pub async fn next(&self) -> Result<Ticket<T>, ShutDown> {
+        let taken = self.shared.next().await?;
+        Ok(Ticket::new(Arc::clone(&self.shared), taken))
+    }
+
+    /// How many keys are ready. Delayed and held keys do not count.
+    pub fn len(&self) -> usize {
+        self.shared.read(Machine::len)
+    }
+
+    /// Whether no key is ready.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether no key is ready, delayed or held.
+    pub fn idle(&self) -> bool {
+        self.shared.read(Machine::idle)
+    }
+
+    /// Closes the queue at once: workers that wait get [`ShutDown`], ready and delayed keys are
+    /// dropped, tickets that are out finish without coming back. Answers how many keys were dropped.
+    pub fn shut_down(&self) -> usize {
+        self.shared.shut_down()
+    }
+
+    /// Accepts nothing more, drops what is delayed, and waits until what is ready was worked off;
+    /// then the queue is closed. Dropped keys are counted by [`dropped`](Self::dropped).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the queue goes on draining, and another call waits for the end.
+    pub async fn drain(&self) {
+        self.shared.drain().await;
+    }
+
+    /// How many keys were dropped by shutting down or draining, those included whose tickets asked
+    /// for another run afterwards.
+    pub fn dropped(&self) -> usize {
+        self.shared.read(Machine::dropped)
+    }
+}
+
+impl<T: Key> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<T: Key> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}

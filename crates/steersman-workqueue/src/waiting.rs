@@ -1,0 +1,100 @@
+//! Machine: delayed keys, the earliest deadline first.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use crate::order::Slot;
+
+/// A place among the waiting: the deadline, and for equal deadlines the order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Appointment {
+    pub(crate) deadline: Instant,
+    arrival: u64,
+}
+
+/// The keys that wait for a deadline. Each key is in it at most once.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    by_deadline: BTreeMap<Appointment, Slot>,
+    arrivals: u64,
+}
+
+impl Waiting {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_deadline.is_empty()
+    }
+
+    /// The next deadline.
+    pub(crate) fn earliest(&self) -> Option<Instant> {
+        self.by_deadline
+            .first_key_value()
+            .map(|(at, _)| at.deadline)
+    }
+
+    /// Lets `slot` wait until `deadline`, unless what it has at `present` is as early (WQ-4). Answers
+    /// the new appointment where there is one.
+    pub(crate) fn insert(
+        &mut self,
+        slot: Slot,
+        deadline: Instant,
+        present: Option<Appointment>,
+    ) -> Option<Appointment> {
+        if let Some(present) = present {
+            if present.deadline <= deadline {
+                return None;
+            }
+            self.remove(present);
+        }
+        let appointment = Appointment {
+            deadline,
+            arrival: self.arrivals,
+        };
+        self.arrivals += 1;
+        self.by_deadline.insert(appointment, slot);
+        Some(appointment)
+    }
+
+    /// Ends a wait.
+    pub(crate) fn remove(&mut self, appointment: Appointment) {
+        self.by_deadline.remove(&appointment);
+    }
+
+    /// Takes one key whose deadline has come.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Slot> {
+        if self.earliest()? > now {
+            return None;
+        }
+        self.by_deadline.pop_first().map(|(_, slot)| slot)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.by_deadline.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    // WQ-4
+    #[test]
+    fn the_earlier_deadline_stands_whatever_the_order_of_adds() {
+        let now = tokio::time::Instant::now().into_std();
+        let at = |s| now + Duration::from_secs(s);
+        let mut waiting = Waiting::default();
+        let first = waiting.insert(1, at(10), None);
+        assert_eq!(waiting.insert(1, at(20), first), None);
+        assert!(waiting.insert(1, at(5), first).is_some());
+        waiting.insert(2, at(5), None);
+        assert_eq!(waiting.pop_due(at(4)), None);
+        assert_eq!(waiting.pop_due(at(5)), Some(1));
+        assert_eq!(
+            waiting.pop_due(at(5)),
+            Some(2),
+            "equal deadlines in order of arrival"
+        );
+        assert!(waiting.is_empty());
+    }
+}

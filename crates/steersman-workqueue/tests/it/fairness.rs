@@ -1,0 +1,73 @@
+//! Nothing starves, and nothing that matters waits for what does not.
+
+use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions};
+
+// WQ-5: a hot key that is added again at each of its runs, beside a thousand cold ones.
+#[tokio::test(start_paused = true)]
+async fn a_hot_key_delays_cold_keys_by_one_run_each_at_most() {
+    let queue = Queue::new(QueueOptions::<u32>::new("hot"));
+    queue.add(0);
+    for key in 1..=1000 {
+        queue.add(key);
+    }
+    let mut cold = 0;
+    let mut turns = 0;
+    while cold < 1000 {
+        let ticket = queue.next().await.unwrap();
+        turns += 1;
+        if *ticket.key() == 0 {
+            queue.add(0);
+        } else {
+            cold += 1;
+        }
+        ticket.forget();
+    }
+    assert!(turns <= 2001, "{turns} turns");
+}
+
+// WQ-5: an initial list of low priority beside a steady flow of ordinary keys.
+#[tokio::test(start_paused = true)]
+async fn low_priority_keeps_a_share_under_a_steady_flow() {
+    let queue = Queue::new(QueueOptions::<u32>::new("share"));
+    for key in 0..100 {
+        queue.add_with(key, AddOptions::new().priority(Priority::LOW));
+    }
+    queue.add(1_000_000);
+    let mut low = Vec::new();
+    let mut flow = 1_000_000;
+    let mut turns = 0;
+    while low.len() < 100 {
+        let ticket = queue.next().await.unwrap();
+        turns += 1;
+        if *ticket.key() < 100 {
+            low.push(*ticket.key());
+        } else {
+            flow += 1;
+            queue.add(flow);
+        }
+        ticket.forget();
+    }
+    assert_eq!(
+        low,
+        (0..100).collect::<Vec<_>>(),
+        "first in, first out within the priority"
+    );
+    assert_eq!(turns, 800, "one turn in eight");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ordinary_keys_overtake_an_initial_list() {
+    let queue = Queue::new(QueueOptions::<u32>::new("overtake"));
+    for key in 0..1000 {
+        queue.add_with(key, AddOptions::new().priority(Priority::LOW));
+    }
+    queue.add_with(500, AddOptions::new());
+    queue.add(5000);
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        let ticket = queue.next().await.unwrap();
+        taken.push(*ticket.key());
+        ticket.forget();
+    }
+    assert_eq!(taken, [500, 5000, 0]);
+}

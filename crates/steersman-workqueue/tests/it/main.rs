@@ -1,0 +1,7 @@
+//! The queue as its users see it: through the handle, on a paused clock.
+
+mod fairness;
+mod metrics;
+mod model;
+mod shutdown;
+mod tickets;

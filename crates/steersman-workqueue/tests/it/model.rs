@@ -1,0 +1,264 @@
+//! Random histories of the queue against a naive one.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use proptest::prelude::*;
+use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions, Ticket};
+
+const KEYS: u8 = 5;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add { key: u8, priority: i32, after: u64 },
+    Next,
+    End { which: usize, verdict: End },
+    Pass { millis: u64 },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Forget,
+    After(u64),
+    Backoff,
+    Drop,
+}
+
+/// The rules, each written the slow and obvious way. Time is milliseconds since the start.
+#[derive(Default)]
+struct Naive {
+    now: u64,
+    turns: u64,
+    keys: Vec<State>,
+    passed_over: u32,
+    arrivals: u64,
+}
+
+#[derive(Default, Clone)]
+struct State {
+    ready: Option<(i32, u64)>,
+    due: Option<(u64, u64, i32)>,
+    held: Option<i32>,
+    again: Option<i32>,
+    failures: u32,
+}
+
+impl Naive {
+    fn line_up(&mut self, key: usize, priority: i32) {
+        self.keys[key].ready = Some((priority, self.turns));
+        self.turns += 1;
+    }
+
+    fn arrive(&mut self, key: usize, priority: i32) {
+        let state = &mut self.keys[key];
+        if let Some((present, _)) = state.ready {
+            if priority > present {
+                self.line_up(key, priority);
+            }
+            return;
+        }
+        let priority = state
+            .due
+            .take()
+            .map_or(priority, |(.., due)| due.max(priority));
+        if state.held.is_some() {
+            state.again = Some(state.again.map_or(priority, |again| again.max(priority)));
+        } else {
+            self.line_up(key, priority);
+        }
+    }
+
+    fn wait(&mut self, key: usize, after: u64, priority: i32) {
+        let at = self.now + after;
+        let state = &mut self.keys[key];
+        if state.ready.is_some() {
+            self.arrive(key, priority);
+        } else if let Some(again) = &mut state.again {
+            *again = priority.max(*again);
+        } else {
+            let (old_at, arrival, old_priority) = state.due.unwrap_or((u64::MAX, 0, priority));
+            let priority = old_priority.max(priority);
+            state.due = Some(if at < old_at {
+                self.arrivals += 1;
+                (at, self.arrivals, priority)
+            } else {
+                (old_at, arrival, priority)
+            });
+        }
+    }
+
+    fn add(&mut self, key: usize, after: u64, priority: i32) {
+        if after == 0 {
+            self.arrive(key, priority);
+        } else {
+            self.wait(key, after, priority);
+        }
+    }
+
+    fn promote(&mut self) {
+        loop {
+            let due = (0..self.keys.len())
+                .filter_map(|key| {
+                    let (at, arrival, _) = self.keys[key].due?;
+                    Some((at, arrival, key))
+                })
+                .filter(|(at, ..)| *at <= self.now)
+                .min();
+            let Some((.., key)) = due else { return };
+            let priority = self.keys[key]
+                .due
+                .take()
+                .map_or(0, |(.., priority)| priority);
+            self.arrive(key, priority);
+        }
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        self.promote();
+        let mut ready: Vec<(i32, u64, usize)> = (0..self.keys.len())
+            .filter_map(|key| {
+                let (priority, turn) = self.keys[key].ready?;
+                Some((priority, turn, key))
+            })
+            .collect();
+        ready.sort_by_key(|(priority, turn, _)| (-priority, *turn));
+        let (top, _, mut chosen) = *ready.first()?;
+        let lower = ready.iter().filter(|(priority, ..)| *priority < top);
+        match lower.min_by_key(|(_, turn, _)| *turn) {
+            None => self.passed_over = 0,
+            Some((_, _, oldest)) => {
+                self.passed_over += 1;
+                if self.passed_over == 8 {
+                    self.passed_over = 0;
+                    chosen = *oldest;
+                }
+            }
+        }
+        let state = &mut self.keys[chosen];
+        state.held = state.ready.take().map(|(priority, _)| priority);
+        Some(chosen)
+    }
+
+    fn end(&mut self, key: usize, verdict: End) {
+        let state = &mut self.keys[key];
+        let priority = state.held.take().unwrap_or_default();
+        let delay = match verdict {
+            End::Forget => {
+                state.failures = 0;
+                None
+            }
+            End::After(after) => {
+                state.failures = 0;
+                Some(after)
+            }
+            End::Backoff | End::Drop => {
+                state.failures += 1;
+                Some((5 << (state.failures - 1)).min(1_000_000))
+            }
+        };
+        if let Some(again) = state.again.take() {
+            state.due = None;
+            self.line_up(key, again);
+        } else if let Some(delay) = delay {
+            self.add(key, delay, priority);
+        }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let priority = prop::sample::select(vec![-100, 0, 0, 100]);
+    let delay = prop::sample::select(vec![0_u64, 0, 0, 3, 10, 50]);
+    let verdict = prop_oneof![
+        Just(End::Forget),
+        delay.clone().prop_map(End::After),
+        Just(End::Backoff),
+        Just(End::Drop),
+    ];
+    prop_oneof![
+        4 => (0..KEYS, priority, delay)
+            .prop_map(|(key, priority, after)| Step::Add { key, priority, after }),
+        4 => Just(Step::Next),
+        4 => (0_usize..8, verdict).prop_map(|(which, verdict)| Step::End { which, verdict }),
+        2 => prop::sample::select(vec![1_u64, 5, 20, 100]).prop_map(|millis| Step::Pass { millis }),
+    ]
+}
+
+async fn agrees(steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let queue = Queue::new(QueueOptions::<u8>::new("model"));
+    let mut naive = Naive {
+        keys: vec![State::default(); KEYS as usize],
+        ..Naive::default()
+    };
+    let mut held: Vec<Ticket<u8>> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Add {
+                key,
+                priority,
+                after,
+            } => {
+                let options = AddOptions::new()
+                    .priority(Priority::new(priority))
+                    .after(Duration::from_millis(after));
+                queue.add_with(key, options);
+                naive.add(key.into(), after, priority);
+            }
+            Step::Next => {
+                let taken = queue.next().now_or_never().and_then(Result::ok);
+                let expected = naive.next();
+                prop_assert_eq!(taken.as_ref().map(|t| usize::from(*t.key())), expected);
+                if let Some(ticket) = taken {
+                    let state = &naive.keys[usize::from(*ticket.key())];
+                    prop_assert_eq!(ticket.attempts(), state.failures);
+                    prop_assert_eq!(Some(ticket.priority().value()), state.held);
+                    // WQ-1
+                    prop_assert!(held.iter().all(|other| other.key() != ticket.key()));
+                    held.push(ticket);
+                }
+            }
+            Step::End { which, verdict } if !held.is_empty() => {
+                let ticket = held.remove(which % held.len());
+                naive.end(usize::from(*ticket.key()), verdict);
+                match verdict {
+                    End::Forget => ticket.forget(),
+                    End::After(after) => ticket.after(Duration::from_millis(after)),
+                    End::Backoff => ticket.backoff(),
+                    End::Drop => drop(ticket),
+                }
+            }
+            Step::End { .. } => {}
+            Step::Pass { millis } => {
+                tokio::time::advance(Duration::from_millis(millis)).await;
+                naive.now += millis;
+            }
+        }
+    }
+    // WQ-3: whatever happened, everything that is owed still comes.
+    drop(held);
+    let mut rounds = 0;
+    while !queue.idle() {
+        let ticket = queue
+            .next()
+            .await
+            .map_err(|e| TestCaseError::fail(e.to_string()))?;
+        ticket.forget();
+        rounds += 1;
+        prop_assert!(rounds <= 2 * usize::from(KEYS), "a key comes back for ever");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+
+    // WQ-1, WQ-2, WQ-3, WQ-4, WQ-5
+    #[test]
+    fn the_queue_agrees_with_the_naive_one(steps in prop::collection::vec(step(), 1..120)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .map_err(|e| TestCaseError::fail(e.to_string()))?;
+        runtime.block_on(agrees(steps))?;
+    }
+}

@@ -1,0 +1,124 @@
+//! Shutting down, draining, and waking those who wait.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use steersman_workqueue::{AddOptions, Queue, QueueOptions, ShutDown};
+
+fn queue() -> Queue<u32> {
+    Queue::new(QueueOptions::new("shutdown"))
+}
+
+// WQ-6
+#[tokio::test(start_paused = true)]
+async fn shut_down_wakes_every_worker_and_counts_what_it_drops() {
+    let queue = queue();
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.next().await.map(drop) })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    queue.add_with(1, AddOptions::new().after(Duration::from_secs(60)));
+    queue.add_with(2, AddOptions::new().after(Duration::from_secs(60)));
+    assert_eq!(queue.shut_down(), 2);
+    for worker in workers {
+        assert!(worker.await.unwrap().is_err());
+    }
+    queue.add(3);
+    assert!(queue.idle());
+    assert!(matches!(
+        queue.next().now_or_never(),
+        Some(Err(ShutDown { .. }))
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn drain_works_off_what_is_ready_and_drops_what_is_delayed() {
+    let queue = queue();
+    for key in 0..10 {
+        queue.add(key);
+    }
+    queue.add_with(99, AddOptions::new().after(Duration::from_secs(60)));
+    let first = queue.next().await.unwrap();
+    queue.add(*first.key());
+    let draining = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.drain().await }
+    });
+    tokio::task::yield_now().await;
+    queue.add(50);
+    first.forget();
+    let mut seen = Vec::new();
+    while let Ok(ticket) = queue.next().await {
+        seen.push(*ticket.key());
+        if *ticket.key() == 5 {
+            ticket.backoff();
+        } else {
+            ticket.forget();
+        }
+    }
+    draining.await.unwrap();
+    seen.sort_unstable();
+    assert_eq!(
+        seen,
+        (0..10).collect::<Vec<_>>(),
+        "the key marked while held runs once more"
+    );
+    assert_eq!(queue.dropped(), 2, "the delayed key, and the retry");
+    queue.drain().await;
+}
+
+// Scenario: many workers wait, several keys come at once or become due together, and each key
+// reaches a worker although every worker keeps what it takes.
+#[tokio::test(start_paused = true)]
+async fn no_wake_up_is_lost_whoever_waits_for_what() {
+    let queue = queue();
+    let (taken, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..6 {
+        let (queue, taken) = (queue.clone(), taken.clone());
+        tokio::spawn(async move {
+            while let Ok(ticket) = queue.next().await {
+                taken.send(*ticket.key()).unwrap();
+                // Keeps the key for longer than the test runs.
+                tokio::time::sleep(Duration::from_secs(10_000)).await;
+                ticket.forget();
+            }
+        });
+    }
+    tokio::task::yield_now().await;
+    queue.add_with(1, AddOptions::new().after(Duration::from_secs(5)));
+    queue.add_with(2, AddOptions::new().after(Duration::from_secs(7)));
+    queue.add_with(3, AddOptions::new().after(Duration::from_secs(7)));
+    queue.add_with(4, AddOptions::new().after(Duration::from_secs(1)));
+    queue.add(5);
+    queue.add(6);
+    let start = tokio::time::Instant::now();
+    let mut arrivals = Vec::new();
+    for _ in 0..6 {
+        let key = seen.recv().await.unwrap();
+        arrivals.push((key, start.elapsed().as_secs()));
+    }
+    arrivals.sort_unstable();
+    assert_eq!(arrivals, [(1, 5), (2, 7), (3, 7), (4, 1), (5, 0), (6, 0)]);
+}
+
+// The documented cancel safety of `next`.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_gives_up_waiting_takes_nothing_with_it() {
+    let queue = queue();
+    let impatient = queue.clone();
+    let gave_up = tokio::time::timeout(Duration::from_secs(1), impatient.next()).await;
+    assert!(gave_up.is_err());
+    let patient = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.next().await.map(|ticket| *ticket.key()) }
+    });
+    let mut waiting = Box::pin(queue.next());
+    assert!(waiting.as_mut().now_or_never().is_none());
+    tokio::task::yield_now().await;
+    queue.add(7);
+    drop(waiting);
+    assert_eq!(patient.await.unwrap(), Ok(7));
+}
