@@ -16,6 +16,9 @@ const HOMES: &[&str] = &[
 /// Words that put work off.
 const LATER: &[&str] = &["TODO", "FIXME"];
 
+/// A phrase that does the same.
+const PROVISIONAL: &str = "for now";
+
 /// Checks every Rust file for attributes and comments, and every file for home folders.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let rust = tree.rust().flat_map(check_rust);
@@ -35,6 +38,10 @@ fn check_rust(file: &File) -> Vec<Violation> {
                 "do it, or say what is absent and why",
             ));
         }
+    }
+    for (at, phrase) in source.comments.match_indices(PROVISIONAL) {
+        let problem = format!("a comment says `{phrase}`");
+        found.push(complain(file, at, problem, "say what is so, and why"));
     }
     found
 }
@@ -128,6 +135,7 @@ mod tests {
             "#[cfg_attr(unix, allow(dead_code))]\nfn f() {}",
             "// TODO: more.",
             "/* FIXME */",
+            "// Enough for now.",
         ] {
             assert_eq!(count(PATH, text), 1, "{text}");
         }

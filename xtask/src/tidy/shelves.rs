@@ -35,12 +35,13 @@ fn check_file(file: &File) -> Vec<Violation> {
         .strip_prefix("//! ")
         .filter(|job| !job.trim().is_empty())
     else {
-        return vec![complain(
-            file,
-            1,
-            "the first line does not say what the file is for",
-            TAG,
-        )];
+        let way_out = if is_shelved(file) {
+            TAG
+        } else {
+            "begin with `//!` and one sentence"
+        };
+        let problem = "the first line does not say what the file is for";
+        return vec![complain(file, 1, problem, way_out)];
     };
     if !is_shelved(file) {
         return Vec::new();
