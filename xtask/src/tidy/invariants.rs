@@ -130,24 +130,21 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
     (listed, found)
 }
 
-/// Everything written like `ROOM-1`, with its offset.
+/// Everything written like `ROOM-1` or `HOUSE-ROOM-1`, with its offset.
 fn ids(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices('-').filter_map(|(dash, _)| {
-        let before = &text[..dash];
-        let room = before.len()
-            - before
-                .trim_end_matches(|char: char| char.is_ascii_uppercase())
-                .len();
-        let start = dash - room;
+        let is_room = |char: char| char.is_ascii_uppercase() || char == '-';
+        let is_digit = |char: char| char.is_ascii_digit();
+        let start = text[..dash].trim_end_matches(is_room).len();
+        let room = &text[start..dash];
         let after = &text[dash + 1..];
-        let digits = after.len()
-            - after
-                .trim_start_matches(|char: char| char.is_ascii_digit())
-                .len();
-        let end = dash + 1 + digits;
-        let free = !text[..start].ends_with(|char: char| char.is_alphanumeric() || char == '-')
+        let end = text.len() - after.trim_start_matches(is_digit).len();
+        let free = !text[..start].ends_with(char::is_alphanumeric)
             && !text[end..].starts_with(|char: char| char.is_alphanumeric() || char == '-');
-        let is_id = room > 1 && digits > 0 && free && !OTHERS.contains(&&text[start..dash]);
+        let is_id = end > dash + 1
+            && free
+            && room.split('-').all(|part| part.len() > 1)
+            && !room.split('-').any(|part| OTHERS.contains(&part));
         is_id.then_some((start, &text[start..end]))
     })
 }
@@ -234,9 +231,8 @@ mod tests {
 
     #[test]
     fn ids_are_told_from_look_alikes() {
-        let text =
-            "WQ-1, (STORE-12) `A-1` UTF-8 xWQ-1 WQ-1x WQ- SHA-256 WQ-x RFC-3339 CTRL-2. A-WQ-3";
+        let text = "WQ-1, (STORE-12) `A-1` UTF-8 xWQ-1 WQ-1x WQ- SHA-256 WQ-x RFC-3339 CTRL-2. A-WQ-3 SRV-STORE-1 -WQ-7";
         let found: Vec<&str> = ids(text).map(|(_, id)| id).collect();
-        assert_eq!(found, ["WQ-1", "STORE-12", "CTRL-2"]);
+        assert_eq!(found, ["WQ-1", "STORE-12", "CTRL-2", "SRV-STORE-1"]);
     }
 }
