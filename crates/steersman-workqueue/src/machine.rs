@@ -59,6 +59,15 @@ pub(crate) enum Verdict {
     Backoff,
 }
 
+/// What came of the end of a hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Released {
+    /// As [`Machine::add`] answers.
+    pub(crate) wake: bool,
+    /// The delay that the verdict asked for, whether or not an add absorbed it.
+    pub(crate) delay: Option<Duration>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Open,
@@ -154,22 +163,23 @@ impl<T: Key> Machine<T> {
         })
     }
 
-    /// Ends the hold of a key (WQ-3). Answers as [`add`](Self::add) does.
-    pub(crate) fn release(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> bool {
+    /// Ends the hold of a key (WQ-3).
+    pub(crate) fn release(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> Released {
         let Some(entry) = self.table.get_mut(slot) else {
-            return false;
+            return Released::default();
         };
         let Some(held) = entry.held.take() else {
-            return false;
+            return Released::default();
         };
         let again = entry.again.take();
         self.stop_holding(&held, now);
-        let wake = self.follow(slot, held.priority, again, verdict, now);
+        let delay = self.judge(slot, verdict, now);
+        let wake = self.follow(slot, held.priority, again, (verdict, delay), now);
         self.table.free_unless_used(slot);
         if self.stage == Stage::Draining && self.idle() {
             self.stage = Stage::Closed;
         }
-        wake
+        Released { wake, delay }
     }
 
     /// The next instant at which a delayed key becomes ready.
@@ -260,10 +270,9 @@ impl<T: Key> Machine<T> {
         slot: Slot,
         mut priority: Priority,
         again: Option<Again>,
-        verdict: Verdict,
+        (verdict, delay): (Verdict, Option<Duration>),
         now: Instant,
     ) -> bool {
-        let delay = self.judge(slot, verdict, now);
         if self.stage == Stage::Closed {
             self.dropped += usize::from(delay.is_some());
             return false;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -106,12 +106,14 @@ impl<T: Key> Shared<T> {
         }
     }
 
-    pub(crate) fn release(&self, slot: Slot, verdict: Verdict) {
+    /// Ends the hold of a key; answers the delay that the verdict asked for.
+    pub(crate) fn release(&self, slot: Slot, verdict: Verdict) -> Option<Duration> {
         let delayed = matches!(verdict, Verdict::After(_) | Verdict::Backoff);
         let mut state = self.state.lock();
         let now = self.now(&state.machine, delayed);
         let was_closed = state.machine.is_closed();
-        let wake = state.machine.release(slot, verdict, now) && state.idle_workers > 0;
+        let released = state.machine.release(slot, verdict, now);
+        let wake = released.wake && state.idle_workers > 0;
         let closes = state.machine.is_closed() && !was_closed;
         drop(state);
         if wake {
@@ -120,6 +122,7 @@ impl<T: Key> Shared<T> {
         if closes {
             self.closed.notify_waiters();
         }
+        released.delay
     }
 
     pub(crate) fn shut_down(&self) -> usize {

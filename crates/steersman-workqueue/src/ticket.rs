@@ -23,7 +23,7 @@ pub struct Ticket<T: Key> {
     slot: Slot,
     priority: Priority,
     attempts: u32,
-    verdict: Verdict,
+    ended: bool,
 }
 
 impl<T: Key> Ticket<T> {
@@ -34,7 +34,7 @@ impl<T: Key> Ticket<T> {
             slot: taken.slot,
             priority: taken.priority,
             attempts: taken.attempts,
-            verdict: Verdict::Backoff,
+            ended: false,
         }
     }
 
@@ -54,30 +54,38 @@ impl<T: Key> Ticket<T> {
     }
 
     /// Success: forgets the failures of the key. It comes back when it is added again.
-    pub fn forget(mut self) {
-        self.verdict = Verdict::Forget;
+    pub fn forget(self) {
+        self.end(Verdict::Forget);
     }
 
     /// Success with an appointment: forgets the failures, and the key comes back after `delay`.
-    pub fn after(mut self, delay: Duration) {
-        self.verdict = Verdict::After(delay);
+    pub fn after(self, delay: Duration) {
+        self.end(Verdict::After(delay));
     }
 
-    /// Failure: the key comes back when the rate limiter says so.
-    pub fn backoff(mut self) {
-        self.verdict = Verdict::Backoff;
+    /// Failure: the key comes back when the rate limiter says so. Answers the delay; an add that came
+    /// meanwhile, or comes later, may bring the key back earlier.
+    pub fn backoff(self) -> Duration {
+        self.end(Verdict::Backoff).unwrap_or_default()
     }
 
     /// The end without a retry that is no success: nothing follows, and the count of failures stays
     /// for the next failure of the key.
-    pub fn settle(mut self) {
-        self.verdict = Verdict::Settle;
+    pub fn settle(self) {
+        self.end(Verdict::Settle);
+    }
+
+    fn end(mut self, verdict: Verdict) -> Option<Duration> {
+        self.ended = true;
+        self.shared.release(self.slot, verdict)
     }
 }
 
 impl<T: Key> Drop for Ticket<T> {
     fn drop(&mut self) {
-        self.shared.release(self.slot, self.verdict);
+        if !self.ended {
+            self.shared.release(self.slot, Verdict::Backoff);
+        }
     }
 }
 

@@ -31,7 +31,7 @@ impl World {
     }
 
     fn end(&mut self, taken: &Taken<&'static str>, verdict: Verdict) -> bool {
-        self.machine.release(taken.slot, verdict, self.now)
+        self.machine.release(taken.slot, verdict, self.now).wake
     }
 
     fn pass(&mut self, millis: u64) {

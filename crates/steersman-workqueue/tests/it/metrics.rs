@@ -62,7 +62,7 @@ async fn names_labels_and_values_are_those_of_client_go() {
         "2",
     );
 
-    held.backoff();
+    assert_eq!(held.backoff(), Duration::from_millis(5));
     let text = scrape(&registry);
     has(&text, &format!("workqueue_retries_total{{{labels}}}"), "1");
     has(

@@ -222,7 +222,7 @@ async fn agrees(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 match verdict {
                     End::Forget => ticket.forget(),
                     End::After(after) => ticket.after(Duration::from_millis(after)),
-                    End::Backoff => ticket.backoff(),
+                    End::Backoff => drop(ticket.backoff()),
                     End::Drop => drop(ticket),
                 }
             }

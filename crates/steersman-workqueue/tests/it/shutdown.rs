@@ -54,7 +54,7 @@ async fn drain_works_off_what_is_ready_and_drops_what_is_delayed() {
     while let Ok(ticket) = queue.next().await {
         seen.push(*ticket.key());
         if *ticket.key() == 5 {
-            ticket.backoff();
+            let _delay = ticket.backoff();
         } else {
             ticket.forget();
         }
