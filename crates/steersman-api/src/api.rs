@@ -1,0 +1,358 @@
+//! Handle: the typed verbs of one kind, answered by the api-server and nothing else.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use http::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+
+use crate::decode::{Decoder, place};
+use crate::error::{Asked, Error};
+use crate::event::{Decoded, ListPage};
+use crate::options::{DeleteOptions, ListOptions, Patch, PatchOptions, Propagation, WriteOptions};
+use crate::raw;
+use crate::transport::Call;
+use crate::url::Url;
+
+/// The typed verbs of one kind, live: each call is one request (a long list is one per page).
+///
+/// The kind is a value, so dynamic kinds take the same way as typed ones. Cheap to clone. Nothing
+/// is retried.
+///
+/// # Cancel safety
+///
+/// Dropping the future of a write leaves open whether the server has done it.
+pub struct Api<K> {
+    client: kube_client::Client,
+    kind: Kind,
+    decoder: Decoder,
+    of: PhantomData<fn() -> K>,
+}
+
+const JSON: &str = "application/json";
+
+impl<K: Object> Api<K> {
+    /// The verbs of `kind`.
+    #[must_use]
+    pub fn new(client: kube_client::Client, kind: Kind) -> Self {
+        Self {
+            client,
+            decoder: Decoder::new(kind.clone(), false),
+            kind,
+            of: PhantomData,
+        }
+    }
+
+    /// The kind this is about.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// One object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] where there is none; any other [`Error`].
+    pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
+        let (asked, url) = self.object("get", key)?;
+        self.one(Call::get(asked, url)).await
+    }
+
+    /// One object, or `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`] but [`Error::NotFound`].
+    pub async fn get_opt(&self, key: &ObjectKey) -> Result<Option<K>, Error> {
+        match self.get(key).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One page of the objects of a namespace, or of all namespaces.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expired`] where the continue token is too old; any other [`Error`].
+    pub async fn list(
+        &self,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<ListPage<K>, Error> {
+        let (asked, url) = self.collection("list", namespace)?;
+        let call = Call::get(asked, url.list(options));
+        let (asked, body) = call.fetch(&self.client).await?;
+        self.decoder.page(&asked, &body)
+    }
+
+    /// All pages of a list as one, at one version.
+    ///
+    /// Where the token expires between two pages the list starts again, once, in a single page.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    pub async fn list_all(
+        &self,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<ListPage<K>, Error> {
+        let mut options = options.clone();
+        let mut whole = self.list(namespace, &options).await?;
+        while let Some(token) = whole.continue_token.take() {
+            options.continue_token = Some(token);
+            let page = match self.list(namespace, &options).await {
+                Ok(page) => page,
+                Err(error) if error.is_expired() => {
+                    options.continue_token = None;
+                    options.limit = None;
+                    return self.list(namespace, &options).await;
+                }
+                Err(error) => return Err(error),
+            };
+            whole.items.extend(page.items);
+            whole.version = page.version;
+            whole.continue_token = page.continue_token;
+        }
+        whole.remaining = None;
+        Ok(whole)
+    }
+
+    /// Creates an object; its name may be left to the server with `generateName`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`], [`Error::Invalid`], or any other [`Error`].
+    pub async fn create(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
+        let key = object.key();
+        let asked = Asked::of_object("create", &self.kind, &key);
+        if self.kind.is_namespaced() && key.namespace().is_none() {
+            let problem = "its metadata names no namespace";
+            return Err(Error::invalid_request(asked, problem));
+        }
+        let url = Url::collection(&self.kind, key.namespace())
+            .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
+        let body = self.encode(&asked, object)?;
+        self.one(write(Method::POST, asked, url.write(options), body))
+            .await
+    }
+
+    /// Replaces an object; the version in its metadata, if any, must be the current one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`], [`Error::NotFound`], [`Error::Invalid`], or any other [`Error`].
+    pub async fn update(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
+        self.put(object, None, options).await
+    }
+
+    /// Replaces the status of an object, and nothing else of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](Self::update).
+    pub async fn update_status(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
+        self.put(object, Some("status"), options).await
+    }
+
+    /// Changes an object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], [`Error::Conflict`] (where the patch names a version, or apply meets
+    /// another manager's fields), [`Error::Invalid`], or any other [`Error`].
+    pub async fn patch(
+        &self,
+        key: &ObjectKey,
+        patch: &Patch,
+        options: &PatchOptions,
+    ) -> Result<K, Error> {
+        self.patch_at(key, None, patch, options).await
+    }
+
+    /// Changes the status of an object, and nothing else of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`patch`](Self::patch).
+    pub async fn patch_status(
+        &self,
+        key: &ObjectKey,
+        patch: &Patch,
+        options: &PatchOptions,
+    ) -> Result<K, Error> {
+        self.patch_at(key, Some("status"), patch, options).await
+    }
+
+    /// Deletes an object. Returns it as it is now where finalizers still hold it (or the kind
+    /// answers so), and `None` where the server says no more than that it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], [`Error::Conflict`] where a precondition failed, or any other
+    /// [`Error`].
+    pub async fn delete(
+        &self,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+    ) -> Result<Option<K>, Error> {
+        let (asked, url) = self.object("delete", key)?;
+        let mut call = Call::get(asked, url);
+        call.method = Method::DELETE;
+        call.body = Some((JSON, delete_body(options).to_string().into_bytes()));
+        let (asked, body) = call.fetch(&self.client).await?;
+        if crate::error::parse_status(&body).is_some() {
+            return Ok(None);
+        }
+        self.decode(&asked, &body).map(Some)
+    }
+
+    // ----- the way of one request -----
+
+    fn object(&self, verb: &'static str, key: &ObjectKey) -> Result<(Asked, Url), Error> {
+        let asked = Asked::of_object(verb, &self.kind, key);
+        match Url::object(&self.kind, key) {
+            Ok(url) => Ok((asked, url)),
+            Err(problem) => Err(Error::invalid_request(asked, problem)),
+        }
+    }
+
+    fn collection(
+        &self,
+        verb: &'static str,
+        namespace: Option<&str>,
+    ) -> Result<(Asked, Url), Error> {
+        let asked = Asked::of_collection(verb, &self.kind, namespace);
+        match Url::collection(&self.kind, namespace) {
+            Ok(url) => Ok((asked, url)),
+            Err(problem) => Err(Error::invalid_request(asked, problem)),
+        }
+    }
+
+    async fn put(
+        &self,
+        object: &K,
+        subresource: Option<&str>,
+        options: &WriteOptions,
+    ) -> Result<K, Error> {
+        let (asked, url) = self.object("update", &object.key())?;
+        let url = match subresource {
+            Some(subresource) => url.sub(subresource),
+            None => url,
+        };
+        let body = self.encode(&asked, object)?;
+        self.one(write(Method::PUT, asked, url.write(options), body))
+            .await
+    }
+
+    async fn patch_at(
+        &self,
+        key: &ObjectKey,
+        subresource: Option<&str>,
+        patch: &Patch,
+        options: &PatchOptions,
+    ) -> Result<K, Error> {
+        let (asked, url) = self.object("patch", key)?;
+        let url = match subresource {
+            Some(subresource) => url.sub(subresource),
+            None => url,
+        };
+        let (content_type, value) = match patch {
+            Patch::Merge(value) => ("application/merge-patch+json", value),
+            Patch::Json(value) => ("application/json-patch+json", value),
+            Patch::Strategic(value) => ("application/strategic-merge-patch+json", value),
+            Patch::Apply(value) => ("application/apply-patch+yaml", value),
+        };
+        let mut call = Call::get(asked, url.patch(options));
+        call.method = Method::PATCH;
+        call.body = Some((content_type, value.to_string().into_bytes()));
+        self.one(call).await
+    }
+
+    async fn one(&self, call: Call) -> Result<K, Error> {
+        let (asked, body) = call.fetch(&self.client).await?;
+        self.decode(&asked, &body)
+    }
+
+    fn decode(&self, asked: &Asked, body: &[u8]) -> Result<K, Error> {
+        match self.decoder.object(body) {
+            Decoded::Good(object) => Ok(object),
+            Decoded::Malformed(malformed) => Err(Error::decode(asked, malformed.error)),
+        }
+    }
+
+    /// The object as JSON, with the `apiVersion` and `kind` that a dynamic one may lack.
+    fn encode(&self, asked: &Asked, object: &impl Serialize) -> Result<Vec<u8>, Error> {
+        let bytes = serde_json::to_vec(object).map_err(|error| {
+            Error::invalid_request(
+                asked.clone(),
+                format!("it does not encode: {}", place(&error)),
+            )
+        })?;
+        Ok(raw::prepare(&bytes, self.kind.gvk(), false).unwrap_or(bytes))
+    }
+}
+
+impl<K: TypedObject> Api<K> {
+    /// The verbs of the kind that `K` is.
+    #[must_use]
+    pub fn typed(client: kube_client::Client) -> Self {
+        Self::new(client, Kind::of::<K>())
+    }
+}
+
+impl<K> Clone for Api<K> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            kind: self.kind.clone(),
+            decoder: self.decoder.clone(),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<K> fmt::Debug for Api<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+fn write(method: Method, asked: Asked, url: Url, body: Vec<u8>) -> Call {
+    let mut call = Call::get(asked, url);
+    call.method = method;
+    call.body = Some((JSON, body));
+    call
+}
+
+fn delete_body(options: &DeleteOptions) -> Value {
+    let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    if let Some(uid) = &options.uid {
+        body["preconditions"]["uid"] = uid.as_str().into();
+    }
+    if let Some(version) = &options.resource_version {
+        body["preconditions"]["resourceVersion"] = version.as_str().into();
+    }
+    if let Some(propagation) = options.propagation {
+        body["propagationPolicy"] = match propagation {
+            Propagation::Background => "Background",
+            Propagation::Foreground => "Foreground",
+            Propagation::Orphan => "Orphan",
+        }
+        .into();
+    }
+    if let Some(grace) = options.grace_period {
+        body["gracePeriodSeconds"] = grace.as_secs().into();
+    }
+    if options.dry_run {
+        body["dryRun"] = json!(["All"]);
+    }
+    body
+}

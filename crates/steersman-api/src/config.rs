@@ -1,0 +1,169 @@
+//! Driver: finds a kubeconfig, reads it, and says what is wrong with it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+
+use crate::error::{Error, chain};
+
+/// Where the configuration is looked for; a value, so that tests need no environment.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    /// The value of `KUBECONFIG`.
+    pub(crate) kubeconfig: Option<OsString>,
+    pub(crate) home: Option<PathBuf>,
+    /// Whether the variables of a pod are there.
+    pub(crate) in_cluster: bool,
+}
+
+impl Surroundings {
+    pub(crate) fn of_process() -> Self {
+        Self {
+            kubeconfig: std::env::var_os("KUBECONFIG"),
+            home: std::env::home_dir(),
+            in_cluster: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+        }
+    }
+}
+
+/// The configuration that these surroundings name: `KUBECONFIG`, else `~/.kube/config`, else the
+/// service account of the pod.
+pub(crate) async fn find(surroundings: &Surroundings) -> Result<kube_client::Config, Error> {
+    let named = surroundings.kubeconfig.as_deref().unwrap_or_default();
+    let paths: Vec<PathBuf> = std::env::split_paths(named)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    if !paths.is_empty() {
+        return read(&paths, "KUBECONFIG names it").await;
+    }
+    let default = surroundings
+        .home
+        .as_ref()
+        .map(|home| home.join(".kube").join("config"));
+    if let Some(path) = default.filter(|path| path.exists()) {
+        return read(&[path], "it is the default").await;
+    }
+    if surroundings.in_cluster {
+        return kube_client::Config::incluster().map_err(|error| Error::Config {
+            place: "the service account of this pod".to_owned(),
+            problem: chain(&error),
+        });
+    }
+    Err(Error::NoConfig {
+        looked_at: "KUBECONFIG, ~/.kube/config, KUBERNETES_SERVICE_HOST".to_owned(),
+    })
+}
+
+/// Reads one kubeconfig, or several that are merged; of several, some may be missing.
+pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<kube_client::Config, Error> {
+    let place = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let config_error = |problem: String| Error::Config {
+        place: format!("kubeconfig {place}"),
+        problem,
+    };
+    let present: Vec<&Path> = paths
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(|path| path.exists())
+        .collect();
+    if present.is_empty() {
+        return Err(config_error(format!("there is no such file, and {why}")));
+    }
+    let mut merged = Kubeconfig::default();
+    for path in present {
+        let next = Kubeconfig::read_from(path).map_err(|error| Error::Config {
+            place: format!("kubeconfig {}", path.display()),
+            problem: explain(&error),
+        })?;
+        merged = merged.merge(next).map_err(|e| config_error(explain(&e)))?;
+    }
+    check(&merged).map_err(config_error)?;
+    kube_client::Config::from_custom_kubeconfig(merged, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| config_error(explain(&error)))
+}
+
+/// Finds the entries that the current context names.
+fn check(config: &Kubeconfig) -> Result<(), String> {
+    let names = |names: Vec<&str>| match names.as_slice() {
+        [] => "there are none".to_owned(),
+        some => format!("there are: {}", some.join(", ")),
+    };
+    let contexts = config.contexts.iter().map(|c| c.name.as_str()).collect();
+    let Some(current) = config.current_context.as_deref().filter(|c| !c.is_empty()) else {
+        return Err(format!(
+            "no current-context is set (of contexts, {}); choose one with \
+             `kubectl config use-context`",
+            names(contexts)
+        ));
+    };
+    let named = config.contexts.iter().find(|c| c.name == current);
+    let Some(context) = named.and_then(|c| c.context.as_ref()) else {
+        return Err(format!(
+            "the current-context {current:?} is not one of its contexts ({})",
+            names(contexts)
+        ));
+    };
+    let clusters: Vec<&str> = config.clusters.iter().map(|c| c.name.as_str()).collect();
+    if !clusters.contains(&context.cluster.as_str()) {
+        return Err(format!(
+            "the context {current:?} names the cluster {:?}, which has no entry ({})",
+            context.cluster,
+            names(clusters)
+        ));
+    }
+    let users: Vec<&str> = config.auth_infos.iter().map(|u| u.name.as_str()).collect();
+    match context.user.as_deref().filter(|user| !user.is_empty()) {
+        Some(user) if !users.contains(&user) => Err(format!(
+            "the context {current:?} names the user {user:?}, who has no entry ({})",
+            names(users)
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn explain(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(source, _) => format!("cannot be read: {source}"),
+        KubeconfigError::Parse(_) => format!("is not a kubeconfig: {}", one_line(&chain(error))),
+        KubeconfigError::LoadCertificateAuthority(source) => {
+            explain_data("the certificate authority", source)
+        }
+        KubeconfigError::LoadClientCertificate(source) => {
+            explain_data("the client certificate", source)
+        }
+        KubeconfigError::LoadClientKey(source) => explain_data("the client key", source),
+        other => one_line(&chain(other)),
+    }
+}
+
+fn explain_data(what: &str, error: &LoadDataError) -> String {
+    match error {
+        LoadDataError::ReadFile(source, path) => {
+            format!("{what} {} cannot be read: {source}", path.display())
+        }
+        LoadDataError::DecodeBase64(source) => format!("{what} is not base64: {source}"),
+        LoadDataError::NoBase64DataOrFile => format!("{what} has neither data nor a file"),
+    }
+}
+
+/// YAML errors come with a drawing of the place; the first line names it.
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// What is wrong with credentials that are only looked at when a client is made.
+pub(crate) fn explain_client(error: &kube_client::Error) -> String {
+    match error {
+        kube_client::Error::InferKubeconfig(error) => explain(error),
+        other => one_line(&chain(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

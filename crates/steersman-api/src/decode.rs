@@ -1,0 +1,258 @@
+//! Machine: makes pages and watch events of bytes, one object at a time.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use steersman_object::{Kind, Object, ResourceVersion};
+
+use crate::error::{Asked, Error, parse_status};
+use crate::event::{Decoded, ListPage, Malformed, WatchEvent};
+use crate::lines::{Lines, MAX_LINE, TooLong};
+use crate::raw;
+
+#[derive(Deserialize)]
+struct RawList<'a> {
+    #[serde(default)]
+    metadata: ListMetadata,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMetadata {
+    resource_version: String,
+    r#continue: String,
+    remaining_item_count: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RawEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct BookmarkObject {
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMetadata {
+    resource_version: String,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+/// How the objects of one answer are decoded.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    kind: Kind,
+    drop_managed_fields: bool,
+}
+
+impl Decoder {
+    pub(crate) fn new(kind: Kind, drop_managed_fields: bool) -> Self {
+        Self {
+            kind,
+            drop_managed_fields,
+        }
+    }
+
+    /// One page of a list; an item that does not decode becomes [`Decoded::Malformed`].
+    pub(crate) fn page<K: Object>(&self, asked: &Asked, body: &[u8]) -> Result<ListPage<K>, Error> {
+        let list: RawList<'_> = serde_json::from_slice(body)
+            .map_err(|e| Error::decode(asked, format!("it is not a list: {}", place(&e))))?;
+        let items = list.items.unwrap_or_default();
+        let items = items
+            .into_iter()
+            .map(|item| self.object(item.get().as_bytes()))
+            .collect();
+        Ok(ListPage {
+            items,
+            version: ResourceVersion::new(list.metadata.resource_version),
+            continue_token: Some(list.metadata.r#continue).filter(|t| !t.is_empty()),
+            remaining: list.metadata.remaining_item_count,
+        })
+    }
+
+    /// One object; what does not decode is kept with what could be read of it.
+    pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
+        let prepared = raw::prepare(raw, self.kind.gvk(), self.drop_managed_fields);
+        let error = match serde_json::from_slice::<K>(prepared.as_deref().unwrap_or(raw)) {
+            Ok(mut object) => {
+                let meta = object.meta_mut();
+                if self.drop_managed_fields {
+                    // Cut from the bytes already, unless the name was written in another way.
+                    meta.managed_fields = None;
+                }
+                if meta.name.as_deref().is_some_and(|name| !name.is_empty()) {
+                    return Decoded::Good(object);
+                }
+                "metadata.name is missing".to_owned()
+            }
+            // An error may quote a value, and a Secret's values go nowhere.
+            Err(error) if self.kind.gvk().kind() == "Secret" => place(&error),
+            Err(error) => error.to_string(),
+        };
+        let (key, uid, version) = raw::identity(raw);
+        Decoded::Malformed(Malformed {
+            key,
+            uid,
+            version,
+            error,
+        })
+    }
+}
+
+/// The lines of a watch body as events.
+#[derive(Debug)]
+pub(crate) struct Events {
+    decoder: Decoder,
+    asked: Asked,
+    lines: Lines,
+    /// The beginning of a value that spans lines: a pretty-printed `Status`.
+    open: Vec<u8>,
+}
+
+/// What one line is.
+enum Line<K> {
+    Event(WatchEvent<K>),
+    /// The line is the beginning of something longer.
+    Open,
+    Broken(String),
+}
+
+impl Events {
+    pub(crate) fn new(decoder: Decoder, asked: Asked) -> Self {
+        Self {
+            decoder,
+            asked,
+            lines: Lines::new(MAX_LINE),
+            open: Vec::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, chunk: &Bytes) {
+        self.lines.push(chunk);
+    }
+
+    /// The next event of what has arrived; after an error the watch is over.
+    pub(crate) fn next_event<K: Object>(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
+        loop {
+            let line = match self.lines.next_line() {
+                Ok(line) => line?,
+                Err(TooLong { max }) => {
+                    let problem = format!("an event is longer than {} MiB", max >> 20);
+                    return Some(Err(Error::decode(&self.asked, problem)));
+                }
+            };
+            if let Some(event) = self.line(&line) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// What is left at the end of the body: an event without a line end, or a cut one.
+    pub(crate) fn finish<K: Object>(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
+        let rest = self.lines.rest();
+        if let Some(event) = self.line(&rest) {
+            return Some(event);
+        }
+        let cut = !self.open.is_empty();
+        cut.then(|| {
+            Err(Error::transport(
+                &self.asked,
+                "the answer ends inside an event",
+            ))
+        })
+    }
+
+    fn line<K: Object>(&mut self, line: &[u8]) -> Option<Result<WatchEvent<K>, Error>> {
+        if self.open.is_empty() && line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let text: Cow<'_, [u8]> = if self.open.is_empty() {
+            Cow::Borrowed(line)
+        } else {
+            self.open.extend_from_slice(line);
+            Cow::Owned(std::mem::take(&mut self.open))
+        };
+        match self.decode(&text) {
+            Line::Event(event) => Some(Ok(event)),
+            Line::Open if text.len() <= MAX_LINE => {
+                self.open = text.into_owned();
+                // Between lines a string cannot be open, so a space changes nothing.
+                self.open.push(b' ');
+                None
+            }
+            Line::Open => Some(Err(Error::decode(&self.asked, "an event never ends"))),
+            Line::Broken(problem) => Some(Err(Error::decode(&self.asked, problem))),
+        }
+    }
+
+    fn decode<K: Object>(&self, text: &[u8]) -> Line<K> {
+        let event: RawEvent<'_> = match serde_json::from_slice(text) {
+            Ok(event) => event,
+            Err(error) if error.is_eof() => return Line::Open,
+            // A server (or a proxy) that answers 200 and then a Status without an envelope.
+            Err(error) => {
+                return match parse_status(text) {
+                    Some(status) => Line::Event(WatchEvent::Error(Error::from_status(
+                        self.asked.clone(),
+                        status,
+                        None,
+                    ))),
+                    None => Line::Broken(place(&error)),
+                };
+            }
+        };
+        let raw = event.object.get().as_bytes();
+        Line::Event(match event.kind.as_ref() {
+            "ADDED" => WatchEvent::Added(self.decoder.object(raw)),
+            "MODIFIED" => WatchEvent::Modified(self.decoder.object(raw)),
+            "DELETED" => WatchEvent::Deleted(self.decoder.object(raw)),
+            "BOOKMARK" => match serde_json::from_slice::<BookmarkObject>(raw) {
+                Ok(BookmarkObject { metadata }) => WatchEvent::Bookmark {
+                    version: ResourceVersion::new(metadata.resource_version),
+                    initial_events_end: is_initial_events_end(metadata.annotations.as_ref()),
+                },
+                Err(error) => return Line::Broken(format!("a bookmark: {}", place(&error))),
+            },
+            "ERROR" => {
+                let status = parse_status(raw).unwrap_or_default();
+                WatchEvent::Error(Error::from_status(self.asked.clone(), status, None))
+            }
+            other => {
+                let other: String = other.chars().take(40).collect();
+                return Line::Broken(format!("an event of the unknown type {other:?}"));
+            }
+        })
+    }
+}
+
+/// The value counts, not the presence of the key (KEP-3157).
+fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool {
+    let value = annotations.and_then(|a| a.get("k8s.io/initial-events-end"));
+    value.is_some_and(|v| v == "true")
+}
+
+/// Where a JSON error is, without any of the content.
+pub(crate) fn place(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        serde_json::error::Category::Io => "it cannot be read",
+        serde_json::error::Category::Syntax => "it is not JSON",
+        serde_json::error::Category::Data => "it has another shape",
+        serde_json::error::Category::Eof => "it ends too early",
+    };
+    format!("{what} (line {}, column {})", error.line(), error.column())
+}
+
+#[cfg(test)]
+mod tests;

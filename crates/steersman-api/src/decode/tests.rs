@@ -1,0 +1,1 @@
+//! Pages and events from bytes.

@@ -1,0 +1,505 @@
+//! Words: the errors of requests to an api-server, which callers branch on.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+pub use kube_core::Status;
+use steersman_object::{Kind, ObjectKey};
+use thiserror::Error;
+
+/// Why a request to an api-server, or the way to one, failed.
+///
+/// Each answer of a server is one variant to branch on, mostly through the predicates; it carries
+/// what was asked and the server's [`Status`]. Every error prints what was asked, of whom, and
+/// what came back, on one line.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No configuration was found in any of the usual places.
+    #[error(
+        "no Kubernetes configuration found (looked at {looked_at}): set KUBECONFIG to a \
+         kubeconfig file, or run inside a pod that has a service account"
+    )]
+    NoConfig {
+        /// The places, for people.
+        looked_at: String,
+    },
+    /// There is a configuration, and it is unusable.
+    #[error("{place}: {problem}")]
+    Config {
+        /// The file, or the part of the environment, that is wrong.
+        place: String,
+        /// What is wrong with it and what to do.
+        problem: String,
+    },
+    /// The request cannot be sent as it is: the caller has to change it.
+    #[error("could not {asked}: {problem}")]
+    InvalidRequest {
+        /// What was asked.
+        asked: Box<Asked>,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// 404: there is no such object.
+    #[error("{0}")]
+    NotFound(Box<Refusal>),
+    /// 409 AlreadyExists: an object of this name is there already.
+    #[error("{0}")]
+    AlreadyExists(Box<Refusal>),
+    /// 409 Conflict: the object has changed since it was read, or a precondition failed.
+    #[error("{0}")]
+    Conflict(Box<Refusal>),
+    /// 410: the version or the continue token asked for is no longer available.
+    #[error("{0}")]
+    Expired(Box<Refusal>),
+    /// 422: the object, or the change to it, is not valid.
+    #[error("{0}")]
+    Invalid(Box<Refusal>),
+    /// 429: the server asks its clients to slow down.
+    #[error("{refusal}")]
+    Throttled {
+        /// How long to wait, where the server said so.
+        after: Option<Duration>,
+        /// The rest of the answer.
+        refusal: Box<Refusal>,
+    },
+    /// 403: the server knows who asks and does not allow it.
+    #[error("{0}; grant it with RBAC")]
+    Forbidden(Box<Refusal>),
+    /// 401: the server does not know who asks.
+    #[error("{0}; check the credentials of the configuration")]
+    Unauthorized(Box<Refusal>),
+    /// 404 of a whole collection: the server does not serve this kind.
+    #[error("{0}; is its CustomResourceDefinition installed, in this version")]
+    KindNotServed(Box<Refusal>),
+    /// Any other refusal: 400, 405, 415, 5xx.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// The server could not be reached, or the connection broke: whether it did what was asked is
+    /// unknown.
+    #[error("could not {asked}: {}{cause}", endpoint_prefix(.endpoint.as_deref()))]
+    Transport {
+        /// What was asked.
+        asked: Box<Asked>,
+        /// The address of the server, where it is known.
+        endpoint: Option<String>,
+        /// What happened, down to its root.
+        cause: String,
+    },
+    /// The answer is not what it should be.
+    #[error("could not {asked}: the answer does not decode: {problem}")]
+    Decode {
+        /// What was asked.
+        asked: Box<Asked>,
+        /// What is wrong with the answer; never its content.
+        problem: String,
+    },
+}
+
+/// What was asked of the server: the verb, the kind and the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    verb: &'static str,
+    kind: String,
+    plural: String,
+    place: Place,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Everywhere,
+    Namespace(String),
+    Object(ObjectKey),
+}
+
+/// An answer that refuses what was asked.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    asked: Asked,
+    status: Status,
+    retry_after: Option<Duration>,
+}
+
+// ===== impl Asked =====
+
+impl Asked {
+    /// A request for one object.
+    #[must_use]
+    pub fn of_object(verb: &'static str, kind: &Kind, key: &ObjectKey) -> Self {
+        Self::new(verb, kind, Place::Object(key.clone()))
+    }
+
+    /// A request for a collection: of one namespace, or of the whole cluster.
+    #[must_use]
+    pub fn of_collection(verb: &'static str, kind: &Kind, namespace: Option<&str>) -> Self {
+        let place = match namespace {
+            Some(namespace) => Place::Namespace(namespace.to_owned()),
+            None => Place::Everywhere,
+        };
+        Self::new(verb, kind, place)
+    }
+
+    fn new(verb: &'static str, kind: &Kind, place: Place) -> Self {
+        Self {
+            verb,
+            kind: kind.to_string(),
+            plural: kind.qualified_plural(),
+            place,
+        }
+    }
+
+    /// The verb, in the words of Kubernetes: `get`, `list`, `watch`, `create`, and so on.
+    #[must_use]
+    pub fn verb(&self) -> &'static str {
+        self.verb
+    }
+
+    /// The kind, as `Kind.version.group`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The key, where one object was asked for.
+    #[must_use]
+    pub fn key(&self) -> Option<&ObjectKey> {
+        match &self.place {
+            Place::Object(key) => Some(key),
+            Place::Namespace(_) | Place::Everywhere => None,
+        }
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            verb, kind, plural, ..
+        } = self;
+        match &self.place {
+            Place::Everywhere => write!(f, "{verb} {plural} ({kind}) of all namespaces"),
+            Place::Namespace(namespace) => {
+                write!(f, "{verb} {plural} ({kind}) of namespace {namespace}")
+            }
+            Place::Object(key) => write!(f, "{verb} {kind} {key}"),
+        }
+    }
+}
+
+// ===== impl Refusal =====
+
+impl Refusal {
+    /// What was asked.
+    #[must_use]
+    pub fn asked(&self) -> &Asked {
+        &self.asked
+    }
+
+    /// The server's answer; made up from the HTTP status where its body held none.
+    #[must_use]
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// How long the server asked to wait (its `Retry-After`, or `details.retryAfterSeconds`).
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Status {
+            code,
+            reason,
+            message,
+            ..
+        } = &self.status;
+        write!(f, "could not {}: the server answered {code}", self.asked)?;
+        if !reason.is_empty() {
+            write!(f, " {reason}")?;
+        }
+        if !message.is_empty() {
+            write!(f, ": {message}")?;
+        }
+        Ok(())
+    }
+}
+
+// ===== impl Error =====
+
+impl Error {
+    /// The error that an answer means: its HTTP code, its `Status` and its `Retry-After`.
+    ///
+    /// Useful to those who make errors for tests, or read a `Status` from elsewhere.
+    #[must_use]
+    pub fn from_status(asked: Asked, status: Status, retry_after: Option<Duration>) -> Self {
+        let hinted = status.details.as_ref().map(|d| d.retry_after_seconds);
+        let hinted = hinted
+            .filter(|s| *s > 0)
+            .map(|s| Duration::from_secs(s.into()));
+        let after = retry_after.or(hinted);
+        let (code, reason) = (status.code, status.reason.clone());
+        // A refusal that names no object is about the path, so about the kind.
+        let names_an_object = status.details.as_ref().is_some_and(|d| !d.name.is_empty());
+        let refusal = Box::new(Refusal {
+            asked,
+            status,
+            retry_after: after,
+        });
+        match (reason.as_str(), code) {
+            ("AlreadyExists", _) => Self::AlreadyExists(refusal),
+            ("Conflict", _) | (_, 409) => Self::Conflict(refusal),
+            ("Expired" | "Gone", _) | (_, 410) => Self::Expired(refusal),
+            ("TooManyRequests", _) | (_, 429) => Self::Throttled { after, refusal },
+            ("NotFound", _) | (_, 404) if names_an_object => Self::NotFound(refusal),
+            ("NotFound", _) | (_, 404) => Self::KindNotServed(refusal),
+            ("Invalid", _) | (_, 422) => Self::Invalid(refusal),
+            ("Forbidden", _) | (_, 403) => Self::Forbidden(refusal),
+            ("Unauthorized", _) | (_, 401) => Self::Unauthorized(refusal),
+            _ => Self::Refused(refusal),
+        }
+    }
+
+    /// The error of an HTTP answer that is not a success, from its body.
+    pub(crate) fn from_answer(
+        asked: Asked,
+        code: u16,
+        retry_after: Option<Duration>,
+        body: &[u8],
+    ) -> Self {
+        let mut status = parse_status(body).unwrap_or_else(|| Status {
+            message: plain_text(body),
+            ..Status::default()
+        });
+        if status.code == 0 {
+            status.code = code;
+        }
+        Self::from_status(asked, status, retry_after)
+    }
+
+    /// The error of a request that got no answer.
+    pub(crate) fn from_client(asked: Asked, error: kube_client::Error) -> Self {
+        let (endpoint, cause) = match error {
+            kube_client::Error::Service(boxed) => match boxed.downcast::<Unreachable>() {
+                Ok(unreachable) => (Some(unreachable.endpoint), chain(&*unreachable.source)),
+                Err(other) => (None, chain(&*other)),
+            },
+            other => (None, chain(&other)),
+        };
+        Self::Transport {
+            asked: Box::new(asked),
+            endpoint,
+            cause,
+        }
+    }
+
+    pub(crate) fn transport(asked: &Asked, cause: impl Into<String>) -> Self {
+        Self::Transport {
+            asked: Box::new(asked.clone()),
+            endpoint: None,
+            cause: cause.into(),
+        }
+    }
+
+    pub(crate) fn decode(asked: &Asked, problem: impl Into<String>) -> Self {
+        Self::Decode {
+            asked: Box::new(asked.clone()),
+            problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn invalid_request(asked: Asked, problem: impl Into<String>) -> Self {
+        Self::InvalidRequest {
+            asked: Box::new(asked),
+            problem: problem.into(),
+        }
+    }
+
+    /// The refusal behind this error, if a server answered.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::NotFound(refusal)
+            | Self::AlreadyExists(refusal)
+            | Self::Conflict(refusal)
+            | Self::Expired(refusal)
+            | Self::Invalid(refusal)
+            | Self::Throttled { refusal, .. }
+            | Self::Forbidden(refusal)
+            | Self::Unauthorized(refusal)
+            | Self::KindNotServed(refusal)
+            | Self::Refused(refusal) => Some(refusal),
+            Self::NoConfig { .. }
+            | Self::Config { .. }
+            | Self::InvalidRequest { .. }
+            | Self::Transport { .. }
+            | Self::Decode { .. } => None,
+        }
+    }
+
+    /// The server's `Status`, if a server answered.
+    #[must_use]
+    pub fn status(&self) -> Option<&Status> {
+        self.refusal().map(Refusal::status)
+    }
+
+    /// The HTTP code, if a server answered.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        self.status().map(|s| s.code)
+    }
+
+    /// How long the server asked to wait before another attempt.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.refusal().and_then(Refusal::retry_after)
+    }
+
+    /// There is no configuration at all.
+    #[must_use]
+    pub fn is_no_config(&self) -> bool {
+        matches!(self, Self::NoConfig { .. })
+    }
+
+    /// There is a configuration, and it is unusable.
+    #[must_use]
+    pub fn is_config(&self) -> bool {
+        matches!(self, Self::Config { .. })
+    }
+
+    /// There is no such object.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound(_))
+    }
+
+    /// An object of this name is there already.
+    #[must_use]
+    pub fn is_already_exists(&self) -> bool {
+        matches!(self, Self::AlreadyExists(_))
+    }
+
+    /// The object has changed since it was read, or a precondition failed.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict(_))
+    }
+
+    /// The version or continue token is no longer available.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        matches!(self, Self::Expired(_))
+    }
+
+    /// The object, or the change to it, is not valid.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Invalid(_))
+    }
+
+    /// The server asks its clients to slow down.
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        matches!(self, Self::Throttled { .. })
+    }
+
+    /// The server does not allow it.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Forbidden(_))
+    }
+
+    /// The server does not know who asks.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Unauthorized(_))
+    }
+
+    /// The server does not serve this kind.
+    #[must_use]
+    pub fn is_kind_not_served(&self) -> bool {
+        matches!(self, Self::KindNotServed(_))
+    }
+
+    /// The server could not be reached, or the connection broke.
+    #[must_use]
+    pub fn is_transport(&self) -> bool {
+        matches!(self, Self::Transport { .. })
+    }
+
+    /// The answer does not decode.
+    #[must_use]
+    pub fn is_decode(&self) -> bool {
+        matches!(self, Self::Decode { .. })
+    }
+
+    /// The server has not reached the version asked for (yet): it was restored from a backup, or
+    /// this one lags behind another.
+    ///
+    /// Kubernetes answers 504 Timeout with the cause `ResourceVersionTooLarge`
+    /// (apiserver, `storage.NewTooLargeResourceVersionError`).
+    #[must_use]
+    pub fn is_version_too_large(&self) -> bool {
+        let Some(status) = self.status() else {
+            return false;
+        };
+        let causes = status.details.iter().flat_map(|d| &d.causes);
+        let mut reasons = causes.map(|c| c.reason.as_str());
+        reasons.any(|r| r == "ResourceVersionTooLarge")
+            || (status.code == 504 && status.message.contains("Too large resource version"))
+    }
+}
+
+/// A transport error, and the endpoint it happened with.
+#[derive(Debug, Error)]
+#[error("{endpoint} cannot be reached")]
+pub(crate) struct Unreachable {
+    pub(crate) endpoint: String,
+    pub(crate) source: Box<dyn StdError + Send + Sync>,
+}
+
+/// Reads a `Status` from a body, pretty-printed or not.
+pub(crate) fn parse_status(body: &[u8]) -> Option<Status> {
+    #[derive(serde::Deserialize)]
+    struct Tagged {
+        kind: String,
+    }
+    let tagged: Tagged = serde_json::from_slice(body).ok()?;
+    let status = serde_json::from_slice(body).ok()?;
+    (tagged.kind == "Status").then_some(status)
+}
+
+/// The beginning of a body that is plain text, such as `404 page not found`.
+///
+/// Anything that looks structured stays out: an error body may quote an object.
+fn plain_text(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let line = text.lines().next().unwrap_or_default().trim();
+    if line.starts_with(['{', '[', '<']) {
+        return String::new();
+    }
+    line.chars().take(120).collect()
+}
+
+fn endpoint_prefix(endpoint: Option<&str>) -> String {
+    endpoint.map_or_else(String::new, |e| format!("{e} cannot be reached: "))
+}
+
+/// An error and its sources on one line, without the repetitions that nested displays bring.
+pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        let part = source.to_string();
+        if !text.contains(&part) {
+            text = format!("{text}: {part}");
+        }
+        next = source.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

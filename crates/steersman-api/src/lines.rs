@@ -1,0 +1,111 @@
+//! Machine: cuts the body of a watch into lines, however it arrives in chunks.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// The longest line that is taken: many times what etcd stores in one object.
+pub(crate) const MAX_LINE: usize = 32 << 20;
+
+/// Bytes that have arrived and are not yet a whole line.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line end.
+    searched: usize,
+    max: usize,
+}
+
+/// A line longer than the bound.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLong {
+    pub(crate) max: usize,
+}
+
+impl Lines {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            max,
+        }
+    }
+
+    /// Takes what has arrived.
+    pub(crate) fn push(&mut self, chunk: &Bytes) {
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next whole line, without its end.
+    pub(crate) fn next_line(&mut self) -> Result<Option<Bytes>, TooLong> {
+        let fresh = &self.buffer[self.searched..];
+        let Some(end) = fresh.iter().position(|b| *b == b'\n') else {
+            self.searched = self.buffer.len();
+            return self.check(self.searched).map(|()| None);
+        };
+        let end = self.searched + end;
+        self.check(end)?;
+        let line = self.buffer.split_to(end).freeze();
+        self.buffer.advance(1);
+        self.searched = 0;
+        Ok(Some(line))
+    }
+
+    /// What is left when the body ends.
+    pub(crate) fn rest(&mut self) -> Bytes {
+        self.searched = 0;
+        self.buffer.split().freeze()
+    }
+
+    fn check(&self, length: usize) -> Result<(), TooLong> {
+        if length > self.max {
+            return Err(TooLong { max: self.max });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cut(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut lines = Lines::new(1000);
+        let mut out = Vec::new();
+        for chunk in chunks {
+            lines.push(&Bytes::copy_from_slice(chunk));
+            while let Some(line) = lines.next_line().unwrap() {
+                out.push(line.to_vec());
+            }
+        }
+        out.push(lines.rest().to_vec());
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_do_not_matter(body in "[ab\n]{0,60}", cuts in prop::collection::vec(0..60_usize, 0..6)) {
+            let bytes = body.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut chunks = Vec::new();
+            let mut start = 0;
+            for at in cuts {
+                chunks.push(&bytes[start..at]);
+                start = at;
+            }
+            chunks.push(&bytes[start..]);
+            let expected: Vec<Vec<u8>> = body.split('\n').map(|l| l.as_bytes().to_vec()).collect();
+            prop_assert_eq!(cut(&chunks), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_past_the_bound_is_an_error_before_its_end_arrives() {
+        let mut lines = Lines::new(4);
+        lines.push(&Bytes::from_static(b"1234"));
+        assert_eq!(lines.next_line(), Ok(None));
+        lines.push(&Bytes::from_static(b"5"));
+        assert_eq!(lines.next_line(), Err(TooLong { max: 4 }));
+    }
+}

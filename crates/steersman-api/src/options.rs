@@ -1,0 +1,325 @@
+//! Words: what a request may ask for.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use steersman_object::ResourceVersion;
+
+/// What a list asks for. The default asks for everything, in one page, at its newest version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListOptions {
+    /// A label selector, as `kubectl -l` takes it.
+    pub labels: Option<String>,
+    /// A field selector, such as `status.phase=Running`.
+    pub fields: Option<String>,
+    /// The most objects in one page; all in one page where absent.
+    pub limit: Option<u32>,
+    /// The token of the page before.
+    pub continue_token: Option<String>,
+    /// How new the answer must be: absent or unset is the newest, `"0"` whatever is at hand.
+    pub resource_version: Option<ResourceVersion>,
+    /// How `resource_version` is meant.
+    pub version_match: Option<VersionMatch>,
+}
+
+/// How the version asked for in a list is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VersionMatch {
+    /// This version or a newer one.
+    NotOlderThan,
+    /// Exactly this version.
+    Exact,
+}
+
+/// What a watch asks for. The default starts with the newest state, and asks for bookmarks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WatchOptions {
+    /// A label selector, as `kubectl -l` takes it.
+    pub labels: Option<String>,
+    /// A field selector, such as `status.phase=Running`.
+    pub fields: Option<String>,
+    /// The version after which to start.
+    pub resource_version: ResourceVersion,
+    /// Whether the server should send bookmarks.
+    pub bookmarks: bool,
+    /// After how long the server should end the watch; in whole seconds.
+    pub timeout: Option<Duration>,
+    /// WatchList (KEP-3157): begin with all objects, then a bookmark that says so.
+    pub initial_events: bool,
+}
+
+/// What a create or an update asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// Who owns the fields that are written; the server derives a name where absent.
+    pub field_manager: Option<String>,
+    /// Whether the server should check everything and store nothing.
+    pub dry_run: bool,
+}
+
+/// What a patch asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PatchOptions {
+    /// Who owns the fields that are written. Apply needs one.
+    pub field_manager: Option<String>,
+    /// Whether the server should check everything and store nothing.
+    pub dry_run: bool,
+    /// Apply only: take fields over from other managers.
+    pub force: bool,
+}
+
+/// What a delete asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeleteOptions {
+    /// Delete only the object with this uid.
+    pub uid: Option<String>,
+    /// Delete only the object at this version.
+    pub resource_version: Option<ResourceVersion>,
+    /// What happens to the objects it owns; the server decides where absent.
+    pub propagation: Option<Propagation>,
+    /// How long a Pod may take to end; in whole seconds.
+    pub grace_period: Option<Duration>,
+    /// Whether the server should check everything and delete nothing.
+    pub dry_run: bool,
+}
+
+/// What happens to the objects that a deleted object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Propagation {
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted first.
+    Foreground,
+    /// They stay, without an owner.
+    Orphan,
+}
+
+/// A change to an object, in one of the forms that an api-server takes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Patch {
+    /// A JSON merge patch (RFC 7396): objects are merged, `null` removes, lists are replaced.
+    Merge(Value),
+    /// A JSON patch (RFC 6902): a list of operations.
+    Json(Value),
+    /// A strategic merge patch: as a merge patch, but lists merge by the keys that Kubernetes
+    /// defines. Built-in kinds only.
+    Strategic(Value),
+    /// Server-side apply: the fields that a manager wants, with their owners tracked.
+    Apply(Value),
+}
+
+// ===== constructors =====
+
+impl ListOptions {
+    /// Everything, in one page, at its newest version.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lists only objects with these labels (`app=web,tier in (front,edge)`).
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into()).filter(|s| !s.is_empty());
+        self
+    }
+
+    /// Lists only objects with these fields (`status.phase=Running`).
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into()).filter(|s| !s.is_empty());
+        self
+    }
+
+    /// At most so many objects in one page; 0 is no limit.
+    #[must_use]
+    pub fn limit(mut self, limit: u32) -> Self {
+        self.limit = Some(limit).filter(|l| *l > 0);
+        self
+    }
+
+    /// The page after the one that carried this token.
+    #[must_use]
+    pub fn continue_token(mut self, token: impl Into<String>) -> Self {
+        self.continue_token = Some(token.into());
+        self
+    }
+
+    /// How new the answer must be.
+    #[must_use]
+    pub fn resource_version(mut self, version: ResourceVersion) -> Self {
+        self.resource_version = Some(version);
+        self
+    }
+
+    /// How the version is meant.
+    #[must_use]
+    pub fn version_match(mut self, version_match: VersionMatch) -> Self {
+        self.version_match = Some(version_match);
+        self
+    }
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            labels: None,
+            fields: None,
+            resource_version: ResourceVersion::unset(),
+            bookmarks: true,
+            timeout: None,
+            initial_events: false,
+        }
+    }
+}
+
+impl WatchOptions {
+    /// Watches what happens after `version`.
+    #[must_use]
+    pub fn after(version: ResourceVersion) -> Self {
+        Self {
+            resource_version: version,
+            ..Self::default()
+        }
+    }
+
+    /// Streams all objects at a state not older than `version`, then what happens (WatchList).
+    #[must_use]
+    pub fn streaming_list(version: ResourceVersion) -> Self {
+        Self {
+            resource_version: version,
+            initial_events: true,
+            ..Self::default()
+        }
+    }
+
+    /// Watches only objects with these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into()).filter(|s| !s.is_empty());
+        self
+    }
+
+    /// Watches only objects with these fields.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into()).filter(|s| !s.is_empty());
+        self
+    }
+
+    /// Whether the server should send bookmarks.
+    #[must_use]
+    pub fn bookmarks(mut self, bookmarks: bool) -> Self {
+        self.bookmarks = bookmarks;
+        self
+    }
+
+    /// After how long the server should end the watch.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+impl WriteOptions {
+    /// The server's defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Who owns the fields that are written.
+    #[must_use]
+    pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
+        self.field_manager = Some(manager.into());
+        self
+    }
+
+    /// Checks everything and stores nothing.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+}
+
+impl PatchOptions {
+    /// The server's defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Who owns the fields that are written.
+    #[must_use]
+    pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
+        self.field_manager = Some(manager.into());
+        self
+    }
+
+    /// Checks everything and stores nothing.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Takes fields over from other managers; apply only.
+    #[must_use]
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+}
+
+impl DeleteOptions {
+    /// The server's defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Deletes only the object with this uid.
+    #[must_use]
+    pub fn uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = Some(uid.into());
+        self
+    }
+
+    /// Deletes only the object at this version.
+    #[must_use]
+    pub fn resource_version(mut self, version: ResourceVersion) -> Self {
+        self.resource_version = Some(version);
+        self
+    }
+
+    /// What happens to the objects it owns.
+    #[must_use]
+    pub fn propagation(mut self, propagation: Propagation) -> Self {
+        self.propagation = Some(propagation);
+        self
+    }
+
+    /// How long a Pod may take to end.
+    #[must_use]
+    pub fn grace_period(mut self, grace_period: Duration) -> Self {
+        self.grace_period = Some(grace_period);
+        self
+    }
+
+    /// Checks everything and deletes nothing.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+}

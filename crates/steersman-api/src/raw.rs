@@ -1,0 +1,221 @@
+//! Machine: looks into the bytes of one object before it is decoded.
+//!
+//! The bytes are JSON that was checked before; on anything else the scan gives up and finds
+//! nothing, and never reads out of bounds.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use steersman_object::{Gvk, ObjectKey, ResourceVersion};
+
+/// What the scan found at the top of an object and in its metadata.
+#[derive(Debug, Default)]
+struct Shape {
+    api_version: bool,
+    kind: bool,
+    /// `"managedFields": […]` of the metadata, with the comma that goes with it.
+    managed_fields: Option<Range<usize>>,
+}
+
+/// The object's bytes with its `apiVersion` and `kind` (items of a list have none) and, if asked,
+/// without its managedFields. `None` where the bytes are right as they are.
+pub(crate) fn prepare(raw: &[u8], gvk: &Gvk, drop_managed_fields: bool) -> Option<Vec<u8>> {
+    let shape = scan(raw)?;
+    let cut = shape.managed_fields.filter(|_| drop_managed_fields);
+    let typed = shape.api_version && shape.kind;
+    if typed && cut.is_none() {
+        return None;
+    }
+    let open = raw.iter().position(|b| *b == b'{')? + 1;
+    let mut out = Vec::with_capacity(raw.len() + 96);
+    out.extend_from_slice(&raw[..open]);
+    if !shape.api_version {
+        push_member(&mut out, "apiVersion", &gvk.api_version());
+    }
+    if !shape.kind {
+        push_member(&mut out, "kind", gvk.kind());
+    }
+    // An object without any member of its own has no comma coming after these.
+    if !typed && raw[open..].iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'}') {
+        out.pop();
+    }
+    match cut {
+        Some(cut) => {
+            out.extend_from_slice(&raw[open..cut.start]);
+            out.extend_from_slice(&raw[cut.end..]);
+        }
+        None => out.extend_from_slice(&raw[open..]),
+    }
+    Some(out)
+}
+
+/// What can be read of an object's identity when the object itself does not decode.
+pub(crate) fn identity(raw: &[u8]) -> (ObjectKey, String, ResourceVersion) {
+    let value: Value = serde_json::from_slice(raw).unwrap_or_default();
+    let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+    (
+        ObjectKey::namespaced(text("namespace"), text("name")),
+        text("uid").to_owned(),
+        ResourceVersion::new(text("resourceVersion")),
+    )
+}
+
+fn push_member(out: &mut Vec<u8>, name: &str, value: &str) {
+    // Groups, versions and kinds are DNS labels and identifiers: nothing to escape.
+    out.extend_from_slice(format!("{name:?}:{value:?},").as_bytes());
+}
+
+fn scan(raw: &[u8]) -> Option<Shape> {
+    let mut shape = Shape::default();
+    let mut cursor = Cursor { raw, at: 0 };
+    cursor.members(|cursor, name, _| {
+        match name {
+            b"apiVersion" => shape.api_version = true,
+            b"kind" => shape.kind = true,
+            b"metadata" if cursor.peek() == Some(b'{') => {
+                shape.managed_fields = managed_fields(cursor)?;
+                return Some(());
+            }
+            _ => {}
+        }
+        cursor.skip_value()
+    })?;
+    Some(shape)
+}
+
+/// Reads the metadata object at the cursor; finds its managedFields with one comma beside them.
+fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
+    let mut found: Option<(Range<usize>, bool)> = None;
+    let mut members = 0_usize;
+    cursor.members(|cursor, name, start| {
+        members += 1;
+        let first = members == 1;
+        cursor.skip_value()?;
+        if name == b"managedFields" {
+            found = Some((start..cursor.at, first));
+        }
+        Some(())
+    })?;
+    let raw = cursor.raw;
+    Some(found.map(|(span, first)| {
+        if first {
+            // The comma behind it goes too, if there is one.
+            let after = skip_space(raw, span.end);
+            let end = if raw.get(after) == Some(&b',') {
+                after + 1
+            } else {
+                span.end
+            };
+            span.start..end
+        } else {
+            // The comma before it: between two members there always is one.
+            let comma = raw[..span.start].iter().rposition(|b| *b == b',');
+            comma.unwrap_or(span.start)..span.end
+        }
+    }))
+}
+
+fn skip_space(raw: &[u8], mut at: usize) -> usize {
+    while raw.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    at
+}
+
+struct Cursor<'a> {
+    raw: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn peek(&mut self) -> Option<u8> {
+        self.at = skip_space(self.raw, self.at);
+        self.raw.get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// Calls `member` with the name and the start of each member of the object at the cursor;
+    /// `member` has to consume the value.
+    fn members(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a [u8], usize) -> Option<()>,
+    ) -> Option<()> {
+        self.expect(b'{')?;
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            self.peek()?;
+            let start = self.at;
+            self.skip_string()?;
+            let raw: &'a [u8] = self.raw;
+            let name = raw.get(start + 1..self.at - 1)?;
+            self.expect(b':')?;
+            member(self, name, start)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn skip_string(&mut self) -> Option<()> {
+        self.expect(b'"')?;
+        loop {
+            match self.raw.get(self.at)? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => self.at += 2,
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn skip_value(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.skip_string(),
+            b'{' | b'[' => self.skip_nested(),
+            _ => {
+                while let Some(byte) = self.raw.get(self.at) {
+                    if matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace() {
+                        break;
+                    }
+                    self.at += 1;
+                }
+                Some(())
+            }
+        }
+    }
+
+    fn skip_nested(&mut self) -> Option<()> {
+        let mut depth = 0_usize;
+        loop {
+            match self.raw.get(self.at)? {
+                b'"' => {
+                    self.skip_string()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Some(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

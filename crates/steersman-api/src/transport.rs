@@ -1,0 +1,121 @@
+//! Driver: sends requests and collects their answers, within bounds of time.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::BodyExt as _;
+use kube_client::client::Body;
+use tokio::time::timeout;
+
+use crate::error::{Asked, Error};
+use crate::url::Url;
+
+/// How long a server may take until its answer begins: a little more than kube-apiserver gives
+/// itself (`--request-timeout`, 60 s).
+const ANSWER: Duration = Duration::from_secs(65);
+/// How long an answer other than a watch may pause.
+const PAUSE: Duration = Duration::from_secs(30);
+/// An error body is read up to here.
+const ERROR_BODY: usize = 1 << 20;
+
+/// One request to an api-server.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) asked: Asked,
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    /// The content type and the body, where there is one.
+    pub(crate) body: Option<(&'static str, Vec<u8>)>,
+    /// Ask that the answer is not compressed.
+    pub(crate) identity: bool,
+}
+
+impl Call {
+    pub(crate) fn get(asked: Asked, url: Url) -> Self {
+        Self {
+            asked,
+            method: Method::GET,
+            url,
+            body: None,
+            identity: false,
+        }
+    }
+
+    /// Sends the request; an answer that is not a success becomes its error.
+    pub(crate) async fn send(
+        self,
+        client: &kube_client::Client,
+    ) -> Result<(Asked, Response<Body>), Error> {
+        let asked = self.asked;
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(self.url.into_string())
+            .header(ACCEPT, "application/json");
+        if self.identity {
+            request = request.header(ACCEPT_ENCODING, "identity");
+        }
+        let body = match self.body {
+            Some((content_type, bytes)) => {
+                request = request.header(CONTENT_TYPE, content_type);
+                Body::from(bytes)
+            }
+            None => Body::empty(),
+        };
+        let request = match request.body(body) {
+            Ok(request) => request,
+            Err(error) => return Err(Error::invalid_request(asked, error.to_string())),
+        };
+        let response = match timeout(ANSWER, client.send(request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(Error::from_client(asked, error)),
+            Err(_) => {
+                let cause = format!("no answer within {} s", ANSWER.as_secs());
+                return Err(Error::transport(&asked, cause));
+            }
+        };
+        if response.status().is_success() {
+            return Ok((asked, response));
+        }
+        let code = response.status().as_u16();
+        let retry_after = retry_after(response.headers());
+        // Without its body an error is less telling, but it still is that error.
+        let body = collect(&asked, response, ERROR_BODY).await;
+        let body = body.unwrap_or_default();
+        Err(Error::from_answer(asked, code, retry_after, &body))
+    }
+
+    /// Sends the request and collects the whole answer.
+    pub(crate) async fn fetch(self, client: &kube_client::Client) -> Result<(Asked, Bytes), Error> {
+        let (asked, response) = self.send(client).await?;
+        let body = collect(&asked, response, usize::MAX).await?;
+        Ok((asked, body))
+    }
+}
+
+async fn collect(asked: &Asked, response: Response<Body>, max: usize) -> Result<Bytes, Error> {
+    let mut body = response.into_body();
+    let mut bytes = BytesMut::new();
+    while bytes.len() < max {
+        let frame = match timeout(PAUSE, body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(error))) => return Err(Error::from_client(asked.clone(), error)),
+            Err(_) => {
+                let cause = format!("the answer stopped for {} s", PAUSE.as_secs());
+                return Err(Error::transport(asked, cause));
+            }
+        };
+        if let Ok(data) = frame.into_data() {
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+/// `Retry-After` in seconds, the only form that kube-apiserver sends.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

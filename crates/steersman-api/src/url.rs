@@ -1,0 +1,234 @@
+//! Machine: builds the path and the query of a request.
+
+use std::fmt::Write as _;
+
+use steersman_object::{Kind, ObjectKey};
+
+use crate::options::{ListOptions, PatchOptions, VersionMatch, WatchOptions, WriteOptions};
+
+/// A path and its query, escaped.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    text: String,
+    queried: bool,
+}
+
+impl Url {
+    /// The collection of a kind, in one namespace or in all.
+    pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<Self, String> {
+        if let Some(namespace) = namespace {
+            check_segment("namespace", namespace)?;
+        }
+        Ok(Self {
+            text: kind.collection_path(namespace),
+            queried: false,
+        })
+    }
+
+    /// One object of a kind.
+    pub(crate) fn object(kind: &Kind, key: &ObjectKey) -> Result<Self, String> {
+        if kind.is_namespaced() && key.namespace().is_none() {
+            return Err(format!("{kind} lives in a namespace, and the key has none"));
+        }
+        check_segment("name", key.name())?;
+        let mut url = Self::collection(kind, key.namespace())?;
+        url.text.push('/');
+        escape_into(&mut url.text, key.name());
+        Ok(url)
+    }
+
+    /// The same with a subresource.
+    pub(crate) fn sub(mut self, subresource: &str) -> Self {
+        self.text.push('/');
+        escape_into(&mut self.text, subresource);
+        self
+    }
+
+    pub(crate) fn list(mut self, options: &ListOptions) -> Self {
+        self.pair_opt("labelSelector", options.labels.as_deref());
+        self.pair_opt("fieldSelector", options.fields.as_deref());
+        if let Some(limit) = options.limit {
+            self.pair("limit", &limit.to_string());
+        }
+        // The token holds the version: the server refuses both together.
+        if let Some(token) = &options.continue_token {
+            self.pair("continue", token);
+            return self;
+        }
+        let version = options.resource_version.as_ref().map(|v| v.as_str());
+        self.pair_opt("resourceVersion", version.filter(|v| !v.is_empty()));
+        match options.version_match {
+            Some(VersionMatch::NotOlderThan) => self.pair("resourceVersionMatch", "NotOlderThan"),
+            Some(VersionMatch::Exact) => self.pair("resourceVersionMatch", "Exact"),
+            None => {}
+        }
+        self
+    }
+
+    pub(crate) fn watch(mut self, options: &WatchOptions) -> Self {
+        self.pair("watch", "true");
+        self.pair_opt("labelSelector", options.labels.as_deref());
+        self.pair_opt("fieldSelector", options.fields.as_deref());
+        if options.bookmarks {
+            self.pair("allowWatchBookmarks", "true");
+        }
+        if let Some(timeout) = options.timeout {
+            self.pair("timeoutSeconds", &timeout.as_secs().max(1).to_string());
+        }
+        let version = options.resource_version.as_str();
+        self.pair_opt("resourceVersion", Some(version).filter(|v| !v.is_empty()));
+        if options.initial_events {
+            self.pair("sendInitialEvents", "true");
+            self.pair("resourceVersionMatch", "NotOlderThan");
+        }
+        self
+    }
+
+    pub(crate) fn write(mut self, options: &WriteOptions) -> Self {
+        self.pair_opt("fieldManager", options.field_manager.as_deref());
+        self.dry_run(options.dry_run)
+    }
+
+    pub(crate) fn patch(mut self, options: &PatchOptions) -> Self {
+        self.pair_opt("fieldManager", options.field_manager.as_deref());
+        if options.force {
+            self.pair("force", "true");
+        }
+        self.dry_run(options.dry_run)
+    }
+
+    fn dry_run(mut self, dry_run: bool) -> Self {
+        if dry_run {
+            self.pair("dryRun", "All");
+        }
+        self
+    }
+
+    fn pair_opt(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.pair(name, value);
+        }
+    }
+
+    fn pair(&mut self, name: &str, value: &str) {
+        self.text.push(if self.queried { '&' } else { '?' });
+        self.queried = true;
+        self.text.push_str(name);
+        self.text.push('=');
+        escape_into(&mut self.text, value);
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.text
+    }
+}
+
+/// Refuses what would name another path: the server never has such a name
+/// (apimachinery, `api/validation/path.IsValidPathSegmentName`).
+fn check_segment(what: &str, text: &str) -> Result<(), String> {
+    match text {
+        "" => Err(format!("the {what} is empty")),
+        "." | ".." => Err(format!("{text:?} cannot be a {what}")),
+        _ if text.contains(['/', '%']) => {
+            Err(format!("a {what} cannot contain '/' or '%' ({text:?})"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Percent-escapes all but the unreserved characters of RFC 3986.
+fn escape_into(out: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Node, Pod};
+    use proptest::prelude::*;
+    use steersman_object::ResourceVersion;
+
+    use super::*;
+
+    fn pods(namespace: Option<&str>) -> Url {
+        Url::collection(&Kind::of::<Pod>(), namespace).unwrap()
+    }
+
+    #[test]
+    fn selectors_are_escaped() {
+        let options = ListOptions::new()
+            .labels("app in (a,b),x!=y")
+            .fields("metadata.name=ä b")
+            .limit(500)
+            .resource_version(ResourceVersion::any());
+        assert_eq!(
+            pods(Some("web")).list(&options).into_string(),
+            "/api/v1/namespaces/web/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%21%3Dy\
+             &fieldSelector=metadata.name%3D%C3%A4%20b&limit=500&resourceVersion=0"
+        );
+    }
+
+    #[test]
+    fn a_continued_list_sends_no_version() {
+        let options = ListOptions::new()
+            .limit(1)
+            .resource_version(ResourceVersion::new("7"))
+            .continue_token("a+b/c==");
+        assert_eq!(
+            pods(None).list(&options).into_string(),
+            "/api/v1/pods?limit=1&continue=a%2Bb%2Fc%3D%3D"
+        );
+        let exact = ListOptions::new()
+            .resource_version(ResourceVersion::new("7"))
+            .version_match(VersionMatch::Exact);
+        assert_eq!(
+            pods(None).list(&exact).into_string(),
+            "/api/v1/pods?resourceVersion=7&resourceVersionMatch=Exact"
+        );
+    }
+
+    #[test]
+    fn a_watch_asks_for_bookmarks_and_a_streaming_one_for_all_objects() {
+        let options = WatchOptions::after(ResourceVersion::new("12"))
+            .timeout(std::time::Duration::from_secs(290));
+        assert_eq!(
+            pods(None).watch(&options).into_string(),
+            "/api/v1/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion=12"
+        );
+        let options = WatchOptions::streaming_list(ResourceVersion::unset());
+        assert_eq!(
+            pods(None).watch(&options).into_string(),
+            "/api/v1/pods?watch=true&allowWatchBookmarks=true&sendInitialEvents=true\
+             &resourceVersionMatch=NotOlderThan"
+        );
+    }
+
+    #[test]
+    fn an_object_needs_the_namespace_of_its_scope() {
+        let error = Url::object(&Kind::of::<Pod>(), &ObjectKey::cluster("a")).unwrap_err();
+        assert!(error.contains("namespace"), "{error}");
+        let node = Url::object(&Kind::of::<Node>(), &ObjectKey::cluster("a:b")).unwrap();
+        assert_eq!(
+            node.sub("status").into_string(),
+            "/api/v1/nodes/a%3Ab/status"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leaves_its_segment(name in any::<String>()) {
+            let key = ObjectKey::cluster(name);
+            if let Ok(url) = Url::object(&Kind::of::<Node>(), &key) {
+                let text = url.into_string();
+                prop_assert!(text.parse::<http::Uri>().is_ok(), "{}", text);
+                prop_assert_eq!(text.matches('/').count(), 4);
+            }
+        }
+    }
+}
