@@ -144,7 +144,7 @@ fn ids(text: &str) -> impl Iterator<Item = (usize, &str)> {
         let is_id = end > dash + 1
             && free
             && room.split('-').all(|part| part.len() > 1)
-            && !room.split('-').any(|part| OTHERS.contains(&part));
+            && !OTHERS.contains(&room);
         is_id.then_some((start, &text[start..end]))
     })
 }
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn ids_are_told_from_look_alikes() {
-        let text = "WQ-1, (STORE-12) `A-1` UTF-8 xWQ-1 WQ-1x WQ- SHA-256 WQ-x RFC-3339 CTRL-2. A-WQ-3 SRV-STORE-1 -WQ-7";
+        let text = "WQ-1, (STORE-12) `A-1` UTF-8 xWQ-1 WQ-1x WQ- SHA-256 WQ-x RFC-3339 CTRL-2. A-WQ-3 SRV-HTTP-1 -WQ-7";
         let found: Vec<&str> = ids(text).map(|(_, id)| id).collect();
-        assert_eq!(found, ["WQ-1", "STORE-12", "CTRL-2", "SRV-STORE-1"]);
+        assert_eq!(found, ["WQ-1", "STORE-12", "CTRL-2", "SRV-HTTP-1"]);
     }
 }
