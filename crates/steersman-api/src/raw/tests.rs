@@ -100,7 +100,7 @@ proptest! {
         } else {
             value.to_string()
         };
-        let mut expected = value.clone();
+        let mut expected = value;
         if let Some(object) = expected.as_object_mut() {
             object.entry("apiVersion").or_insert_with(|| "v1".into());
             object.entry("kind").or_insert_with(|| "Pod".into());

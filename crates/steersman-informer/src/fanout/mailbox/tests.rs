@@ -1,0 +1,1 @@
+//! Replayed events equal the final state.

@@ -1,0 +1,140 @@
+//! Handle: one subscriber's end of its mailbox: what is there, then what happens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use steersman_object::Object;
+use tokio::sync::Notify;
+
+use crate::event::Event;
+use crate::fanout::mailbox::{Mailbox, Taken};
+
+/// What a subscriber gets.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Delivery<K> {
+    /// Something happened.
+    Event(Event<K>),
+    /// The initial set has been handed over. Comes exactly once.
+    Synced,
+}
+
+/// One subscriber's view of an informer: each object that is there as a
+/// [`Created`](Event::Created), then [`Delivery::Synced`], then what happens.
+///
+/// Within its bound a subscriber gets every event. One that does not keep up costs only itself
+/// (`FAN-2`): past the bound, what waits for one object becomes a single step from what was last
+/// taken to what is, and no delete of an object it has taken is lost.
+///
+/// Dropping it unsubscribes.
+#[must_use = "a subscription that is dropped gets nothing"]
+pub struct Subscription<K> {
+    seat: Arc<Seat<K>>,
+}
+
+/// A mailbox and the bell that rings when something was put into it.
+pub(crate) struct Seat<K> {
+    inside: Mutex<Inside<K>>,
+    bell: Notify,
+}
+
+struct Inside<K> {
+    mailbox: Mailbox<K>,
+    /// Nothing will come any more.
+    closed: bool,
+    /// Nobody will take anything any more.
+    left: bool,
+}
+
+impl<K: Object> Subscription<K> {
+    pub(crate) fn new(seat: Arc<Seat<K>>) -> Self {
+        Self { seat }
+    }
+
+    /// The next delivery, once there is one; `None` after the informer has stopped and all that
+    /// waited was taken.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Delivery<K>> {
+        // A mailbox that never runs empty must not keep the thread from other tasks.
+        tokio::task::coop::consume_budget().await;
+        loop {
+            let (taken, closed) = {
+                let mut inside = self.seat.inside.lock();
+                (inside.mailbox.take(), inside.closed)
+            };
+            match taken {
+                Taken::Event(event) => return Some(Delivery::Event(event)),
+                Taken::Synced => return Some(Delivery::Synced),
+                Taken::Nothing if closed => return None,
+                // The bell keeps one ring for whoever was not waiting: no wake-up is lost.
+                Taken::Nothing => self.seat.bell.notified().await,
+            }
+        }
+    }
+
+    /// How many deliveries wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.seat.inside.lock().mailbox.len()
+    }
+}
+
+impl<K> Drop for Subscription<K> {
+    fn drop(&mut self) {
+        self.seat.inside.lock().left = true;
+    }
+}
+
+impl<K> fmt::Debug for Subscription<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+impl<K> fmt::Debug for Seat<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").finish_non_exhaustive()
+    }
+}
+
+impl<K: Object> Seat<K> {
+    pub(crate) fn new(mailbox: Mailbox<K>) -> Self {
+        Self {
+            inside: Mutex::new(Inside {
+                mailbox,
+                closed: false,
+                left: false,
+            }),
+            bell: Notify::new(),
+        }
+    }
+
+    /// Puts events in; says whether somebody still sits here.
+    pub(crate) fn push(&self, events: &[Event<K>]) -> bool {
+        let mut inside = self.inside.lock();
+        if inside.left {
+            return false;
+        }
+        for event in events {
+            inside.mailbox.push(event.clone());
+        }
+        true
+    }
+
+    pub(crate) fn mark_synced(&self) {
+        self.inside.lock().mailbox.mark_synced();
+    }
+
+    pub(crate) fn close(&self) {
+        self.inside.lock().closed = true;
+        self.bell.notify_one();
+    }
+
+    pub(crate) fn ring(&self) {
+        self.bell.notify_one();
+    }
+}

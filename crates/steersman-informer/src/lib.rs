@@ -1,0 +1,54 @@
+//! One kind of an api-server, from the wire to its subscribers.
+//!
+//! The path of one event:
+//!
+//! ```text
+//! ListWatch ─▶ reflector ─▶ Delta ─▶ queue ─▶ indexer ─▶ Event ─▶ mailbox ─▶ Subscription
+//!              (machine,            (bounded)  (objects           (one per
+//!               driver)                         and indexes)       subscriber)
+//!                                                  │
+//!                                                  ▼
+//!                                                Store ─▶ reads
+//! ```
+//!
+//! - The reflector decides when to list, when to watch and when to wait, and turns
+//!   what arrives into deltas, in the order the server sent them.
+//! - The queue holds them, and stops the reflector where it is full (`QUEUE-1`).
+//! - The indexer changes objects and indexes together (`STORE-1`) and says what that means to
+//!   those who look on: an [`Event`].
+//! - Each subscriber has a mailbox of its own; a slow one costs only itself (`FAN-2`).
+//!
+//! `pipeline` is the only module that names more than one of these rooms. [`Informer`] is the
+//! handle.
+//!
+//! Modules, words first:
+//!
+//! - [`error`], [`options`], [`metrics`], [`state`]: what the handle speaks in.
+//! - [`entry`] has [`Entry`], an object as it is held.
+//! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
+//! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
+//! - `pipeline` joins them; [`informer`] has the handle.
+
+pub mod error;
+pub mod options;
+pub mod metrics;
+pub mod state;
+pub mod entry;
+pub mod event;
+mod delta;
+mod reflector;
+mod queue;
+pub mod store;
+pub mod fanout;
+mod pipeline;
+pub mod informer;
+
+pub use entry::Entry;
+pub use error::Error;
+pub use event::{Certainty, Event, Origin};
+pub use fanout::{Delivery, Subscription};
+pub use informer::Informer;
+pub use metrics::InformerMetrics;
+pub use options::InformerOptions;
+pub use state::{Reason, State};
+pub use store::Store;

@@ -1,0 +1,119 @@
+//! Words: how an informer asks, and what it holds at most.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use crate::metrics::InformerMetrics;
+
+/// How one informer behaves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InformerOptions {
+    /// A label selector: only matching objects are held.
+    pub labels: Option<String>,
+    /// A field selector: only matching objects are held.
+    pub fields: Option<String>,
+    /// Begin with a streaming list (WatchList, KEP-3157) where the server offers it. Default: yes.
+    pub watch_list: bool,
+    /// Objects per page of an ordinary list. Default: 500, as client-go.
+    pub page_size: u32,
+    /// How many deltas may wait for the store before the connection is no longer read.
+    /// Default: 1024.
+    pub queue_bound: usize,
+    /// How many events may wait for one subscriber before those of one key collapse.
+    /// Default: 1024.
+    pub mailbox_bound: usize,
+    /// Send every object again as an update to itself, this often. Default: never.
+    pub resync: Option<Duration>,
+    /// Where the jitter of delays comes from. Default: random, so that replicas differ.
+    pub seed: u64,
+    /// Where to count. Default: nowhere.
+    pub metrics: Option<InformerMetrics>,
+}
+
+impl Default for InformerOptions {
+    fn default() -> Self {
+        Self {
+            labels: None,
+            fields: None,
+            watch_list: true,
+            page_size: 500,
+            queue_bound: 1024,
+            mailbox_bound: 1024,
+            resync: None,
+            seed: RandomState::new().hash_one("steersman"),
+            metrics: None,
+        }
+    }
+}
+
+impl InformerOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Holds only objects with these labels; the server filters.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into()).filter(|s| !s.is_empty());
+        self
+    }
+
+    /// Holds only objects with these fields; the server filters.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into()).filter(|s| !s.is_empty());
+        self
+    }
+
+    /// Whether to begin with a streaming list where the server offers it.
+    #[must_use]
+    pub fn watch_list(mut self, watch_list: bool) -> Self {
+        self.watch_list = watch_list;
+        self
+    }
+
+    /// Objects per page of an ordinary list; 0 asks for all at once.
+    #[must_use]
+    pub fn page_size(mut self, page_size: u32) -> Self {
+        self.page_size = page_size;
+        self
+    }
+
+    /// How many deltas may wait for the store; at least 1.
+    #[must_use]
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.queue_bound = bound.max(1);
+        self
+    }
+
+    /// How many events may wait for one subscriber before those of one key collapse.
+    #[must_use]
+    pub fn mailbox_bound(mut self, bound: usize) -> Self {
+        self.mailbox_bound = bound;
+        self
+    }
+
+    /// Sends every object again as an update to itself, this often.
+    #[must_use]
+    pub fn resync(mut self, every: Duration) -> Self {
+        self.resync = Some(every).filter(|d| !d.is_zero());
+        self
+    }
+
+    /// Where the jitter of delays comes from.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Where to count.
+    #[must_use]
+    pub fn metrics(mut self, metrics: InformerMetrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+}

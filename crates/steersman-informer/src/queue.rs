@@ -1,0 +1,83 @@
+//! Machine: the deltas that wait for the store, in the order they came, and how many may.
+
+pub(crate) mod channel;
+
+use std::collections::VecDeque;
+
+use crate::delta::Delta;
+
+/// Deltas in arrival order; nothing is coalesced, and a relist is one element (QUEUE-1).
+#[derive(Debug)]
+pub(crate) struct Queue<K> {
+    waiting: VecDeque<Delta<K>>,
+    bound: usize,
+    closed: bool,
+}
+
+impl<K> Queue<K> {
+    pub(crate) fn new(bound: usize) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            bound: bound.max(1),
+            closed: false,
+        }
+    }
+
+    /// Takes a delta, or gives it back where the bound is reached.
+    pub(crate) fn push(&mut self, delta: Delta<K>) -> Result<(), Delta<K>> {
+        if self.waiting.len() >= self.bound {
+            return Err(delta);
+        }
+        self.waiting.push_back(delta);
+        Ok(())
+    }
+
+    /// Takes all that waits; empty where nothing does.
+    pub(crate) fn pop_batch(&mut self) -> Vec<Delta<K>> {
+        self.waiting.drain(..).collect()
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steersman_object::ResourceVersion;
+
+    use super::*;
+
+    fn bookmark(n: u32) -> Delta<()> {
+        Delta::Bookmark {
+            version: ResourceVersion::new(n.to_string()),
+        }
+    }
+
+    fn versions(batch: Vec<Delta<()>>) -> Vec<String> {
+        batch
+            .into_iter()
+            .map(|delta| match delta {
+                Delta::Bookmark { version } => version.to_string(),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    // QUEUE-1
+    #[test]
+    fn deltas_leave_in_arrival_order_and_past_the_bound_they_are_given_back() {
+        let mut queue = Queue::new(2);
+        queue.push(bookmark(1)).unwrap();
+        queue.push(bookmark(2)).unwrap();
+        let third = queue.push(bookmark(3)).unwrap_err();
+        assert_eq!(versions(queue.pop_batch()), ["1", "2"]);
+        queue.push(third).unwrap();
+        assert_eq!(versions(queue.pop_batch()), ["3"]);
+        assert!(queue.pop_batch().is_empty());
+    }
+}

@@ -1,0 +1,80 @@
+//! Driver: one end pushes deltas and waits for room, the other takes batches and waits for work.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::delta::Delta;
+use crate::queue::Queue;
+
+struct Shared<K> {
+    queue: Mutex<Queue<K>>,
+    filled: Notify,
+    drained: Notify,
+}
+
+/// The reflector's end; dropping it lets the other end finish.
+pub(crate) struct Sender<K> {
+    shared: Arc<Shared<K>>,
+}
+
+/// The store's end.
+pub(crate) struct Receiver<K> {
+    shared: Arc<Shared<K>>,
+}
+
+pub(crate) fn channel<K>(bound: usize) -> (Sender<K>, Receiver<K>) {
+    let shared = Arc::new(Shared {
+        queue: Mutex::new(Queue::new(bound)),
+        filled: Notify::new(),
+        drained: Notify::new(),
+    });
+    let sender = Sender {
+        shared: Arc::clone(&shared),
+    };
+    (sender, Receiver { shared })
+}
+
+impl<K> Sender<K> {
+    /// Hands a delta over, once there is room for it.
+    pub(crate) async fn send(&self, delta: Delta<K>) {
+        let mut delta = delta;
+        loop {
+            let pushed = self.shared.queue.lock().push(delta);
+            match pushed {
+                Ok(()) => break self.shared.filled.notify_one(),
+                Err(refused) => delta = refused,
+            }
+            // A permit is kept where room was made since, so no wake-up is lost.
+            self.shared.drained.notified().await;
+        }
+    }
+}
+
+impl<K> Drop for Sender<K> {
+    fn drop(&mut self) {
+        self.shared.queue.lock().close();
+        self.shared.filled.notify_one();
+    }
+}
+
+impl<K> Receiver<K> {
+    /// All that waits, once something does; `None` when nothing will come any more.
+    pub(crate) async fn recv_batch(&self) -> Option<Vec<Delta<K>>> {
+        loop {
+            let (batch, closed) = {
+                let mut queue = self.shared.queue.lock();
+                (queue.pop_batch(), queue.is_closed())
+            };
+            if !batch.is_empty() {
+                self.shared.drained.notify_one();
+                return Some(batch);
+            }
+            if closed {
+                return None;
+            }
+            self.shared.filled.notified().await;
+        }
+    }
+}

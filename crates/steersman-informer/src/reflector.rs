@@ -1,0 +1,18 @@
+//! Room: mirrors one kind of a server: lists it, watches it, and says what it saw as deltas.
+//!
+//! ```text
+//!            ┌───────────── Expired, version unknown ─────────────┐
+//!            ▼                                                    │
+//!         Empty ──▶ Listing (a page at a time) ──────────────▶ Watching ◀─┐
+//!            │          ▲                                       ▲   │     │ ended, cut, silent:
+//!            │          │ refused, no end in sight              │   └─────┘ resumes, no relist
+//!            └──▶ Streaming (WatchList) ─── all there ──────────┘
+//!
+//!         any of them, after a failure ──▶ Backoff ──▶ the same again
+//! ```
+
+pub(crate) mod backoff;
+pub(crate) mod failure;
+pub(crate) mod gathered;
+pub(crate) mod machine;
+pub(crate) mod driver;

@@ -1,0 +1,124 @@
+//! Machine: how long to wait after consecutive failures, and when to forget them.
+
+use std::time::{Duration, Instant};
+
+/// The first delay, as client-go's reflector.
+const FIRST: Duration = Duration::from_millis(800);
+/// No delay is longer.
+const CAP: Duration = Duration::from_secs(30);
+/// After so long without a failure the next one counts as the first.
+const RESET: Duration = Duration::from_secs(120);
+
+/// The delays of one reflector: each twice the one before, up to a cap, each shortened by up to a
+/// quarter so that many reflectors do not come back at once.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    failures: u32,
+    /// When the last delay was over.
+    until: Option<Instant>,
+    jitter: Jitter,
+}
+
+/// A small seeded source of numbers (SplitMix64); good enough to spread delays.
+#[derive(Debug)]
+pub(crate) struct Jitter {
+    state: u64,
+}
+
+impl Backoff {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            failures: 0,
+            until: None,
+            jitter: Jitter { state: seed },
+        }
+    }
+
+    /// Notes a failure and says until when to wait; at least as long as the server asked.
+    pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
+        let healthy = self.until.is_some_and(|until| now >= until + RESET);
+        if healthy {
+            self.failures = 0;
+        }
+        let base = FIRST.saturating_mul(1 << self.failures.min(10)).min(CAP);
+        self.failures = self.failures.saturating_add(1);
+        let delay = base.mul_f64(1.0 - self.jitter.fraction() / 4.0);
+        let until = now + delay.max(asked.unwrap_or_default());
+        self.until = Some(until);
+        until
+    }
+
+    pub(crate) fn jitter(&mut self) -> &mut Jitter {
+        &mut self.jitter
+    }
+}
+
+impl Jitter {
+    /// The next number of `[0, 1)`.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        // 32 bits fit a float exactly.
+        let high = u32::try_from(z >> 32).unwrap_or(0);
+        f64::from(high) / (f64::from(u32::MAX) + 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// An origin of time for tables.
+    #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
+    fn origin() -> Instant {
+        Instant::now()
+    }
+
+    proptest! {
+        // REFL-4
+        #[test]
+        fn delays_grow_to_the_cap(seed in any::<u64>()) {
+            let mut backoff = Backoff::new(seed);
+            let mut now = origin();
+            let mut last = Duration::ZERO;
+            for attempt in 0..12 {
+                let until = backoff.fail(now, None);
+                let delay = until - now;
+                prop_assert!(delay <= CAP);
+                if attempt < 6 {
+                    prop_assert!(delay > last, "{delay:?} after {last:?}");
+                } else {
+                    prop_assert!(delay >= CAP.mul_f64(0.75));
+                }
+                last = delay;
+                now = until;
+            }
+        }
+    }
+
+    #[test]
+    fn two_healthy_minutes_are_forgiven_and_less_is_not() {
+        let mut backoff = Backoff::new(1);
+        let mut now = origin();
+        for _ in 0..8 {
+            now = backoff.fail(now, None);
+        }
+        let soon = now + Duration::from_secs(119);
+        let until = backoff.fail(soon, None);
+        assert!(until - soon > FIRST);
+        let late = until + RESET;
+        assert!(backoff.fail(late, None) - late <= FIRST);
+    }
+
+    #[test]
+    fn the_server_may_ask_for_more() {
+        let now = origin();
+        let until = Backoff::new(1).fail(now, Some(Duration::from_secs(7)));
+        assert_eq!(until - now, Duration::from_secs(7));
+    }
+}

@@ -1,0 +1,209 @@
+//! Driver: executes the machine's steps against a [`ListWatch`] and sends what it saw.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use steersman_api::{Decoded, Error, ListOptions, ListWatch, WatchEvent, WatchOptions};
+use steersman_object::{Object, ResourceVersion};
+
+use crate::delta::{Delta, Item};
+use crate::metrics::Counters;
+use crate::options::InformerOptions;
+use crate::reflector::failure::Failure;
+use crate::reflector::gathered::Gathered;
+use crate::reflector::machine::{End, Machine, Problem, Step};
+
+/// Where the reflector's findings go.
+pub(crate) trait Sink<K>: Send + Sync {
+    /// Makes an entry of what arrived, reusing the stored one where it is the same.
+    fn ingest(&self, decoded: Decoded<K>) -> Item<K>;
+
+    /// Hands a delta over, once there is room for it.
+    fn send(&self, delta: Delta<K>) -> impl Future<Output = ()> + Send;
+
+    /// Tells why requests fail at the moment, if they do.
+    fn report(&self, problem: Option<&Problem>);
+}
+
+/// Runs a machine against a server, until it is dropped.
+pub(crate) struct Driver<K, L, S> {
+    list_watch: L,
+    sink: S,
+    machine: Machine,
+    labels: Option<String>,
+    fields: Option<String>,
+    counters: Counters,
+    gathered: Gathered<K>,
+}
+
+impl<K, L, S> Driver<K, L, S>
+where
+    K: Object,
+    L: ListWatch<K>,
+    S: Sink<K>,
+{
+    pub(crate) fn new(
+        list_watch: L,
+        sink: S,
+        options: &InformerOptions,
+        counters: Counters,
+    ) -> Self {
+        Self {
+            list_watch,
+            sink,
+            machine: Machine::new(options.watch_list, options.page_size, options.seed),
+            labels: options.labels.clone(),
+            fields: options.fields.clone(),
+            counters,
+            gathered: Gathered::default(),
+        }
+    }
+
+    /// Never returns; ends when it is dropped.
+    #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
+    pub(crate) async fn run(mut self) {
+        loop {
+            match self.machine.next(now()) {
+                Step::List {
+                    version,
+                    limit,
+                    page,
+                } => self.list(version, limit, page).await,
+                Step::Watch { after, timeout } => {
+                    let options = WatchOptions::after(after);
+                    self.watch(options, timeout).await;
+                }
+                Step::Stream { version, timeout } => {
+                    self.counters.list();
+                    self.gathered.clear();
+                    let options = WatchOptions::streaming_list(version);
+                    self.watch(options, timeout).await;
+                }
+                Step::Sleep { until } => tokio::time::sleep_until(until.into()).await,
+            }
+            self.sink.report(self.machine.problem());
+        }
+    }
+
+    async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
+        let mut options = ListOptions::new().limit(limit.unwrap_or(0));
+        options.labels.clone_from(&self.labels);
+        options.fields.clone_from(&self.fields);
+        options.resource_version = Some(version);
+        if page.is_none() {
+            self.counters.list();
+            self.gathered.clear();
+        }
+        options.continue_token = page;
+        match self.list_watch.list(&options).await {
+            Ok(page) => {
+                for item in page.items {
+                    let item = self.sink.ingest(item);
+                    self.gathered.put(item);
+                }
+                if self.machine.handle_page(&page.version, page.continue_token) {
+                    self.replace(page.version).await;
+                }
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    async fn watch(&mut self, mut options: WatchOptions, timeout: Duration) {
+        options.labels.clone_from(&self.labels);
+        options.fields.clone_from(&self.fields);
+        options.timeout = Some(timeout);
+        self.counters.watch();
+        let mut stream = match self.list_watch.watch(&options).await {
+            Ok(stream) => stream,
+            Err(error) => return self.fail(&error),
+        };
+        self.machine.handle_open(now());
+        let mut initial = options.initial_events;
+        loop {
+            let deadline = self.machine.deadline(now()).into();
+            let event = match tokio::time::timeout_at(deadline, stream.next()).await {
+                Ok(event) => event,
+                Err(_) if self.machine.handle_tick(now()) => {
+                    return self.machine.handle_end(End::Silent, now());
+                }
+                Err(_) => {
+                    self.sink.report(self.machine.problem());
+                    continue;
+                }
+            };
+            let degraded = self.machine.problem().is_some();
+            match event {
+                Some(Ok(WatchEvent::Error(error)) | Err(error)) => return self.end(&error),
+                Some(Ok(event)) => initial = self.event(event, initial).await,
+                None => return self.machine.handle_end(End::Closed, now()),
+            }
+            if degraded {
+                self.sink.report(self.machine.problem());
+            }
+        }
+    }
+
+    /// Handles one event; says whether the initial events of a streaming list go on.
+    async fn event(&mut self, event: WatchEvent<K>, initial: bool) -> bool {
+        let (item, removed) = match event {
+            WatchEvent::Added(item) | WatchEvent::Modified(item) => (item, false),
+            WatchEvent::Deleted(item) => (item, true),
+            WatchEvent::Bookmark {
+                version,
+                initial_events_end,
+            } => {
+                let complete = self
+                    .machine
+                    .handle_bookmark(&version, initial_events_end, now());
+                if complete {
+                    self.replace(version).await;
+                    return false;
+                }
+                if !initial {
+                    self.sink.send(Delta::Bookmark { version }).await;
+                }
+                return initial;
+            }
+            // Errors were taken out before; kinds of events that are not known yet say nothing.
+            _ => return initial,
+        };
+        let item = self.sink.ingest(item);
+        let version = match &item {
+            Decoded::Good(entry) => entry.version(),
+            Decoded::Malformed(malformed) => &malformed.version,
+        };
+        self.machine.handle_event(version, now());
+        match (initial, removed) {
+            (true, false) => self.gathered.put(item),
+            (true, true) => self.gathered.remove(&item),
+            (false, false) => self.sink.send(Delta::Put(item)).await,
+            (false, true) => self.sink.send(Delta::Removed(item)).await,
+        }
+        initial
+    }
+
+    async fn replace(&mut self, version: ResourceVersion) {
+        let items = self.gathered.take();
+        self.sink.send(Delta::Replaced { version, items }).await;
+    }
+
+    /// An open watch brought an error: the connection broke, or the server said so.
+    fn end(&mut self, error: &Error) {
+        if error.is_transport() {
+            self.machine.handle_end(End::Closed, now());
+        } else {
+            self.fail(error);
+        }
+    }
+
+    fn fail(&mut self, error: &Error) {
+        let failure = Failure::of(error);
+        self.counters.failure(failure.class.reason().as_str());
+        self.machine.handle_failure(&failure, now());
+    }
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

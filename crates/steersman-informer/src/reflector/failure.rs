@@ -1,0 +1,73 @@
+//! Machine: what an error of a list or a watch means to the reflector.
+
+use std::time::Duration;
+
+use steersman_api::Error;
+
+use crate::state::Reason;
+
+/// A failed request, or an ERROR event.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: Class,
+    /// How long the server asked to wait.
+    pub(crate) after: Option<Duration>,
+    /// For people; names what was asked and what came back.
+    pub(crate) message: String,
+}
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// 410: the version or the token is gone.
+    Expired,
+    /// The server has not reached the version yet: it is unknown there.
+    VersionUnknown,
+    /// The request is refused as it is; of a streaming list: the server does not offer it.
+    Rejected,
+    /// The server does not serve the kind.
+    NotServed,
+    Forbidden,
+    Throttled,
+    Network,
+    Server,
+    Decode,
+}
+
+impl Failure {
+    pub(crate) fn of(error: &Error) -> Self {
+        let class = match error {
+            Error::Expired(_) => Class::Expired,
+            error if error.is_version_too_large() => Class::VersionUnknown,
+            Error::Throttled { .. } => Class::Throttled,
+            Error::Forbidden(_) | Error::Unauthorized(_) => Class::Forbidden,
+            Error::KindNotServed(_) | Error::NotFound(_) => Class::NotServed,
+            Error::Transport { .. } => Class::Network,
+            Error::Decode { .. } => Class::Decode,
+            error => match error.code() {
+                Some(code) if code >= 500 => Class::Server,
+                _ => Class::Rejected,
+            },
+        };
+        Self {
+            class,
+            after: error.retry_after(),
+            message: error.to_string(),
+        }
+    }
+}
+
+impl Class {
+    pub(crate) fn reason(self) -> Reason {
+        match self {
+            Self::Expired | Self::VersionUnknown => Reason::Expired,
+            Self::Rejected => Reason::Rejected,
+            Self::NotServed => Reason::NotServed,
+            Self::Forbidden => Reason::Forbidden,
+            Self::Throttled => Reason::Throttled,
+            Self::Network => Reason::Network,
+            Self::Server => Reason::Server,
+            Self::Decode => Reason::Decode,
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Machine: decides the reflector's next step from what it last saw.
+
+use std::time::{Duration, Instant};
+
+use steersman_object::ResourceVersion;
+
+use crate::reflector::backoff::Backoff;
+use crate::reflector::failure::{Class, Failure};
+use crate::state::Reason;
+
+/// The longest a watch may last; the server ends it. Shortened by jitter, so that the watches of
+/// many reflectors do not end together.
+const WATCH: Duration = Duration::from_secs(290);
+const WATCH_JITTER: Duration = Duration::from_secs(20);
+/// A watch that outlives its own end by this much without a word is dead.
+const MARGIN: Duration = Duration::from_secs(15);
+/// A streaming list that says nothing for this long has no end in sight.
+const STALL: Duration = Duration::from_secs(30);
+/// A watch that ended sooner did not really begin.
+const SHORT: Duration = Duration::from_secs(1);
+/// How often a streaming list may break before an ordinary one is tried.
+const STREAMS: u32 = 2;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Ask for one page.
+    List {
+        version: ResourceVersion,
+        limit: Option<u32>,
+        /// The token of the page before; without one, forget what was gathered.
+        page: Option<String>,
+    },
+    /// Open a watch after a version.
+    Watch {
+        after: ResourceVersion,
+        timeout: Duration,
+    },
+    /// Open a watch that begins with everything.
+    Stream {
+        version: ResourceVersion,
+        timeout: Duration,
+    },
+    /// Wait.
+    Sleep { until: Instant },
+}
+
+/// How an open watch came to its end, other than by an error of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The stream ended, or the connection broke.
+    Closed,
+    /// Nothing was heard for too long.
+    Silent,
+}
+
+/// Why requests fail at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+    pub(crate) since: Instant,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Everything has to be asked for.
+    Empty,
+    Listing {
+        page: Option<String>,
+    },
+    Streaming,
+    Watching,
+}
+
+/// Mirrors one kind: which requests to make, from which version, and when.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    phase: Phase,
+    /// Where the watch has got to (REFL-1).
+    position: ResourceVersion,
+    /// Where the next list starts: what is at hand, then never before what was seen.
+    list_from: ResourceVersion,
+    page_size: u32,
+    /// Whether the server is still believed to stream lists.
+    streaming: bool,
+    broken_streams: u32,
+    /// A token expired: list in one page.
+    unpaged: bool,
+    /// Expirations without anything heard between them.
+    expired: u32,
+    /// Events that did not decode, without a good one between them.
+    broken: u32,
+    /// Watches that ended at once, without anything heard between them.
+    short: u32,
+    backoff: Backoff,
+    pause: Option<Instant>,
+    watch: Watch,
+    problem: Option<Problem>,
+}
+
+/// The open watch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    opened: Option<Instant>,
+    heard: Option<Instant>,
+    timeout: Duration,
+}
+
+impl Machine {
+    pub(crate) fn new(streaming: bool, page_size: u32, seed: u64) -> Self {
+        Self {
+            phase: Phase::Empty,
+            position: ResourceVersion::unset(),
+            list_from: ResourceVersion::any(),
+            page_size,
+            streaming,
+            broken_streams: 0,
+            unpaged: false,
+            expired: 0,
+            broken: 0,
+            short: 0,
+            backoff: Backoff::new(seed),
+            pause: None,
+            watch: Watch::default(),
+            problem: None,
+        }
+    }
+
+    /// Why requests fail at the moment, if they do.
+    pub(crate) fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref()
+    }
+
+    /// What to do now.
+    pub(crate) fn next(&mut self, now: Instant) -> Step {
+        if let Some(until) = self.pause.filter(|until| *until > now) {
+            return Step::Sleep { until };
+        }
+        self.pause = None;
+        if self.phase == Phase::Empty {
+            self.phase = if self.streaming {
+                Phase::Streaming
+            } else {
+                Phase::Listing { page: None }
+            };
+        }
+        match &self.phase {
+            Phase::Empty | Phase::Streaming => Step::Stream {
+                // "Any version" would bring the past back; unset is the newest.
+                version: if self.list_from.is_exact() {
+                    self.list_from.clone()
+                } else {
+                    ResourceVersion::unset()
+                },
+                timeout: self.watch_timeout(),
+            },
+            Phase::Listing { page } => Step::List {
+                version: self.list_from.clone(),
+                // At an exact version a page is read from etcd, and the whole from memory.
+                limit: Some(self.page_size)
+                    .filter(|limit| *limit > 0 && !self.unpaged && !self.list_from.is_exact()),
+                page: page.clone(),
+            },
+            Phase::Watching => Step::Watch {
+                after: self.position.clone(),
+                timeout: self.watch_timeout(),
+            },
+        }
+    }
+
+    /// A page arrived. Says whether the list is complete.
+    pub(crate) fn handle_page(&mut self, version: &ResourceVersion, next: Option<String>) -> bool {
+        self.problem = None;
+        let complete = next.is_none();
+        if complete {
+            self.complete(version);
+        } else {
+            self.phase = Phase::Listing { page: next };
+        }
+        complete
+    }
+
+    /// A watch was opened. Whether it is a good one shows later: many a server says yes first.
+    pub(crate) fn handle_open(&mut self, now: Instant) {
+        self.watch.opened = Some(now);
+        self.watch.heard = None;
+    }
+
+    /// An event arrived, of an object at this version.
+    pub(crate) fn handle_event(&mut self, version: &ResourceVersion, now: Instant) {
+        self.hear(now);
+        // The initial events of a streaming list come in no order.
+        if self.phase == Phase::Watching {
+            self.advance(version);
+        }
+    }
+
+    /// A bookmark arrived. Says whether it completes a streaming list.
+    pub(crate) fn handle_bookmark(
+        &mut self,
+        version: &ResourceVersion,
+        initial_events_end: bool,
+        now: Instant,
+    ) -> bool {
+        self.hear(now);
+        match self.phase {
+            Phase::Streaming if initial_events_end => {
+                self.broken_streams = 0;
+                self.complete(version);
+                true
+            }
+            Phase::Watching => {
+                self.advance(version);
+                false
+            }
+            Phase::Streaming | Phase::Empty | Phase::Listing { .. } => false,
+        }
+    }
+
+    /// When to look at an open watch again, if nothing arrives before.
+    pub(crate) fn deadline(&self, now: Instant) -> Instant {
+        let opened = self.watch.opened.unwrap_or(now);
+        let settled = opened + SHORT;
+        if self.problem.is_some() && now < settled {
+            return settled;
+        }
+        self.silent_at(opened)
+    }
+
+    /// The deadline has come. Says whether the watch is to be given up.
+    pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
+        let opened = self.watch.opened.unwrap_or(now);
+        if now >= opened + SHORT {
+            // It stayed open: whatever went wrong before is over.
+            self.problem = None;
+            self.expired = 0;
+            self.short = 0;
+        }
+        now >= self.silent_at(opened)
+    }
+
+    /// An open watch came to its end.
+    pub(crate) fn handle_end(&mut self, end: End, now: Instant) {
+        let opened = self.watch.opened.take().unwrap_or(now);
+        let heard = self.watch.heard.take();
+        if self.phase == Phase::Streaming {
+            self.phase = Phase::Empty;
+            self.broken_streams += 1;
+            if end == End::Silent || self.broken_streams >= STREAMS {
+                // It sends no end of the initial events, or never gets that far.
+                self.streaming = false;
+                self.pause = None;
+            } else {
+                self.pause = Some(self.backoff.fail(now, None));
+            }
+            return;
+        }
+        // REFL-3: a watch that ended is resumed from where it got to, and nothing is listed.
+        let short = now < opened + SHORT;
+        if !short {
+            self.short = 0;
+        } else if heard.is_some() {
+            // Something came: no failure, but no hot loop either.
+            self.short = 0;
+            self.pause = Some(opened + SHORT);
+        } else {
+            self.short += 1;
+            self.pause = Some(self.backoff.fail(now, None));
+            if self.short >= 3 {
+                self.degrade(Reason::Server, "the server ends each watch at once", now);
+            }
+        }
+    }
+
+    /// A request failed, or the watch brought an error.
+    pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) {
+        self.watch.opened = None;
+        let streaming = self.phase == Phase::Streaming;
+        let paging = matches!(&self.phase, Phase::Listing { page: Some(_) });
+        match failure.class {
+            Class::Expired | Class::VersionUnknown => {
+                self.unpaged |= paging;
+                self.restart(ResourceVersion::unset());
+                // The first time is a normal end of a version's life.
+                self.expired += 1;
+                if self.expired == 1 && failure.class == Class::Expired {
+                    return;
+                }
+            }
+            Class::Rejected if streaming => {
+                self.streaming = false;
+                self.phase = Phase::Empty;
+                return;
+            }
+            Class::Decode if self.phase == Phase::Watching => {
+                self.broken += 1;
+                if self.broken >= 2 {
+                    // The event cannot be had: look at the whole instead.
+                    self.broken = 0;
+                    self.restart(self.position.clone());
+                }
+            }
+            Class::Decode | Class::Server if streaming => {
+                self.broken_streams += 1;
+                if self.broken_streams > STREAMS {
+                    self.streaming = false;
+                }
+                self.phase = Phase::Empty;
+            }
+            // What the kind held went with it; when it comes back, versions start anew.
+            Class::NotServed => self.restart(ResourceVersion::unset()),
+            // REFL-2, REFL-3: neither 429 nor a refused connection lists anything again.
+            Class::Rejected
+            | Class::Forbidden
+            | Class::Throttled
+            | Class::Network
+            | Class::Server
+            | Class::Decode => {
+                if streaming {
+                    self.phase = Phase::Empty;
+                }
+            }
+        }
+        self.pause = Some(self.backoff.fail(now, failure.after));
+        self.degrade(failure.class.reason(), &failure.message, now);
+    }
+
+    fn complete(&mut self, version: &ResourceVersion) {
+        self.phase = Phase::Watching;
+        self.position = version.clone();
+        self.list_from = version.clone();
+        self.unpaged = false;
+    }
+
+    /// Everything is asked for again, starting from `version` or newer.
+    fn restart(&mut self, version: ResourceVersion) {
+        self.phase = Phase::Empty;
+        self.list_from = version;
+    }
+
+    /// REFL-1: within a watch the version only advances.
+    fn advance(&mut self, version: &ResourceVersion) {
+        if !version.is_exact() || self.position.is_at_least(version) {
+            return;
+        }
+        self.position = version.clone();
+        self.list_from = version.clone();
+    }
+
+    fn hear(&mut self, now: Instant) {
+        self.watch.heard = Some(now);
+        self.problem = None;
+        self.expired = 0;
+        self.broken = 0;
+        self.short = 0;
+    }
+
+    fn silent_at(&self, opened: Instant) -> Instant {
+        let last = self.watch.heard.unwrap_or(opened);
+        if self.phase == Phase::Streaming {
+            return last + STALL;
+        }
+        (opened + self.watch.timeout + MARGIN).max(last + MARGIN)
+    }
+
+    fn degrade(&mut self, reason: Reason, message: &str, now: Instant) {
+        let same = self.problem.as_ref().filter(|p| p.reason == reason);
+        let since = same.map_or(now, |problem| problem.since);
+        self.problem = Some(Problem {
+            reason,
+            message: message.to_owned(),
+            since,
+        });
+    }
+
+    fn watch_timeout(&mut self) -> Duration {
+        let less = WATCH_JITTER.mul_f64(self.backoff.jitter().fraction());
+        self.watch.timeout = WATCH - less;
+        self.watch.timeout
+    }
+}
+
+#[cfg(test)]
+mod tests;

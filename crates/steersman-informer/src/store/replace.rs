@@ -1,0 +1,54 @@
+//! Machine: what a relist means for an object that is stored.
+
+use steersman_api::{Decoded, Malformed};
+use steersman_object::Object;
+
+use crate::delta::Item;
+use crate::entry::Entry;
+
+/// What a relist says of one key.
+#[derive(Debug)]
+pub(crate) enum Fate<K> {
+    /// It is there for the first time.
+    Appeared(Entry<K>),
+    /// It is there at the version that is stored: the stored entry stays, and nothing happened.
+    Same(Entry<K>),
+    /// It changed.
+    Changed { old: Entry<K>, new: Entry<K> },
+    /// The stored one went while nobody looked, and another has its name now.
+    Recreated { old: Entry<K>, new: Entry<K> },
+    /// It no longer decodes; the last good version stays readable.
+    Kept(Entry<K>),
+    /// It is not there, or it is another object that does not decode.
+    Gone(Entry<K>),
+    /// It never decoded.
+    Nothing,
+}
+
+/// Compares what is stored under a key with what a relist brought for it.
+pub(crate) fn fate<K: Object>(stored: Option<&Entry<K>>, listed: Option<&Item<K>>) -> Fate<K> {
+    match (stored, listed) {
+        (None, Some(Decoded::Good(new))) => Fate::Appeared(new.clone()),
+        (Some(old), Some(Decoded::Good(new))) if new.is_same_version_as(old) => {
+            Fate::Same(old.clone())
+        }
+        (Some(old), Some(Decoded::Good(new))) => {
+            let (same, old, new) = (new.is_same_as(old), old.clone(), new.clone());
+            if same {
+                Fate::Changed { old, new }
+            } else {
+                Fate::Recreated { old, new }
+            }
+        }
+        (Some(old), Some(Decoded::Malformed(malformed))) if is_of(malformed, old) => {
+            Fate::Kept(old.clone())
+        }
+        (Some(old), Some(Decoded::Malformed(_)) | None) => Fate::Gone(old.clone()),
+        (None, Some(Decoded::Malformed(_)) | None) => Fate::Nothing,
+    }
+}
+
+/// Whether a malformed object is the stored one; without a readable uid it is taken for it.
+pub(crate) fn is_of<K: Object>(malformed: &Malformed, stored: &Entry<K>) -> bool {
+    malformed.uid.is_empty() || malformed.uid == stored.uid()
+}
