@@ -1,0 +1,249 @@
+//! Words: why a reconcile failed, and why a controller could not be built or had to end.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use steersman_object::{Kind, ObjectKey};
+
+/// Why one reconcile failed.
+///
+/// Made from any error by `?`, or from a text with [`Error::msg`]. It does not implement
+/// [`std::error::Error`] itself, which is what lets `?` convert everything that does; take what it
+/// wraps with [`source`](Self::source).
+///
+/// A failed request is tried again with backoff, unless the error is [`terminal`](Self::terminal).
+pub struct Error {
+    source: Box<dyn StdError + Send + Sync>,
+    terminal: bool,
+}
+
+/// Why a controller could not be built, or ended other than by being cancelled.
+///
+/// Displays one level; [`source`](StdError::source) has the rest.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControllerError {
+    /// The name is empty.
+    #[error("the controller of {kind} was given an empty name: leave `name` out or give it one")]
+    EmptyName {
+        /// The primary kind.
+        kind: Kind,
+    },
+    /// No worker would ever run.
+    #[error(
+        "controller {controller:?} has max_concurrent_reconciles(0), so nothing would ever run: \
+         the smallest number is 1"
+    )]
+    NoWorkers {
+        /// The controller.
+        controller: String,
+    },
+    /// The metrics of a controller of that name are registered already.
+    #[error(
+        "the metrics of controller {controller:?} cannot be registered: \
+         each controller of a registry needs a name of its own"
+    )]
+    Metrics {
+        /// The controller.
+        controller: String,
+        /// What the registry says.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// The cache refuses a kind that the controller watches.
+    #[error("controller {controller:?} cannot watch {kind}")]
+    Watch {
+        /// The controller.
+        controller: String,
+        /// The kind.
+        kind: Kind,
+        /// What the cache says.
+        source: steersman_cache::Error,
+    },
+    /// A watched kind delivered no initial set in time.
+    #[error(
+        "controller {controller:?} did not start: {kind} did not sync within {timeout:?}: {reason}"
+    )]
+    Sync {
+        /// The controller.
+        controller: String,
+        /// The first kind that did not sync.
+        kind: Kind,
+        /// How long the controller waited.
+        timeout: Duration,
+        /// What the cache knows of it, with the way out.
+        reason: String,
+    },
+    /// The cache stopped watching a kind while the controller ran.
+    #[error(
+        "controller {controller:?} ended: the cache stopped watching {kind}; \
+         stop controllers before the cache"
+    )]
+    WatchEnded {
+        /// The controller.
+        controller: String,
+        /// The kind.
+        kind: Kind,
+    },
+    /// A predicate, handler or mapping function panicked.
+    ///
+    /// Going on would lose what the event should have caused, so the controller ends instead
+    /// (CTRL-3).
+    #[error(
+        "controller {controller:?} ended: a predicate or handler panicked at an event of \
+         {kind} {key}: {message}"
+    )]
+    HandlerPanicked {
+        /// The controller.
+        controller: String,
+        /// The kind of the object of the event.
+        kind: Kind,
+        /// The object of the event.
+        key: ObjectKey,
+        /// What the panic said.
+        message: String,
+    },
+    /// A task of the controller itself panicked.
+    #[error("controller {controller:?} ended: its {task} panicked: {message}")]
+    TaskPanicked {
+        /// The controller.
+        controller: String,
+        /// Which task.
+        task: &'static str,
+        /// What the panic said.
+        message: String,
+    },
+}
+
+// === impl Error ===
+
+impl Error {
+    /// An error that says `message`.
+    pub fn msg(message: impl fmt::Display) -> Self {
+        Self {
+            source: message.to_string().into(),
+            terminal: false,
+        }
+    }
+
+    /// Says that trying again is of no use: the request is not retried until something changes.
+    ///
+    /// The count of failures stays as it is, for the next failure of the same request.
+    #[must_use]
+    pub fn terminal(mut self) -> Self {
+        self.terminal = true;
+        self
+    }
+
+    /// Whether it was marked [`terminal`](Self::terminal).
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// The error that it was made from.
+    #[must_use]
+    pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.source
+    }
+
+    /// The error that it was made from, where that is an `E`.
+    #[must_use]
+    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
+        self.source.downcast_ref()
+    }
+
+    /// The whole chain of causes in one line.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        let mut text = self.source.to_string();
+        let mut cause = self.source.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+    fn from(source: E) -> Self {
+        Self {
+            source: Box::new(source),
+            terminal: false,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("source", &self.source)
+            .field("terminal", &self.terminal)
+            .finish()
+    }
+}
+
+// === impl ControllerError ===
+
+impl ControllerError {
+    /// Whether a watched kind did not sync in time.
+    #[must_use]
+    pub fn is_sync_timeout(&self) -> bool {
+        matches!(self, Self::Sync { .. })
+    }
+
+    /// Whether a panic ended the controller.
+    #[must_use]
+    pub fn is_panic(&self) -> bool {
+        matches!(
+            self,
+            Self::HandlerPanicked { .. } | Self::TaskPanicked { .. }
+        )
+    }
+
+    /// The kind that it is about, where it is about one.
+    #[must_use]
+    pub fn kind(&self) -> Option<&Kind> {
+        match self {
+            Self::EmptyName { kind }
+            | Self::Watch { kind, .. }
+            | Self::Sync { kind, .. }
+            | Self::WatchEnded { kind, .. }
+            | Self::HandlerPanicked { kind, .. } => Some(kind),
+            Self::NoWorkers { .. } | Self::Metrics { .. } | Self::TaskPanicked { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot write the deployment")]
+    struct Outer(#[source] std::io::Error);
+
+    fn fails() -> Result<(), Error> {
+        Err(Outer(std::io::Error::other("refused")))?;
+        Ok(())
+    }
+
+    #[test]
+    fn any_error_converts_and_its_chain_is_one_line() {
+        let error = fails().unwrap_err();
+        assert_eq!(error.to_string(), "cannot write the deployment");
+        assert_eq!(error.chain(), "cannot write the deployment: refused");
+        assert!(error.downcast_ref::<Outer>().is_some());
+        assert!(!error.is_terminal());
+        assert!(error.terminal().is_terminal());
+        assert_eq!(Error::msg(format_args!("{} left", 3)).to_string(), "3 left");
+    }
+}

@@ -1,0 +1,123 @@
+//! Words: which requests an event causes.
+
+mod itself;
+mod owner;
+mod mapped;
+
+use std::fmt;
+use std::sync::Arc;
+
+use steersman_informer::Event;
+use steersman_object::Object;
+use steersman_workqueue::AddOptions;
+
+use crate::request::{Request, RequestKey};
+
+pub use itself::{Itself, itself};
+pub use mapped::{Mapped, mapped};
+pub use owner::{Owner, owner};
+
+/// Turns the events of one watch into requests.
+///
+/// Handlers are called in the order of events, should be quick, and must not wait. A handler that
+/// panics ends the controller with an error (CTRL-3).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not turn events of `{K}` into requests of type `{R}`",
+    note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, or \
+            `mapped(|object: &K| …)`"
+)]
+pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'static {
+    /// Writes the requests that `event` causes into `requests`.
+    ///
+    /// An update should cause requests for what the object referred to before as well as for what it
+    /// refers to now; otherwise whoever lost it is never told.
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>);
+}
+
+/// The requests of one event, each at most once.
+///
+/// The controller adds those of the initial list and of resyncs with low priority, and those of
+/// deletes never.
+pub struct Requests<R> {
+    added: Vec<(R, AddOptions)>,
+    defaults: AddOptions,
+}
+
+// === impl Requests ===
+
+impl<R: RequestKey> Requests<R> {
+    /// An empty buffer, for calling a handler in a test of one's own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_defaults(AddOptions::new())
+    }
+
+    pub(crate) fn with_defaults(defaults: AddOptions) -> Self {
+        Self {
+            added: Vec::new(),
+            defaults,
+        }
+    }
+
+    /// Adds a request the way its event asks for.
+    pub fn add(&mut self, request: R) {
+        let options = self.defaults;
+        self.add_with(request, options);
+    }
+
+    /// Adds a request with options of its own. A request that is there already keeps its place and
+    /// takes the new options.
+    pub fn add_with(&mut self, request: R, options: AddOptions) {
+        // An event names a handful of requests, so a scan beats a set.
+        match self
+            .added
+            .iter_mut()
+            .find(|(present, _)| *present == request)
+        {
+            Some((_, present)) => *present = options,
+            None => self.added.push((request, options)),
+        }
+    }
+
+    /// How [`add`](Self::add) adds: with low priority for initial lists and resyncs.
+    pub fn defaults(&self) -> AddOptions {
+        self.defaults
+    }
+
+    /// The requests so far, in the order of their first adds.
+    pub fn iter(&self) -> impl Iterator<Item = &R> {
+        self.added.iter().map(|(request, _)| request)
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (R, AddOptions)> + '_ {
+        self.added.drain(..)
+    }
+}
+
+impl<R: RequestKey> Default for Requests<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: fmt::Debug> fmt::Debug for Requests<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.added.iter().map(|(request, _)| request))
+            .finish()
+    }
+}
+
+impl<K, R, H> EventHandler<K, R> for Arc<H>
+where
+    K: Object,
+    R: RequestKey,
+    H: EventHandler<K, R>,
+{
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
+        H::handle(self, event, requests);
+    }
+}
+
+#[cfg(test)]
+mod tests;

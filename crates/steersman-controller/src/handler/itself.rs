@@ -1,0 +1,45 @@
+//! Machine: an event asks for its own object.
+
+use steersman_informer::{Entry, Event};
+use steersman_object::{Object, ObjectKey};
+
+use crate::handler::{EventHandler, Requests};
+use crate::request::RequestKey;
+
+/// Requests the object of the event; see [`itself`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Itself;
+
+/// Requests the object that an event is about: what the primary kind of a controller has.
+///
+/// An update of nothing but the status does not cut a backoff short that the object is serving, for
+/// it may well be the failing reconcile's own; the retry that is due sees it (CTRL-4).
+#[must_use]
+pub fn itself() -> Itself {
+    Itself
+}
+
+impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
+        let request = R::from(event.key().clone());
+        let options = requests.defaults();
+        match (event.old(), event.new()) {
+            (Some(old), Some(new)) if is_status_only(old, new) => {
+                requests.add_with(request, options.keep_backoff());
+            }
+            _ => requests.add_with(request, options),
+        }
+    }
+}
+
+// Only a kind that counts generations tells a change of the spec from one of the status.
+fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
+    old.uid() == new.uid()
+        && old.generation().is_some()
+        && old.generation() == new.generation()
+        && old.is_deleting() == new.is_deleting()
+        && old.finalizers() == new.finalizers()
+        && old.labels() == new.labels()
+        && old.annotations() == new.annotations()
+        && old.owner_references() == new.owner_references()
+}

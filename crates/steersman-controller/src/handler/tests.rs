@@ -1,0 +1,131 @@
+//! Tables of handlers over events.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use steersman_informer::{Certainty, Entry, Origin};
+use steersman_object::ObjectKey;
+
+use super::*;
+
+fn reference(api_version: &str, kind: &str, name: &str, controller: bool) -> OwnerReference {
+    OwnerReference {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+        controller: controller.then_some(true),
+        ..OwnerReference::default()
+    }
+}
+
+fn owned(references: &[OwnerReference]) -> Entry<ReplicaSet> {
+    Entry::new(ReplicaSet {
+        metadata: ObjectMeta {
+            namespace: Some("shop".into()),
+            name: Some("rs".into()),
+            uid: Some("u".into()),
+            owner_references: Some(references.to_vec()),
+            ..ObjectMeta::default()
+        },
+        ..ReplicaSet::default()
+    })
+}
+
+fn keys<K: Object>(handler: &impl EventHandler<K>, event: &Event<K>) -> Vec<String> {
+    let mut requests = Requests::new();
+    handler.handle(event, &mut requests);
+    requests.iter().map(ToString::to_string).collect()
+}
+
+fn created<K: Object>(entry: Entry<K>) -> Event<K> {
+    Event::created(entry, Origin::Live)
+}
+
+#[test]
+fn an_object_requests_itself_whatever_happens_to_it() {
+    let entry = || owned(&[]);
+    for event in [
+        created(entry()),
+        Event::updated(entry(), entry(), Origin::Live),
+        Event::deleted(entry(), Certainty::Observed),
+    ] {
+        assert_eq!(keys(&itself(), &event), ["shop/rs"]);
+    }
+}
+
+// Sharp edge: group and kind decide; version and uid do not.
+#[test]
+fn owners_are_found_by_group_and_kind() {
+    let event = created(owned(&[
+        reference("apps/v1", "Deployment", "now", true),
+        reference("apps/v1beta1", "Deployment", "older", false),
+        reference("extensions/v1", "Deployment", "foreign", false),
+        reference("apps/v1", "StatefulSet", "other", false),
+    ]));
+    assert_eq!(
+        keys(&owner::<Deployment>(), &event),
+        ["shop/now", "shop/older"]
+    );
+    assert_eq!(
+        keys(&owner::<Deployment>().controller_only(), &event),
+        ["shop/now"]
+    );
+}
+
+// Sharp edge: a cluster-scoped owner has no namespace.
+#[test]
+fn a_cluster_scoped_owner_is_requested_without_a_namespace() {
+    let event = created(owned(&[reference("v1", "Namespace", "shop", true)]));
+    assert_eq!(keys(&owner::<Namespace>(), &event), ["shop"]);
+}
+
+// Sharp edge: a child that moves leaves nobody behind who was not told.
+#[test]
+fn an_update_tells_the_owners_before_and_after_and_a_delete_the_last() {
+    let of = |name| owned(&[reference("apps/v1", "Deployment", name, true)]);
+    let moved = Event::updated(of("from"), of("to"), Origin::Live);
+    assert_eq!(
+        keys(&owner::<Deployment>(), &moved),
+        ["shop/from", "shop/to"]
+    );
+    let stayed = Event::updated(of("one"), of("one"), Origin::Live);
+    assert_eq!(keys(&owner::<Deployment>(), &stayed), ["shop/one"]);
+    let gone = Event::deleted(of("one"), Certainty::FinalStateUnknown);
+    assert_eq!(keys(&owner::<Deployment>(), &gone), ["shop/one"]);
+}
+
+#[test]
+fn a_mapping_runs_on_both_sides_of_an_update_and_repeats_nothing() {
+    let config = |users: &str| {
+        Entry::new(ConfigMap {
+            metadata: ObjectMeta {
+                namespace: Some("shop".into()),
+                name: Some("pages".into()),
+                ..ObjectMeta::default()
+            },
+            data: Some([("users".to_owned(), users.to_owned())].into()),
+            ..ConfigMap::default()
+        })
+    };
+    let handler = mapped(|config: &ConfigMap| {
+        let users = config.data.as_ref().and_then(|data| data.get("users"));
+        let users = users.map(String::as_str).unwrap_or_default();
+        let keys = users
+            .split_whitespace()
+            .map(|name| ObjectKey::namespaced("shop", name));
+        keys.collect::<Vec<_>>()
+    });
+    let event = Event::updated(config("a b"), config("b c"), Origin::Live);
+    assert_eq!(keys(&handler, &event), ["shop/a", "shop/b", "shop/c"]);
+    let gone = Event::deleted(config("z"), Certainty::Observed);
+    assert_eq!(keys(&handler, &gone), ["shop/z"]);
+}
+
+#[test]
+fn a_handler_may_make_requests_of_its_own_type() {
+    let handler = mapped(|set: &ReplicaSet| set.metadata.namespace.clone());
+    let mut requests = Requests::<String>::new();
+    handler.handle(&created(owned(&[])), &mut requests);
+    assert_eq!(requests.iter().collect::<Vec<_>>(), ["shop"]);
+}

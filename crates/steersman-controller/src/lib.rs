@@ -1,0 +1,59 @@
+//! From events to reconciles.
+//!
+//! A [`Controller`] watches kinds of a shared cache. Each watch has a [`predicate`] of its own and a
+//! [`handler`] that turns the events which pass into requests. The requests of all watches meet in one
+//! work queue, where equal ones are one, and workers hand them to the [`Reconciler`].
+//!
+//! # The life of one request
+//!
+//! 1. `source` subscribes to a kind of the cache.
+//! 2. `pump` takes an event from the subscription and asks `watch` what becomes of it: the predicate
+//!    says whether it counts, the handler which requests it causes.
+//! 3. The queue holds each request once, those of initial lists and resyncs behind the others.
+//! 4. `worker` takes the request's ticket, so that no other worker can, and calls the reconciler with
+//!    a [`Context`]; a panic is caught, a deadline kept.
+//! 5. `outcome` decides from the result what follows, and the ticket does it: nothing, a run at a
+//!    given time, or a retry with backoff.
+//!
+//! # What it promises
+//!
+//! - **CTRL-1** Workers start only after every watch has handed its initial set to the queue.
+//! - **CTRL-2** A panicking reconciler costs its own request only.
+//! - **CTRL-3** A panic in a predicate or handler ends the controller with an error that names the
+//!   object, never in silence.
+//! - **CTRL-4** An update of an object's status alone does not cut short the backoff that the object
+//!   is serving.
+//! - **CTRL-5** Initial lists and resyncs are of low priority, deletes never are.
+//!
+//! The queue's own promises are in [`steersman_workqueue`].
+
+mod error;
+mod request;
+mod action;
+mod options;
+mod metrics;
+mod panic;
+mod outcome;
+mod context;
+pub mod reconcile;
+pub mod predicate;
+pub mod handler;
+mod watch;
+mod source;
+mod pump;
+mod worker;
+mod start;
+mod controller;
+mod builder;
+
+pub use action::Action;
+pub use builder::Builder;
+pub use context::Context;
+pub use controller::Controller;
+pub use error::{ControllerError, Error};
+pub use options::Clock;
+pub use reconcile::Reconciler;
+pub use request::{Request, RequestKey};
+pub use start::StartContext;
+
+pub use steersman_workqueue::{AddOptions, Priority, RateLimiter, limiter};

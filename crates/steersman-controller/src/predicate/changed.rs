@@ -1,0 +1,112 @@
+//! Machine: predicates that compare an object before and after an update.
+
+use steersman_informer::Entry;
+use steersman_object::{LabelSelector, Object};
+
+use crate::predicate::Predicate;
+
+/// Passes updates that change one part of an object, and all creations and deletes.
+///
+/// Made with [`generation_changed`], [`resource_version_changed`], [`labels_changed`],
+/// [`annotations_changed`] or [`finalizers_changed`].
+#[derive(Debug, Clone, Copy)]
+pub struct Changed(Part);
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Generation,
+    Version,
+    Labels,
+    Annotations,
+    Finalizers,
+}
+
+/// Passes what a label selector selects; see [`labelled`].
+#[derive(Debug, Clone)]
+pub struct Labelled(LabelSelector);
+
+/// Passes updates that change `metadata.generation`: the server counts it up when the spec changes,
+/// and when deletion is requested.
+///
+/// Changes of nothing but the status, labels, annotations or finalizers do not pass; of a custom
+/// resource without a status subresource every change counts. An object without a generation (a
+/// ConfigMap, a Secret) passes always; controller-runtime's predicate of this name drops its updates.
+/// Creations and deletes pass.
+#[must_use]
+pub fn generation_changed() -> Changed {
+    Changed(Part::Generation)
+}
+
+/// Passes updates that change `metadata.resourceVersion`, that is everything but resyncs.
+#[must_use]
+pub fn resource_version_changed() -> Changed {
+    Changed(Part::Version)
+}
+
+/// Passes updates that change labels.
+#[must_use]
+pub fn labels_changed() -> Changed {
+    Changed(Part::Labels)
+}
+
+/// Passes updates that change annotations.
+#[must_use]
+pub fn annotations_changed() -> Changed {
+    Changed(Part::Annotations)
+}
+
+/// Passes updates that change finalizers.
+#[must_use]
+pub fn finalizers_changed() -> Changed {
+    Changed(Part::Finalizers)
+}
+
+/// Passes the events of objects that `selector` selects.
+///
+/// An update passes where the selector selects the object before it or after it, so that leaving the
+/// selection is seen. Of objects outside the selection deletes do not pass either.
+#[must_use]
+pub fn labelled(selector: LabelSelector) -> Labelled {
+    Labelled(selector)
+}
+
+impl<K: Object> Predicate<K> for Changed {
+    fn updated(&self, old: &Entry<K>, new: &Entry<K>) -> bool {
+        // An object of another uid is another object, whatever its fields say.
+        if old.uid() != new.uid() {
+            return true;
+        }
+        match self.0 {
+            Part::Generation => match (old.generation(), new.generation()) {
+                (Some(before), Some(after)) => {
+                    before != after || old.is_deleting() != new.is_deleting()
+                }
+                _ => true,
+            },
+            Part::Version => old.version() != new.version(),
+            Part::Labels => old.labels() != new.labels(),
+            Part::Annotations => old.annotations() != new.annotations(),
+            Part::Finalizers => old.finalizers() != new.finalizers(),
+        }
+    }
+}
+
+impl Labelled {
+    fn selects<K: Object>(&self, entry: &Entry<K>) -> bool {
+        self.0.matches(Some(entry.labels()))
+    }
+}
+
+impl<K: Object> Predicate<K> for Labelled {
+    fn created(&self, new: &Entry<K>) -> bool {
+        self.selects(new)
+    }
+
+    fn updated(&self, old: &Entry<K>, new: &Entry<K>) -> bool {
+        self.selects(old) || self.selects(new)
+    }
+
+    fn deleted(&self, last_known: &Entry<K>) -> bool {
+        self.selects(last_known)
+    }
+}

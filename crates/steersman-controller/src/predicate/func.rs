@@ -1,0 +1,82 @@
+//! Machine: predicates made of closures.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use steersman_informer::{Entry, Event};
+use steersman_object::Object;
+
+use crate::predicate::Predicate;
+
+/// A predicate over whole events; see [`func`].
+pub struct Func<K, F> {
+    function: F,
+    kind: PhantomData<fn(&K)>,
+}
+
+/// A predicate over objects; see [`object`].
+pub struct OfObject<K, F> {
+    function: F,
+    kind: PhantomData<fn(&K)>,
+}
+
+/// A predicate that is asked about every event as it is, deletes included: the way to filter deletes
+/// on purpose.
+pub fn func<K, F>(function: F) -> Func<K, F>
+where
+    K: Object,
+    F: Fn(&Event<K>) -> bool + Send + Sync + 'static,
+{
+    Func {
+        function,
+        kind: PhantomData,
+    }
+}
+
+/// A predicate over the object as it is now. Deletes pass without asking it.
+pub fn object<K, F>(function: F) -> OfObject<K, F>
+where
+    K: Object,
+    F: Fn(&K) -> bool + Send + Sync + 'static,
+{
+    OfObject {
+        function,
+        kind: PhantomData,
+    }
+}
+
+impl<K, F> Predicate<K> for Func<K, F>
+where
+    K: Object,
+    F: Fn(&Event<K>) -> bool + Send + Sync + 'static,
+{
+    fn passes(&self, event: &Event<K>) -> bool {
+        (self.function)(event)
+    }
+}
+
+impl<K, F> Predicate<K> for OfObject<K, F>
+where
+    K: Object,
+    F: Fn(&K) -> bool + Send + Sync + 'static,
+{
+    fn created(&self, new: &Entry<K>) -> bool {
+        (self.function)(&new.body())
+    }
+
+    fn updated(&self, _old: &Entry<K>, new: &Entry<K>) -> bool {
+        (self.function)(&new.body())
+    }
+}
+
+impl<K, F> fmt::Debug for Func<K, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Func").finish_non_exhaustive()
+    }
+}
+
+impl<K, F> fmt::Debug for OfObject<K, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfObject").finish_non_exhaustive()
+    }
+}

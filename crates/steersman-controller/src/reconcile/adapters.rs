@@ -1,0 +1,98 @@
+//! Driver: reconcilers made of functions, and reconcilers whose type is forgotten.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+
+use crate::action::Action;
+use crate::context::Context;
+use crate::error::Error;
+use crate::reconcile::Reconciler;
+use crate::request::Request;
+
+/// A reconciler made of a function; see [`from_fn`].
+#[derive(Clone, Copy)]
+pub struct FromFn<F> {
+    function: F,
+}
+
+/// A reconciler whose type is not known; see [`boxed`].
+#[derive(Clone)]
+pub struct BoxReconciler<R = Request> {
+    inner: Arc<dyn Erased<R>>,
+}
+
+trait Erased<R>: Send + Sync {
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a Context,
+        request: R,
+    ) -> BoxFuture<'a, Result<Action, Error>>;
+}
+
+/// Makes a reconciler of a function or closure, which is given a context of its own.
+///
+/// ```
+/// # use steersman_controller::{Action, Context, Error, Reconciler, Request, reconcile};
+/// # fn assert_reconciler(_: impl Reconciler) {}
+/// assert_reconciler(reconcile::from_fn(|ctx: Context, request: Request| async move {
+///     println!("{} reconciles {request}", ctx.controller());
+///     Ok::<_, Error>(Action::done())
+/// }));
+/// ```
+pub fn from_fn<F>(function: F) -> FromFn<F> {
+    FromFn { function }
+}
+
+/// Forgets the type of a reconciler, so that several can be held in one collection.
+pub fn boxed<R: Send + 'static>(reconciler: impl Reconciler<R>) -> BoxReconciler<R> {
+    BoxReconciler {
+        inner: Arc::new(reconciler),
+    }
+}
+
+impl<R, F, Fut> Reconciler<R> for FromFn<F>
+where
+    R: Send + 'static,
+    F: Fn(Context, R) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Action, Error>> + Send,
+{
+    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
+        (self.function)(ctx.clone(), request).await
+    }
+}
+
+impl<R: Send + 'static> Reconciler<R> for BoxReconciler<R> {
+    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
+        self.inner.reconcile(ctx, request).await
+    }
+}
+
+impl<R: Send + 'static, T: Reconciler<R>> Reconciler<R> for Arc<T> {
+    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
+        T::reconcile(self, ctx, request).await
+    }
+}
+
+impl<R: Send + 'static, T: Reconciler<R>> Erased<R> for T {
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a Context,
+        request: R,
+    ) -> BoxFuture<'a, Result<Action, Error>> {
+        Reconciler::reconcile(self, ctx, request).boxed()
+    }
+}
+
+impl<F> fmt::Debug for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFn").finish_non_exhaustive()
+    }
+}
+
+impl<R> fmt::Debug for BoxReconciler<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoxReconciler").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,27 @@
+//! Driver: where the causes of requests come from - kinds of the cache, and streams of requests.
+
+use futures::stream::{BoxStream, StreamExt};
+use steersman_cache::{Cache, Error};
+use steersman_informer::Subscription;
+use steersman_object::TypedObject;
+use steersman_workqueue::Queue;
+
+use crate::request::RequestKey;
+
+/// Subscribes to a kind: once to each of its informers, which are several where the kind is cached in
+/// several namespaces.
+pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscription<K>>, Error> {
+    let informers = cache.informers::<K>()?;
+    Ok(informers
+        .iter()
+        .map(|informer| informer.subscribe())
+        .collect())
+}
+
+/// Feeds the requests of a stream to the queue until the stream ends.
+pub(crate) async fn feed<R: RequestKey>(mut requests: BoxStream<'static, R>, queue: Queue<R>) {
+    while let Some(request) = requests.next().await {
+        queue.add(request);
+        tokio::task::coop::consume_budget().await;
+    }
+}

@@ -1,0 +1,60 @@
+//! Handle: what a controller needs to be started.
+
+use std::fmt;
+use std::time::Duration;
+
+use prometheus::Registry;
+use steersman_cache::Cache;
+use steersman_client::Client;
+use tokio_util::sync::CancellationToken;
+
+use crate::options::Clock;
+
+/// What a [`Controller`](crate::Controller) is started with.
+#[must_use = "pass it to `Controller::start`"]
+pub struct StartContext {
+    pub(crate) cache: Cache,
+    pub(crate) client: Client,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) clock: Clock,
+    pub(crate) grace: Duration,
+    pub(crate) registry: Option<Registry>,
+}
+
+impl StartContext {
+    /// A grace of 30 s for shutting down, and metrics that nobody sees.
+    ///
+    /// `cancel` shuts the controller down; `clock` is what [`Context::now`](crate::Context::now)
+    /// answers from.
+    pub fn new(cache: Cache, client: Client, cancel: CancellationToken, clock: Clock) -> Self {
+        Self {
+            cache,
+            client,
+            cancel,
+            clock,
+            grace: Duration::from_secs(30),
+            registry: None,
+        }
+    }
+
+    /// How long reconciles that run may go on after the cancellation; then they are dropped.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Where the metrics of the controller and of its queue are registered.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+}
+
+impl fmt::Debug for StartContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartContext")
+            .field("grace", &self.grace)
+            .field("registry", &self.registry.is_some())
+            .finish_non_exhaustive()
+    }
+}

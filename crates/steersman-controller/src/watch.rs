@@ -1,0 +1,127 @@
+//! Machine: one watch - a kind, its predicate and its handler - and what becomes of an event.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::channel::oneshot;
+use futures::future::BoxFuture;
+use steersman_cache::{Cache, Error};
+use steersman_informer::{Event, Origin};
+use steersman_object::{Kind, ObjectKey, TypedObject};
+use steersman_workqueue::{AddOptions, Priority, Queue};
+
+use crate::handler::{EventHandler, Requests};
+use crate::predicate::{EventSummary, Predicate};
+use crate::request::RequestKey;
+
+/// A filter over the events of every watch of one controller.
+pub(crate) type FilterAll = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
+
+/// A kind, a predicate and a handler; a predicate belongs to one watch and to no other.
+pub(crate) struct Watch<K: TypedObject, R: RequestKey> {
+    kind: Kind,
+    predicate: Box<dyn Predicate<K>>,
+    handler: Box<dyn EventHandler<K, R>>,
+}
+
+/// A watch whose kind is not known by type.
+pub(crate) trait AnyWatch<R: RequestKey>: Send {
+    fn kind(&self) -> &Kind;
+
+    /// Makes the kind known to the cache.
+    fn declare(&self, cache: &Cache) -> Result<(), Error>;
+
+    /// Subscribes, and answers what has to run for it.
+    fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
+}
+
+/// Where the requests of a watch go.
+#[derive(Clone)]
+pub(crate) struct Sink<R: RequestKey> {
+    pub(crate) queue: Queue<R>,
+    pub(crate) filter_all: Option<FilterAll>,
+}
+
+/// One subscription of a watch, to be run as a task.
+pub(crate) struct Pump {
+    /// Resolves once the initial set is in the queue.
+    pub(crate) synced: oneshot::Receiver<()>,
+    pub(crate) run: BoxFuture<'static, PumpEnd>,
+}
+
+/// Why a pump ended.
+#[derive(Debug)]
+pub(crate) enum PumpEnd {
+    /// A stream of requests came to its end, which is no fault.
+    Finished,
+    /// The informer stopped.
+    Stopped { kind: Kind },
+    /// The predicate or the handler panicked (CTRL-3).
+    Panicked {
+        kind: Kind,
+        key: ObjectKey,
+        message: String,
+    },
+}
+
+// === impl Watch ===
+
+impl<K: TypedObject, R: RequestKey> Watch<K, R> {
+    pub(crate) fn new(predicate: Box<dyn Predicate<K>>, handler: impl EventHandler<K, R>) -> Self {
+        Self {
+            kind: Kind::of::<K>(),
+            predicate,
+            handler: Box::new(handler),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// The requests that an event causes, with the options to add them with.
+    pub(crate) fn route(&self, event: &Event<K>, filter_all: Option<&FilterAll>) -> Requests<R> {
+        let mut requests = Requests::with_defaults(options(event));
+        let passes = filter_all.is_none_or(|filter| filter(&self.summary(event)));
+        if passes && self.predicate.passes(event) {
+            self.handler.handle(event, &mut requests);
+        }
+        requests
+    }
+
+    fn summary<'a>(&'a self, event: &'a Event<K>) -> EventSummary<'a> {
+        EventSummary {
+            kind: &self.kind,
+            key: event.key(),
+            labels: event.object().labels(),
+            is_delete: event.is_delete(),
+            origin: event.origin(),
+        }
+    }
+}
+
+impl<K: TypedObject, R: RequestKey> fmt::Debug for Watch<K, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+// What a start or a resync brings can wait for what just happened. A delete is always news: it is
+// never of low priority (CTRL-5).
+fn options<K: TypedObject>(event: &Event<K>) -> AddOptions {
+    let can_wait = match (event.old(), event.new()) {
+        (_, None) => false,
+        (None, Some(_)) => event.origin() == Origin::Initial,
+        (Some(_), Some(_)) => event.origin() == Origin::Resync || event.is_resync(),
+    };
+    if can_wait {
+        AddOptions::new().priority(Priority::LOW)
+    } else {
+        AddOptions::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

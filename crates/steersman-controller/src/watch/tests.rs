@@ -1,0 +1,86 @@
+//! What becomes of an event: who is asked, and with what options its requests are added.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman_informer::{Certainty, Entry};
+
+use super::*;
+use crate::handler::itself;
+use crate::predicate::{Everything, func};
+use crate::request::Request;
+
+fn entry(version: u32, generation: i64) -> Entry<Deployment> {
+    Entry::new(Deployment {
+        metadata: ObjectMeta {
+            namespace: Some("shop".into()),
+            name: Some("web".into()),
+            uid: Some("u".into()),
+            resource_version: Some(version.to_string()),
+            generation: Some(generation),
+            ..ObjectMeta::default()
+        },
+        ..Deployment::default()
+    })
+}
+
+fn added(event: &Event<Deployment>) -> String {
+    let watch = Watch::<_, Request>::new(Box::new(Everything), itself());
+    let mut requests = watch.route(event, None);
+    let (_, options) = requests.drain().next().unwrap();
+    format!("{options:?}")
+}
+
+// CTRL-5
+#[test]
+fn starts_and_resyncs_can_wait_and_deletes_cannot() {
+    let low = format!("{:?}", AddOptions::new().priority(Priority::LOW));
+    let low_and_soft = format!(
+        "{:?}",
+        AddOptions::new().priority(Priority::LOW).keep_backoff()
+    );
+    let normal = format!("{:?}", AddOptions::new());
+    let soft = format!("{:?}", AddOptions::new().keep_backoff());
+    let table = [
+        (Event::created(entry(1, 1), Origin::Initial), &low),
+        (Event::created(entry(1, 1), Origin::Live), &normal),
+        (
+            Event::updated(entry(1, 1), entry(2, 2), Origin::Live),
+            &normal,
+        ),
+        (
+            Event::updated(entry(1, 1), entry(1, 1), Origin::Resync),
+            &low_and_soft,
+        ),
+        (
+            Event::updated(entry(1, 1), entry(1, 1), Origin::Live),
+            &low_and_soft,
+        ),
+        // CTRL-4: the generation stayed, so the update is of the status alone.
+        (
+            Event::updated(entry(1, 1), entry(2, 1), Origin::Live),
+            &soft,
+        ),
+        (Event::deleted(entry(1, 1), Certainty::Observed), &normal),
+        (
+            Event::deleted(entry(1, 1), Certainty::FinalStateUnknown),
+            &normal,
+        ),
+    ];
+    for (event, expected) in table {
+        assert_eq!(added(&event), *expected, "{event:?}");
+    }
+}
+
+#[test]
+fn a_filter_over_all_watches_is_asked_first_and_sees_deletes() {
+    let refuses = |_: &Event<Deployment>| -> bool { panic!("the filter refused the event") };
+    let watch = Watch::<_, Request>::new(Box::new(func(refuses)), itself());
+    let filter: FilterAll = Arc::new(|event| {
+        assert_eq!(event.kind.gvk().kind(), "Deployment");
+        assert_eq!(event.key.to_string(), "shop/web");
+        assert!(event.is_delete && event.labels.is_empty());
+        false
+    });
+    let event = Event::deleted(entry(1, 1), Certainty::Observed);
+    assert_eq!(watch.route(&event, Some(&filter)).iter().count(), 0);
+}

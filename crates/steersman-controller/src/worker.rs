@@ -1,0 +1,201 @@
+//! Driver: the wiring of one worker - ticket, reconciler, outcome, ticket.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::future::FutureExt;
+use steersman_workqueue::{Queue, Ticket};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::action::Action;
+use crate::context::Context;
+use crate::error::Error;
+use crate::metrics::Metrics;
+use crate::outcome::{Ending, Verdict, outcome};
+use crate::panic::message_of;
+use crate::reconcile::Reconciler;
+use crate::request::RequestKey;
+
+/// Takes tickets and reconciles them, one at a time.
+pub(crate) struct Worker<R: RequestKey, C> {
+    pub(crate) queue: Queue<R>,
+    pub(crate) reconciler: Arc<C>,
+    // The surroundings that every reconcile of the controller shares.
+    pub(crate) context: Context,
+    pub(crate) metrics: Metrics,
+    pub(crate) reconcile_ids: Arc<AtomicU64>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) deadline_grace: Duration,
+}
+
+/// How the future of one reconcile ended.
+enum Ended {
+    Returned(Result<Action, Error>),
+    Panicked(String),
+    TimedOut,
+}
+
+// Counts a reconcile as active for as long as it lives, also where its task is aborted.
+struct Active<'a>(&'a Metrics);
+
+// === impl Worker ===
+
+impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
+    /// Works until the queue is shut down.
+    pub(crate) async fn run(self) {
+        while let Ok(ticket) = self.queue.next().await {
+            self.work(ticket).await;
+            // A queue that is never empty and reconciles that never wait would keep the thread.
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    async fn work(&self, ticket: Ticket<R>) {
+        // Ids only have to differ, so no order between threads is needed.
+        let reconcile_id = self.reconcile_ids.fetch_add(1, Ordering::Relaxed);
+        let span = tracing::error_span!(
+            "reconcile",
+            controller = self.context.controller(),
+            object = ?ticket.key(),
+            reconcile_id
+        );
+        // Only a reconcile with a deadline can be cancelled by itself.
+        let cancelled = match self.deadline {
+            Some(_) => self.stop.child_token(),
+            None => self.stop.clone(),
+        };
+        let context = self
+            .context
+            .of_reconcile(reconcile_id, ticket.attempts(), cancelled.clone());
+        let _active = Active::new(&self.metrics);
+        let start = Instant::now();
+        async {
+            let ended = self
+                .reconcile(&context, ticket.key().clone(), &cancelled)
+                .await;
+            self.finish(ticket, &ended, start.elapsed());
+        }
+        .instrument(span)
+        .await;
+    }
+
+    async fn reconcile(
+        &self,
+        context: &Context,
+        request: R,
+        cancelled: &CancellationToken,
+    ) -> Ended {
+        // The call itself may panic as well as what it returns, so both are inside. CTRL-2: what a
+        // panic leaves behind in the reconciler is its author's to keep consistent, as it would be
+        // behind an early return.
+        let run = async { self.reconciler.reconcile(context, request).await };
+        let run = AssertUnwindSafe(run).catch_unwind();
+        let Some(deadline) = self.deadline else {
+            return Ended::new(run.await);
+        };
+        let mut run = Box::pin(run);
+        if let Ok(end) = timeout(deadline, &mut run).await {
+            return Ended::new(end);
+        }
+        cancelled.cancel();
+        if let Ok(end) = timeout(self.deadline_grace, &mut run).await {
+            return Ended::new(end);
+        }
+        match catch_unwind(AssertUnwindSafe(move || drop(run))) {
+            Ok(()) => Ended::TimedOut,
+            Err(payload) => Ended::Panicked(message_of(&*payload)),
+        }
+    }
+
+    fn finish(&self, ticket: Ticket<R>, ended: &Ended, time: Duration) {
+        let attempt = ticket.attempts();
+        let ending = match ended {
+            Ended::Returned(Ok(action)) => Ending::Success(*action),
+            Ended::Returned(Err(error)) => Ending::Failed {
+                terminal: error.is_terminal(),
+            },
+            Ended::Panicked(_) => Ending::Panicked,
+            Ended::TimedOut => Ending::TimedOut,
+        };
+        let outcome = outcome(ending, || self.context.now());
+        // Counted before the ticket ends, so that whoever sees its effects finds it in the metrics.
+        self.metrics.ended(outcome.label, time);
+        match ending {
+            Ending::Success(_) => {}
+            Ending::Failed { terminal } => self.metrics.failed(terminal),
+            Ending::Panicked => self.metrics.panicked(),
+            Ending::TimedOut => self.metrics.timed_out(),
+        }
+        let retry_in = match outcome.verdict {
+            Verdict::Forget => {
+                ticket.forget();
+                None
+            }
+            Verdict::After(delay) => {
+                ticket.after(delay);
+                None
+            }
+            Verdict::Settle => {
+                ticket.settle();
+                None
+            }
+            Verdict::Backoff => Some(ticket.backoff()),
+        };
+        ended.log(attempt, retry_in);
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    fn new(end: std::thread::Result<Result<Action, Error>>) -> Self {
+        match end {
+            Ok(result) => Self::Returned(result),
+            Err(payload) => Self::Panicked(message_of(&*payload)),
+        }
+    }
+
+    // The one place where a failed reconcile is logged; key and reconcile id are in the span.
+    fn log(&self, attempt: u32, retry_in: Option<Duration>) {
+        let retry_in = retry_in.map(tracing::field::debug);
+        match self {
+            Self::Returned(Ok(_)) => {}
+            Self::Returned(Err(error)) if error.is_terminal() => {
+                tracing::error!(error = %error.chain(), attempt, "reconcile failed and is not retried");
+            }
+            Self::Returned(Err(error)) => {
+                tracing::error!(error = %error.chain(), attempt, retry_in, "reconcile failed");
+            }
+            Self::Panicked(message) => {
+                tracing::error!(panic = %message, attempt, retry_in, "reconcile panicked");
+            }
+            Self::TimedOut => {
+                tracing::error!(
+                    attempt,
+                    retry_in,
+                    "reconcile was dropped: it went on past its deadline and the grace after it"
+                );
+            }
+        }
+    }
+}
+
+// === impl Active ===
+
+impl<'a> Active<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.started();
+        Self(metrics)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.stopped();
+    }
+}

@@ -1,0 +1,13 @@
+//! Controllers over the embedded API server, in process, on a paused clock.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set its world up has failed"
+)]
+
+mod world;
+mod containment;
+mod shutdown;
+mod single_flight;
+mod sync_gate;
+mod timers;
+mod watches;

@@ -1,0 +1,81 @@
+//! Shutting a controller down: what runs may finish, what waits is dropped.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
+use tokio::time::Instant;
+
+use crate::world::{World, record};
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_finishes_within_the_grace_and_what_waits_is_dropped() {
+    let mut world = World::new();
+    for name in ["a", "b", "c"] {
+        world.deploy(name);
+    }
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |ctx: Context, _: Request| {
+        let note = note.clone();
+        async move {
+            note.note(&"began");
+            ctx.cancelled().await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            note.note(&"finished");
+            Ok::<_, Error>(Action::done())
+        }
+    });
+    let controller = Controller::builder::<Deployment>()
+        .build(reconciler)
+        .unwrap();
+    let running = world.start(controller);
+    assert_eq!(runs.next().await, "began");
+    let start = Instant::now();
+    world.cancel.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+    assert_eq!(runs.next().await, "finished");
+    assert!(runs.seen_nothing_more());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_past_the_grace_is_dropped() {
+    let mut world = World::new();
+    world.grace = Duration::from_secs(7);
+    world.deploy("web");
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |_: Context, _: Request| {
+        note.note(&"began");
+        std::future::pending::<Result<Action, Error>>()
+    });
+    let controller = Controller::builder::<Deployment>()
+        .build(reconciler)
+        .unwrap();
+    let running = world.start(controller);
+    assert_eq!(runs.next().await, "began");
+    let start = Instant::now();
+    world.cancel.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(7));
+    assert_eq!(
+        world.metric("active_workers", r#"controller="deployment""#),
+        "0"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_wait_for_sync_is_no_error() {
+    let mut world = World::new();
+    world
+        .server
+        .faults()
+        .delay(None, "deployments.apps", crate::world::HOUR)
+        .keep();
+    let controller = Controller::builder::<Deployment>()
+        .build(record().0.reconciler())
+        .unwrap();
+    let running = world.start(controller);
+    tokio::task::yield_now().await;
+    world.cancel.cancel();
+    running.await.unwrap().unwrap();
+}

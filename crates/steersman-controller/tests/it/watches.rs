@@ -1,0 +1,161 @@
+//! Watches: each with a predicate of its own, owners and mappings, and other causes.
+
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman_controller::{Controller, Request, handler, predicate};
+use steersman_object::ObjectKey;
+
+use crate::world::{World, owner_reference, record};
+
+// Scenario: two watches with separate predicates; and a predicate never hides a delete.
+#[tokio::test(start_paused = true)]
+async fn predicates_belong_to_one_watch_and_never_hide_a_delete() {
+    let mut world = World::new();
+    world.deploy("web");
+    world.own("pages", &["web"]);
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .for_filter(predicate::generation_changed())
+        .owns_with::<ConfigMap>(predicate::labels_changed())
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["web"]);
+
+    world.annotate("deployments.apps", "web", "1");
+    assert!(
+        runs.rest().await.is_empty(),
+        "no change of the primary's generation"
+    );
+    world.scale("web", 2);
+    assert_eq!(runs.rest().await, ["web"]);
+
+    world.annotate("configmaps", "pages", "1");
+    assert!(
+        runs.rest().await.is_empty(),
+        "no change of the child's labels"
+    );
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "pages", &label)
+        .unwrap();
+    assert_eq!(runs.rest().await, ["web"]);
+
+    world
+        .server
+        .delete("configmaps", "default", "pages")
+        .unwrap();
+    assert_eq!(runs.rest().await, ["web"]);
+    world
+        .server
+        .delete("deployments.apps", "default", "web")
+        .unwrap();
+    assert_eq!(runs.rest().await, ["web"]);
+}
+
+// Sharp edge: a child that moves tells its former owner too.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_moves_requests_both_owners() {
+    let mut world = World::new();
+    for name in ["from", "to", "other"] {
+        world.deploy(name);
+    }
+    world.own("pages", &["from", "other"]);
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .for_filter(predicate::generation_changed())
+        .owns::<ConfigMap>()
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await.len(), 3);
+    let patch = json!({"metadata": {"ownerReferences": [owner_reference("to", true)]}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "pages", &patch)
+        .unwrap();
+    let mut told = runs.rest().await;
+    told.sort();
+    assert_eq!(told, ["from", "to"], "not the owner that does not control");
+}
+
+// Scenario: an owned object that vanishes while the watch is away.
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_was_missed_requests_the_owner() {
+    let mut world = World::new();
+    world.deploy("web");
+    world.own("pages", &["web"]);
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .owns_with::<ConfigMap>(predicate::generation_changed())
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["web"]);
+    world.server.faults().cut_watches();
+    world
+        .server
+        .delete("configmaps", "default", "pages")
+        .unwrap();
+    world.server.compact();
+    assert_eq!(runs.rest().await, ["web"]);
+    assert_eq!(
+        world.metric("reconcile_errors_total", r#"controller="deployment""#),
+        "0"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn mappings_streams_and_filters_over_all_watches() {
+    let mut world = World::new();
+    for name in ["a", "b"] {
+        world.deploy(name);
+    }
+    let (note, mut runs) = record();
+    let (send, requests) = futures::channel::mpsc::unbounded::<&str>();
+    let key = |name: &str| ObjectKey::namespaced("default", name);
+    let users = move |config: &ConfigMap| {
+        let users = config
+            .data
+            .as_ref()
+            .and_then(|data| data.get("users"))
+            .cloned();
+        let users = users.unwrap_or_default();
+        users.split_whitespace().map(key).collect::<Vec<_>>()
+    };
+    let controller = Controller::builder::<Deployment>()
+        .watches::<ConfigMap>(handler::mapped(users))
+        .filter_all(|event| event.key.name() != "hidden")
+        .requests(requests.map(move |name| Request::new(key(name))))
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await.len(), 2);
+
+    let config = |name: &str, users: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"users": users},
+            "metadata": {"name": name, "namespace": "default"},
+        })
+    };
+    world.server.create(config("pages", "a")).unwrap();
+    assert_eq!(runs.rest().await, ["a"]);
+    let patch = json!({"data": {"users": "b c"}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "pages", &patch)
+        .unwrap();
+    assert_eq!(runs.rest().await, ["a", "b", "c"]);
+    world.server.create(config("hidden", "a b c")).unwrap();
+    world.deploy("hidden");
+    assert!(runs.rest().await.is_empty());
+
+    send.unbounded_send("from-a-stream").unwrap();
+    assert_eq!(runs.rest().await, ["from-a-stream"]);
+    drop(send);
+    world.scale("b", 3);
+    assert_eq!(runs.rest().await, ["b"], "the end of a stream is no fault");
+}

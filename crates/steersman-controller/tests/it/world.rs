@@ -1,0 +1,206 @@
+//! A server, a cache and a client in one process, and a record of what was reconciled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use prometheus::{Registry, TextEncoder};
+use serde_json::{Value, json};
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_client::Client;
+use steersman_controller::{Action, Error};
+use steersman_controller::{
+    Clock, Context, Controller, ControllerError, Reconciler, Request, StartContext, reconcile,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Everything around a controller. The cache runs from the first `start` on.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) cache: Cache,
+    pub(crate) client: Client,
+    pub(crate) registry: Registry,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) grace: Duration,
+    connection: Connection,
+    cache_runs: bool,
+}
+
+/// What a recording reconciler saw, in order.
+pub(crate) struct Runs {
+    seen: mpsc::UnboundedReceiver<(String, Instant)>,
+    start: Instant,
+}
+
+/// The other end of [`Runs`].
+#[derive(Clone)]
+pub(crate) struct Record(mpsc::UnboundedSender<(String, Instant)>);
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let server = ApiServer::new();
+        let connection = Connection::in_process(server.service(), "default");
+        let cache = Cache::new(CacheOptions::new()).unwrap();
+        Self {
+            client: Client::new(cache.clone(), connection.clone()),
+            server,
+            cache,
+            registry: Registry::new(),
+            cancel: CancellationToken::new(),
+            grace: Duration::from_secs(30),
+            connection,
+            cache_runs: false,
+        }
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        controller: Controller,
+    ) -> JoinHandle<Result<(), ControllerError>> {
+        controller.declare(&self.cache).unwrap();
+        if !self.cache_runs {
+            self.cache_runs = true;
+            // Outlives the controllers: it ends with the runtime of the test.
+            tokio::spawn(
+                self.cache
+                    .run(self.connection.clone(), CancellationToken::new()),
+            );
+        }
+        let start = StartContext::new(
+            self.cache.clone(),
+            self.client.clone(),
+            self.cancel.clone(),
+            clock(),
+        );
+        tokio::spawn(controller.start(start.grace(self.grace).registry(self.registry.clone())))
+    }
+
+    /// The value of a metric of the controller `name`.
+    pub(crate) fn metric(&self, metric: &str, labels: &str) -> String {
+        let text = TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .unwrap();
+        let series = format!("controller_runtime_{metric}{{{labels}}} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&series));
+        line.map_or_else(|| format!("no {series} in {text}"), str::to_owned)
+    }
+
+    pub(crate) fn deploy(&self, name: &str) -> Value {
+        self.server.create(deployment(name)).unwrap()
+    }
+
+    /// Changes the spec, which counts up the generation.
+    pub(crate) fn scale(&self, name: &str, replicas: i32) {
+        let patch = json!({"spec": {"replicas": replicas}});
+        self.server
+            .merge_patch("deployments.apps", "default", name, &patch)
+            .unwrap();
+    }
+
+    pub(crate) fn annotate(&self, resource: &str, name: &str, value: &str) {
+        let patch = json!({"metadata": {"annotations": {"example.com/note": value}}});
+        self.server
+            .merge_patch(resource, "default", name, &patch)
+            .unwrap();
+    }
+
+    /// A ConfigMap that the Deployments of these names own, the first as its controller.
+    pub(crate) fn own(&self, name: &str, owners: &[&str]) -> Value {
+        let references: Vec<Value> = owners
+            .iter()
+            .enumerate()
+            .map(|(place, owner)| owner_reference(owner, place == 0))
+            .collect();
+        self.server
+            .create(json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": "default", "ownerReferences": references},
+            }))
+            .unwrap()
+    }
+}
+
+pub(crate) fn owner_reference(name: &str, controller: bool) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "name": name,
+        "uid": format!("uid-of-{name}"), "controller": controller,
+    })
+}
+
+pub(crate) fn deployment(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+            },
+        },
+    })
+}
+
+fn clock() -> Clock {
+    let start = Instant::now();
+    Arc::new(move || Timestamp::UNIX_EPOCH + start.elapsed())
+}
+
+pub(crate) fn record() -> (Record, Runs) {
+    let (sender, seen) = mpsc::unbounded_channel();
+    let start = Instant::now();
+    (Record(sender), Runs { seen, start })
+}
+
+impl Record {
+    pub(crate) fn note(&self, text: &impl ToString) {
+        // Nobody listens any more where the test has seen enough.
+        let _ = self.0.send((text.to_string(), Instant::now()));
+    }
+
+    /// Notes each request and is done with it.
+    pub(crate) fn reconciler(self) -> impl Reconciler {
+        reconcile::from_fn(move |_: Context, request: Request| {
+            self.note(&request);
+            std::future::ready(Ok::<_, Error>(Action::done()))
+        })
+    }
+}
+
+impl Runs {
+    /// What was noted next, without the namespace.
+    pub(crate) async fn next(&mut self) -> String {
+        self.next_at().await.0
+    }
+
+    /// As `next`, with the virtual milliseconds since the record began.
+    pub(crate) async fn next_at(&mut self) -> (String, u128) {
+        let (text, at) = self.seen.recv().await.unwrap();
+        let text = text.strip_prefix("default/").unwrap_or(&text).to_owned();
+        (text, (at - self.start).as_millis())
+    }
+
+    /// What is noted from now on until nothing has been for a virtual hour.
+    pub(crate) async fn rest(&mut self) -> Vec<String> {
+        let mut rest = Vec::new();
+        while let Ok(text) = tokio::time::timeout(HOUR, self.next()).await {
+            rest.push(text);
+        }
+        rest
+    }
+}
+
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+impl Runs {
+    /// Whether every sender is gone and nothing is left to read.
+    pub(crate) fn seen_nothing_more(&mut self) -> bool {
+        self.seen.try_recv().is_err()
+    }
+}
