@@ -1,0 +1,34 @@
+//! Room: what a verb means for a resource.
+//!
+//! Invariants: a verb refuses and changes nothing, or commits before it returns (SRV-REG-1); a
+//! write that names a resource version lands on that version only (SRV-REG-2); the generation
+//! counts changes of the desired state and nothing else (SRV-REG-3); a write that changes nothing
+//! makes no revision (SRV-REG-4); a watch sees each change once, in order (SRV-WATCH-1).
+
+mod options;
+mod rng;
+mod names;
+mod metadata;
+mod rules;
+mod catalogue;
+mod select;
+mod intake;
+mod state;
+mod scale;
+mod read;
+mod create;
+mod definitions;
+mod delete;
+mod lifecycle;
+mod update;
+mod watch;
+
+pub use options::{
+    DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
+    Subresource, WatchEvent, WatchOptions, WriteOptions, Written,
+};
+pub use state::{Registry, RegistryOptions};
+pub use watch::WatchCursor;
+
+#[cfg(test)]
+mod tests;

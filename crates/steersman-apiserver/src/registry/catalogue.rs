@@ -1,0 +1,73 @@
+//! Machine: the served resources, found by path and by storage.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::schema::{Resource, StorageKey, built_in};
+
+/// Every served resource. Its version grows with every change.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    all: Vec<Arc<Resource>>,
+    by_path: HashMap<(String, String, String), usize>,
+    version: u64,
+}
+
+impl Catalogue {
+    pub(crate) fn new() -> Self {
+        let mut new = Self {
+            all: Vec::new(),
+            by_path: HashMap::new(),
+            version: 0,
+        };
+        new.all = built_in().into_iter().map(Arc::new).collect();
+        new.index();
+        new
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Resource>] {
+        &self.all
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let key = (group.to_owned(), version.to_owned(), plural.to_owned());
+        self.by_path.get(&key).map(|at| &self.all[*at])
+    }
+
+    /// Some version of the resource that keeps its objects there, the preferred one first.
+    pub(crate) fn of_storage(&self, storage: &StorageKey) -> Option<&Arc<Resource>> {
+        self.all
+            .iter()
+            .find(|resource| resource.storage == *storage)
+    }
+
+    /// Whether a kind of that name is known in the group version.
+    pub(crate) fn knows_kind(&self, api_version: &str, kind: &str) -> bool {
+        self.all
+            .iter()
+            .any(|known| known.kind == kind && known.api_version() == api_version)
+    }
+
+    /// Replaces what a custom resource definition serves.
+    pub(crate) fn install(&mut self, storage: &StorageKey, resources: Vec<Resource>) {
+        self.all
+            .retain(|resource| resource.built_in || resource.storage != *storage);
+        self.all.extend(resources.into_iter().map(Arc::new));
+        self.index();
+    }
+
+    fn index(&mut self) {
+        self.version += 1;
+        let path = |r: &Resource| (r.group.clone(), r.version.clone(), r.plural.clone());
+        self.by_path = self
+            .all
+            .iter()
+            .enumerate()
+            .map(|(at, r)| (path(r), at))
+            .collect();
+    }
+}

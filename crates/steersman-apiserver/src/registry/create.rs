@@ -1,0 +1,264 @@
+//! Machine: the create verb.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::schema::{Generation, Resource, StorageKey};
+use crate::status::{Cause, Details, Status};
+
+use super::intake::{self, Origin};
+use super::metadata;
+use super::options::{WriteOptions, Written};
+use super::state::Registry;
+
+/// How often another generated name is tried before the collision is reported.
+const NAME_TRIES: usize = 8;
+
+/// Services get their addresses from 10.96.0.0/16.
+const SERVICE_NETWORK: [u8; 2] = [10, 96];
+
+impl Registry {
+    /// Creates an object. `namespace` is `None` for cluster-scoped resources, here and in every
+    /// other verb.
+    ///
+    /// # Errors
+    /// The `Status` of the refusal; nothing was changed then.
+    pub fn create(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let (dry, validation) = intake::options("CreateOptions", options)?;
+        let mut object = body;
+        intake::check_kind(&self.catalogue, resource, &mut object)?;
+        let mut warnings = intake::decode(resource, &mut object, Origin::Body, validation)?;
+        warnings.extend(resource.deprecation_warning.clone());
+        let namespace = place(resource, namespace, &mut object)?.to_owned();
+        if !metadata::text(&object, "resourceVersion").is_empty() {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Status::internal_plain(message));
+        }
+        self.name(resource, &namespace, &mut object);
+        self.admit(resource, &namespace, &object)?;
+        self.stamp(resource, &mut object, now);
+        intake::complete(resource, &mut object);
+        self.complete_new(resource, &mut object);
+        let name = metadata::text(&object, "name").to_owned();
+        let errors = intake::check(resource, &object, None);
+        if !errors.is_empty() {
+            return Err(Status::invalid(resource.kind_subject(), &name, &errors));
+        }
+        if let Some(taken) = self.store.get(&resource.storage, &namespace, &name) {
+            let mut refusal = Status::already_exists(resource.subject(), &name);
+            if !taken.meta("deletionTimestamp").is_empty() {
+                refusal.message = format!("object is being deleted: {}", refusal.message);
+            }
+            return Err(refusal);
+        }
+        if dry {
+            let object = Self::answer(&namespace, &name, object, 0);
+            return Ok(Written {
+                object,
+                created: true,
+                warnings,
+            });
+        }
+        let definition = is_definition(resource);
+        if definition {
+            self.judge_names(&mut object, now);
+        }
+        let value = self.to_storage(resource, object);
+        let stored = self.put(&resource.storage, &namespace, &name, value);
+        if definition {
+            self.installations += 1;
+            self.serve_definition(&stored.value, self.installations);
+        }
+        Ok(Written {
+            object: self.present(resource, &stored),
+            created: true,
+            warnings,
+        })
+    }
+
+    /// Completes a `generateName`.
+    fn name(&mut self, resource: &Resource, namespace: &str, object: &mut Value) {
+        let prefix = metadata::text(object, "generateName").to_owned();
+        if prefix.is_empty() || !metadata::text(object, "name").is_empty() {
+            return;
+        }
+        let most = prefix
+            .char_indices()
+            .nth(58)
+            .map_or(prefix.len(), |(at, _)| at);
+        let mut name = String::new();
+        for _ in 0..NAME_TRIES {
+            name = format!("{}{}", &prefix[..most], self.rng.suffix());
+            if self
+                .store
+                .get(&resource.storage, namespace, &name)
+                .is_none()
+            {
+                break;
+            }
+        }
+        metadata::of(object).insert("name".to_owned(), Value::String(name));
+    }
+
+    /// The namespace must be there, and must not be on its way out.
+    fn admit(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Status> {
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let namespaces = StorageKey::new("", "namespaces");
+        let Some(found) = self.store.get(&namespaces, "", namespace) else {
+            let subject = crate::status::Subject::new("", "namespaces");
+            return Err(Status::not_found(subject, namespace));
+        };
+        if found.meta("deletionTimestamp").is_empty() {
+            return Ok(());
+        }
+        let name = metadata::text(object, "name");
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut refusal = Status::forbidden(resource.subject(), name, &why);
+        let details: &mut Details = refusal.details.get_or_insert_default();
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+        Err(refusal)
+    }
+
+    /// Sets what only the server sets, and drops what a client may not bring.
+    fn stamp(&mut self, resource: &Resource, object: &mut Value, now: Timestamp) {
+        let uid = self.rng.uid();
+        let fields = metadata::of(object);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            fields.remove(field);
+        }
+        fields.insert("uid".to_owned(), Value::String(uid));
+        fields.insert(
+            "creationTimestamp".to_owned(),
+            Value::String(metadata::time(now)),
+        );
+        if resource.generation != Generation::Unmanaged {
+            fields.insert("generation".to_owned(), json!(1));
+        }
+        if resource.status
+            && resource.kind != "Node"
+            && let Some(members) = object.as_object_mut()
+        {
+            members.remove("status");
+        }
+    }
+
+    /// What admission and the kinds' own strategies add to a new built-in object.
+    fn complete_new(&mut self, resource: &Resource, object: &mut Value) {
+        match (resource.group.as_str(), resource.kind.as_str()) {
+            ("", "Namespace") => {
+                let finalizers = metadata::members(&mut object["spec"])
+                    .entry("finalizers")
+                    .or_insert_with(|| json!([]));
+                if let Some(finalizers) = finalizers.as_array_mut()
+                    && !finalizers.iter().any(|one| one == "kubernetes")
+                {
+                    finalizers.push(json!("kubernetes"));
+                }
+                object["status"] = json!({"phase": "Active"});
+            }
+            ("", "PersistentVolumeClaim") => object["status"] = json!({"phase": "Pending"}),
+            ("", "Service") => self.address_service(object),
+            ("batch", "Job") => select_job(object),
+            _ => {}
+        }
+    }
+
+    /// Gives a Service its cluster address, unless it is headless or external.
+    fn address_service(&mut self, object: &mut Value) {
+        let spec = &object["spec"];
+        let asked = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+        let address = match asked.as_str() {
+            "" if spec["type"] == "ExternalName" => return,
+            "" => self.next_address(),
+            asked => asked.to_owned(),
+        };
+        let spec = metadata::members(&mut object["spec"]);
+        spec.insert("clusterIPs".to_owned(), json!([address]));
+        spec.insert("clusterIP".to_owned(), Value::String(address));
+    }
+
+    fn next_address(&mut self) -> String {
+        let services = StorageKey::new("", "services");
+        let [a, b] = SERVICE_NETWORK;
+        let mut address = String::new();
+        for _ in 0..u16::MAX {
+            self.last_address = self.last_address.checked_add(1).unwrap_or(1);
+            let [c, d] = self.last_address.to_be_bytes();
+            address = format!("{a}.{b}.{c}.{d}");
+            let mut all = self.store.list(&services, None);
+            if !all.any(|service| service.value["spec"]["clusterIP"] == *address) {
+                break;
+            }
+        }
+        address
+    }
+}
+
+pub(super) fn is_definition(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "CustomResourceDefinition"
+}
+
+/// Puts an object into the request's namespace.
+///
+/// # Errors
+/// 400 when its metadata names another one.
+pub(super) fn place<'a>(
+    resource: &Resource,
+    namespace: Option<&'a str>,
+    object: &mut Value,
+) -> Result<&'a str, Status> {
+    let fields = metadata::of(object);
+    if !resource.namespaced {
+        fields.remove("namespace");
+        return Ok("");
+    }
+    let namespace = namespace.unwrap_or_default();
+    let named = fields
+        .get("namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if !named.is_empty() && named != namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    fields.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
+    Ok(namespace)
+}
+
+/// A Job without a selector of its own is given one by its uid.
+fn select_job(object: &mut Value) {
+    if object["spec"]["manualSelector"] == true || !object["spec"]["selector"].is_null() {
+        return;
+    }
+    let uid = metadata::text(object, "uid").to_owned();
+    let name = metadata::text(object, "name").to_owned();
+    let spec = metadata::members(&mut object["spec"]);
+    let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    spec.insert("selector".to_owned(), selector);
+    let template = metadata::of(spec.entry("template").or_insert(Value::Null));
+    let labels = metadata::members(template.entry("labels").or_insert(Value::Null));
+    for (key, value) in [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ] {
+        labels.insert(key.to_owned(), Value::String(value.clone()));
+    }
+}

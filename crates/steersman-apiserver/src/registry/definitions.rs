@@ -1,0 +1,170 @@
+//! Machine: what installing, changing and removing a CustomResourceDefinition does.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::schema::{StorageKey, crd};
+use crate::status::Status;
+
+use super::metadata;
+use super::options::{Subresource, WriteOptions, Written};
+use super::state::Registry;
+
+impl Registry {
+    /// Creates a CustomResourceDefinition, or replaces the one of that name. Its resources are
+    /// served when this returns.
+    ///
+    /// # Errors
+    /// The `Status` with which create or update refuses it.
+    pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<Written, Status> {
+        let Some(resource) =
+            self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return Err(Status::no_such_path());
+        };
+        let name = metadata::text(&crd, "name").to_owned();
+        let options = WriteOptions::default();
+        let Some(old) = self.store.get(&resource.storage, "", &name) else {
+            return self.create(&resource, None, crd, &options, now);
+        };
+        let version = Value::String(old.revision.to_string());
+        let mut crd = crd;
+        metadata::of(&mut crd).insert("resourceVersion".to_owned(), version);
+        self.update(
+            &resource,
+            Subresource::Main,
+            None,
+            &name,
+            crd,
+            &options,
+            now,
+        )
+    }
+
+    /// Decides about a definition's names and writes the conditions that say so.
+    pub(super) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
+        let now = metadata::time(now);
+        match self.conflict(crd) {
+            None => crd::accept(crd, &now),
+            Some((reason, message)) => crd::refuse_names(crd, reason, &message, &now),
+        }
+    }
+
+    /// A name of the definition that another one of its group was accepted with.
+    fn conflict(&self, crd: &Value) -> Option<(&'static str, String)> {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let own = metadata::text(crd, "name");
+        let names = &crd["spec"]["names"];
+        for other in self.store.list(&definitions, None) {
+            if *other.name == *own
+                || other.value["spec"]["group"] != crd["spec"]["group"]
+                || !crd::is_established(&other.value)
+            {
+                continue;
+            }
+            let taken = &other.value["status"]["acceptedNames"];
+            for (field, reason) in [
+                ("plural", "PluralConflict"),
+                ("singular", "SingularConflict"),
+                ("kind", "KindConflict"),
+                ("listKind", "ListKindConflict"),
+            ] {
+                if names[field] == taken[field] && !names[field].is_null() {
+                    return Some((reason, format!("{} is already in use", names[field])));
+                }
+            }
+            for short in names["shortNames"].as_array().into_iter().flatten() {
+                let list = taken["shortNames"].as_array();
+                if list.is_some_and(|taken| taken.contains(short)) {
+                    return Some(("ShortNamesConflict", format!("{short} is already in use")));
+                }
+            }
+        }
+        None
+    }
+
+    /// Serves what an established definition says, and nothing for another one.
+    pub(super) fn serve_definition(&mut self, crd: &Value, installation: u64) {
+        let storage = storage_of(crd);
+        let resources = if crd::is_established(crd) {
+            crd::resources(crd, installation)
+        } else {
+            Vec::new()
+        };
+        self.catalogue.install(&storage, resources);
+        self.touch(&storage);
+    }
+
+    /// Serves a changed definition under the installation it has.
+    pub(super) fn serve_again(&mut self, crd: &Value) {
+        let storage = storage_of(crd);
+        let installation = match self.catalogue.of_storage(&storage) {
+            Some(resource) => resource.installation,
+            None => {
+                self.installations += 1;
+                self.installations
+            }
+        };
+        self.serve_definition(crd, installation);
+    }
+
+    /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep
+    /// it; the last one to go takes it along.
+    pub(super) fn terminate_definition(crd: &mut Value, now: Timestamp) {
+        let time = metadata::time(now);
+        let fields = metadata::of(crd);
+        fields
+            .entry("deletionTimestamp")
+            .or_insert_with(|| json!(time));
+        let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+        if let Some(finalizers) = finalizers.as_array_mut()
+            && !finalizers.iter().any(|one| one == crd::CLEANUP_FINALIZER)
+        {
+            finalizers.push(json!(crd::CLEANUP_FINALIZER));
+        }
+        let why = (
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        );
+        crd::set_condition(crd, "Terminating", true, why, &time);
+    }
+
+    /// Deletes every object of a storage, as far as finalizers let it.
+    pub(super) fn clear(&mut self, storage: &StorageKey, namespace: Option<&str>, now: Timestamp) {
+        let all: Vec<_> = self.store.list(storage, namespace).cloned().collect();
+        let Some(resource) = self.catalogue.of_storage(storage).cloned() else {
+            return;
+        };
+        for stored in all {
+            self.begin_delete(&resource, &stored, Some(0), None, now);
+        }
+    }
+
+    /// Removes a terminating definition that has no objects left.
+    pub(super) fn finish_definition(&mut self, storage: &StorageKey) {
+        if self.store.list(storage, None).next().is_some() {
+            return;
+        }
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let found = self.store.list(&definitions, None).find(|crd| {
+            storage_of(&crd.value) == *storage && !crd.meta("deletionTimestamp").is_empty()
+        });
+        let Some(found) = found.cloned() else { return };
+        let others = found.value["metadata"]["finalizers"].as_array();
+        if others.is_some_and(|list| list.iter().any(|one| one != crd::CLEANUP_FINALIZER)) {
+            return;
+        }
+        self.remove(&definitions, &found);
+        self.catalogue.install(storage, Vec::new());
+        self.touch(storage);
+    }
+}
+
+/// Where a definition's objects live.
+pub(super) fn storage_of(crd: &Value) -> StorageKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    StorageKey::new(
+        &text(&crd["spec"]["group"]),
+        &text(&crd["spec"]["names"]["plural"]),
+    )
+}

@@ -1,0 +1,367 @@
+//! Machine: the delete verbs: preconditions, grace, finalizers, and what goes along.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::schema::Resource;
+use crate::status::{FieldError, Status};
+use crate::store::Stored;
+
+use super::create::is_definition;
+use super::intake;
+use super::metadata;
+use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page};
+use super::state::Registry;
+
+/// What happens to the dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Policy {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// How far a delete came.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Stored>),
+    /// The object waits for a finalizer or its grace period.
+    Marked(Arc<Stored>),
+}
+
+impl Registry {
+    /// Deletes one object, or marks it for deletion.
+    ///
+    /// # Errors
+    /// 404, 409 for a precondition that does not hold, 403 for a namespace that must stay, 422
+    /// for options that make no sense.
+    pub fn delete(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        options: &DeleteOptions,
+        now: Timestamp,
+    ) -> Result<Deleted, Status> {
+        let (dry, policy) = check_options(options)?;
+        let namespace = namespace
+            .filter(|_| resource.namespaced)
+            .unwrap_or_default();
+        let Some(stored) = self.store.get(&resource.storage, namespace, name).cloned() else {
+            return Err(Status::not_found(resource.subject(), name));
+        };
+        if resource.kind == "Namespace"
+            && resource.built_in
+            && matches!(name, "default" | "kube-system" | "kube-public")
+        {
+            let why = "this namespace may not be deleted";
+            return Err(Status::forbidden(resource.subject(), name, why));
+        }
+        check_preconditions(resource, &stored, options)?;
+        let grace = options.grace_period_seconds;
+        if dry {
+            return Ok(self.rehearse(resource, &stored, grace, policy, now));
+        }
+        let progress = self.begin_delete(resource, &stored, grace, policy, now);
+        self.settle(now);
+        Ok(match progress {
+            Progress::Marked(stored) => Deleted::Object(self.present(resource, &stored)),
+            Progress::Gone(gone) => self.gone(resource, &gone, now),
+        })
+    }
+
+    /// Deletes every selected object. Answers them as they were, as a list.
+    ///
+    /// # Errors
+    /// 400 for a selector, 422 for options; objects that vanish meanwhile are no error.
+    pub fn delete_collection(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selection: &ListOptions,
+        options: &DeleteOptions,
+        now: Timestamp,
+    ) -> Result<Page, Status> {
+        let (dry, policy) = check_options(options)?;
+        let page = self.list(resource, namespace, selection)?;
+        for object in &page.items {
+            check_preconditions(resource, &object.stored, options)?;
+        }
+        if !dry {
+            for object in &page.items {
+                let Object { stored } = object;
+                let found = self
+                    .store
+                    .get(&resource.storage, &stored.namespace, &stored.name);
+                if let Some(found) = found.cloned() {
+                    let grace = options.grace_period_seconds;
+                    self.begin_delete(resource, &found, grace, policy, now);
+                }
+            }
+            self.settle(now);
+        }
+        Ok(page)
+    }
+
+    fn gone(&self, resource: &Resource, gone: &Arc<Stored>, now: Timestamp) -> Deleted {
+        if !resource.delete_returns_object {
+            let name = &gone.name;
+            let status = Status::deleted(resource.subject(), name, gone.meta("uid"));
+            return Deleted::Gone(Box::new(status));
+        }
+        if resource.kind != "Pod" {
+            return Deleted::Object(self.present(resource, gone));
+        }
+        let mut value = (*gone.value).clone();
+        if gone.meta("deletionTimestamp").is_empty() {
+            mark(&mut value, 0, now);
+        } else {
+            metadata::of(&mut value).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+        }
+        Deleted::Object(Self::answer(
+            &gone.namespace,
+            &gone.name,
+            value,
+            gone.revision,
+        ))
+    }
+
+    /// What a delete would answer.
+    fn rehearse(
+        &self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+        grace: Option<i64>,
+        policy: Option<Policy>,
+        now: Timestamp,
+    ) -> Deleted {
+        let grace = grace_of(resource, &stored.value, grace);
+        let mut value = (*stored.value).clone();
+        self.set_policy(&mut value, policy);
+        if grace == 0 && !has_finalizers(&value) && !is_namespace(resource) {
+            return self.gone(resource, stored, now);
+        }
+        mark(&mut value, grace, now);
+        let (namespace, name) = (&stored.namespace, &stored.name);
+        Deleted::Object(Self::answer(namespace, name, value, stored.revision))
+    }
+
+    /// Deletes an object that exists, as far as its finalizers and grace let it.
+    pub(super) fn begin_delete(
+        &mut self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+        grace: Option<i64>,
+        policy: Option<Policy>,
+        now: Timestamp,
+    ) -> Progress {
+        if is_namespace(resource) {
+            return self.delete_namespace(resource, stored, now);
+        }
+        if is_definition(resource) {
+            return self.delete_definition(resource, stored, now);
+        }
+        let terminating = !stored.meta("deletionTimestamp").is_empty();
+        let mut value = (*stored.value).clone();
+        self.set_policy(&mut value, policy);
+        if self.options.play_controllers && policy == Some(Policy::Orphan) {
+            self.orphan_dependents(stored.meta("uid"));
+        }
+        let mut seconds = grace_of(resource, &value, grace);
+        if terminating {
+            let left = value["metadata"]["deletionGracePeriodSeconds"]
+                .as_i64()
+                .unwrap_or(0);
+            let shorter = resource.kind == "Pod" && seconds < left && grace.is_some();
+            seconds = if shorter { seconds } else { left };
+            if shorter {
+                metadata::of(&mut value).remove("deletionTimestamp");
+                let generation = value["metadata"]["generation"].clone();
+                mark(&mut value, seconds, now);
+                if !generation.is_null() {
+                    metadata::of(&mut value).insert("generation".to_owned(), generation);
+                }
+            }
+        } else if seconds > 0 || has_finalizers(&value) {
+            mark(&mut value, seconds, now);
+        }
+        if seconds == 0 && !has_finalizers(&value) {
+            return match self.remove(&resource.storage, stored) {
+                Some(gone) => Progress::Gone(gone),
+                None => Progress::Marked(Arc::clone(stored)),
+            };
+        }
+        if value == *stored.value {
+            return Progress::Marked(Arc::clone(stored));
+        }
+        let marked = self.put(&resource.storage, &stored.namespace, &stored.name, value);
+        if self.options.play_controllers && policy == Some(Policy::Foreground) {
+            self.collect_dependents(marked.meta("uid"), now);
+            return self.finish_foreground(resource, &marked);
+        }
+        Progress::Marked(marked)
+    }
+
+    fn delete_definition(
+        &mut self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+        now: Timestamp,
+    ) -> Progress {
+        let mut crd = (*stored.value).clone();
+        Self::terminate_definition(&mut crd, now);
+        let marked = if crd == *stored.value {
+            Arc::clone(stored)
+        } else {
+            self.put(&resource.storage, "", &stored.name, crd)
+        };
+        let storage = super::definitions::storage_of(&marked.value);
+        self.clear(&storage, None, now);
+        self.finish_definition(&storage);
+        Progress::Marked(marked)
+    }
+
+    /// Writes the finalizers a propagation policy stands for. Where the controllers are played,
+    /// orphaning is done at once and needs none.
+    fn set_policy(&self, value: &mut Value, policy: Option<Policy>) {
+        let Some(policy) = policy else { return };
+        let fields = metadata::of(value);
+        let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+        let Some(list) = finalizers.as_array_mut() else {
+            return;
+        };
+        list.retain(|one| one != "orphan" && one != "foregroundDeletion");
+        match policy {
+            Policy::Orphan if !self.options.play_controllers => list.push(json!("orphan")),
+            Policy::Foreground => list.push(json!("foregroundDeletion")),
+            Policy::Orphan | Policy::Background => {}
+        }
+        if list.is_empty() {
+            fields.remove("finalizers");
+        }
+    }
+}
+
+fn is_namespace(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "Namespace"
+}
+
+pub(super) fn has_finalizers(object: &Value) -> bool {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty())
+}
+
+/// Sets the deletion fields, and raises a generation that there is.
+pub(super) fn mark(object: &mut Value, grace: i64, now: Timestamp) {
+    let due = now
+        .saturating_add(SignedDuration::from_secs(grace))
+        .unwrap_or(now);
+    let fields = metadata::of(object);
+    fields
+        .entry("deletionTimestamp")
+        .or_insert_with(|| Value::String(metadata::time(due)));
+    fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
+    if let Some(generation) = fields
+        .get("generation")
+        .and_then(Value::as_i64)
+        .filter(|g| *g > 0)
+    {
+        fields.insert("generation".to_owned(), json!(generation + 1));
+    }
+}
+
+/// Seconds a delete waits: only Pods that run somewhere have any.
+fn grace_of(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
+    if resource.kind != "Pod" || !resource.built_in {
+        return 0;
+    }
+    let placed = object["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty());
+    let over = matches!(
+        object["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    );
+    if !placed || over {
+        return 0;
+    }
+    let own = object["spec"]["terminationGracePeriodSeconds"].as_i64();
+    match asked.or(own).unwrap_or(30) {
+        seconds if seconds < 0 => 1,
+        // A bound that keeps the date computable for any number a client sends.
+        seconds => seconds.min(1_000_000_000),
+    }
+}
+
+fn check_options(options: &DeleteOptions) -> Result<(bool, Option<Policy>), Status> {
+    let mut errors = Vec::new();
+    let dry = intake::dry_run(&options.dry_run, &mut errors);
+    let policy = match options.propagation_policy.as_deref() {
+        None => None,
+        Some("Background") => Some(Policy::Background),
+        Some("Foreground") => Some(Policy::Foreground),
+        Some("Orphan") => Some(Policy::Orphan),
+        Some(other) => {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            let supported = supported.map(|s| format!("\"{s}\""));
+            let other = Value::String(other.to_owned()).to_string();
+            errors.push(FieldError::not_supported(
+                "propagationPolicy",
+                &other,
+                &supported,
+            ));
+            None
+        }
+    };
+    if let (Some(policy), Some(_)) = (&options.propagation_policy, options.orphan_dependents) {
+        let value = Value::String(policy.clone()).to_string();
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", &value, detail));
+    }
+    if !errors.is_empty() {
+        return Err(Status::invalid_options("DeleteOptions", &errors));
+    }
+    let old_spelling = options.orphan_dependents.map(|orphan| {
+        if orphan {
+            Policy::Orphan
+        } else {
+            Policy::Background
+        }
+    });
+    Ok((dry, policy.or(old_spelling)))
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    stored: &Stored,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let Some(wanted) = &options.preconditions else {
+        return Ok(());
+    };
+    let refuse = |why: &str| {
+        let name = &stored.name;
+        Err(Status::conflict(resource.kind_subject(), name, why))
+    };
+    let uid = stored.meta("uid");
+    if let Some(wanted) = wanted.uid.as_deref().filter(|wanted| *wanted != uid) {
+        return refuse(&format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+        ));
+    }
+    let version = stored.meta("resourceVersion");
+    if let Some(wanted) = wanted
+        .resource_version
+        .as_deref()
+        .filter(|wanted| *wanted != version)
+    {
+        return refuse(&format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! Machine: takes in what a client sends: options, kind, unknown fields, defaults, validation.
+
+use base64::Engine as _;
+use serde_json::Value;
+
+use crate::schema::{Resource, crd, defaults, type_name, validate, validate_status};
+use crate::status::{FieldError, Status, Subject};
+
+use super::catalogue::Catalogue;
+use super::metadata;
+use super::options::WriteOptions;
+use super::rules;
+
+/// What to do with a field that the kind does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// Where an object came from, which decides how some refusals are worded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The body of a POST or PUT.
+    Body,
+    /// The result of a patch.
+    Patch,
+}
+
+/// Checks the `dryRun` values of a request.
+pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
+    if values.iter().any(|value| value != "All") {
+        let listed = Value::from(values.to_vec()).to_string();
+        errors.push(FieldError::not_supported(
+            "dryRun",
+            &listed,
+            &["\"All\"".to_owned()],
+        ));
+    }
+    !values.is_empty()
+}
+
+/// Checks the query of a write; `kind` is `CreateOptions` or its like.
+pub(crate) fn options(
+    kind: &str,
+    options: &WriteOptions,
+) -> Result<(bool, FieldValidation), Status> {
+    let mut errors = Vec::new();
+    if options.force.is_some() {
+        errors.push(FieldError::forbidden(
+            "force",
+            "may not be specified for non-apply patch",
+        ));
+    }
+    let dry = dry_run(&options.dry_run, &mut errors);
+    let validation = match options.field_validation.as_deref() {
+        None | Some("" | "Warn") => FieldValidation::Warn,
+        Some("Ignore") => FieldValidation::Ignore,
+        Some("Strict") => FieldValidation::Strict,
+        Some(other) => {
+            let supported = ["", "Ignore", "Strict", "Warn"].map(|s| format!("\"{s}\""));
+            let other = Value::String(other.to_owned()).to_string();
+            errors.push(FieldError::not_supported(
+                "fieldValidation",
+                &other,
+                &supported,
+            ));
+            FieldValidation::Warn
+        }
+    };
+    if errors.is_empty() {
+        Ok((dry, validation))
+    } else {
+        Err(Status::invalid_options(kind, &errors))
+    }
+}
+
+/// Refuses a body of another kind or version, and fills in both where a built-in kind's are
+/// missing.
+pub(crate) fn check_kind(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    body: &mut Value,
+) -> Result<(), Status> {
+    let expected = resource.api_version();
+    if body.is_null() {
+        *body = Value::Object(serde_json::Map::new());
+    }
+    if !body.is_object() {
+        let kind = &resource.kind;
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; the body is no JSON object"
+        )));
+    }
+    let kind = body["kind"].as_str().unwrap_or_default().to_owned();
+    let version = body["apiVersion"].as_str().unwrap_or_default().to_owned();
+    if resource.built_in {
+        check_built_in(catalogue, resource, (&version, &kind), &expected)?;
+    } else {
+        if kind.is_empty() {
+            let kind = &resource.kind;
+            return Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{body}'"
+            )));
+        }
+        if version != expected {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({expected})"
+            )));
+        }
+        if kind != resource.kind {
+            let quoted = Value::String(kind.clone()).to_string();
+            let detail = format!("must be {}", resource.kind);
+            let error = FieldError::invalid("kind", &quoted, &detail);
+            let name = metadata::text(body, "name").to_owned();
+            return Err(Status::invalid(
+                Subject::new(&resource.group, &kind),
+                &name,
+                &[error],
+            ));
+        }
+    }
+    body["kind"] = Value::String(resource.kind.clone());
+    body["apiVersion"] = Value::String(expected);
+    Ok(())
+}
+
+fn check_built_in(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    (version, kind): (&str, &str),
+    expected: &str,
+) -> Result<(), Status> {
+    let kind = if kind.is_empty() {
+        &resource.kind
+    } else {
+        kind
+    };
+    let version = if version.is_empty() {
+        expected
+    } else {
+        version
+    };
+    if kind == resource.kind && version == expected {
+        return Ok(());
+    }
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let wanted = &resource.kind;
+    let why = if catalogue.knows_kind(version, kind) {
+        let group = resource.group.split('.').next().unwrap_or_default();
+        let group = if group.is_empty() { "core" } else { group };
+        format!("converting ({short}.{kind}) to ({group}.{wanted}): unknown conversion")
+    } else {
+        format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+        )
+    };
+    Err(Status::bad_request(format!(
+        "{kind} in version \"{short}\" cannot be handled as a {wanted}: {why}"
+    )))
+}
+
+/// Decodes an object of the right kind: types of metadata, unknown fields, defaults. Answers the
+/// warnings.
+pub(crate) fn decode(
+    resource: &Resource,
+    object: &mut Value,
+    origin: Origin,
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let sent = (origin == Origin::Patch).then(|| object.to_string());
+    let mut unknown = Vec::new();
+    metadata::decode(resource, object, &mut unknown)?;
+    if let Some(schema) = &resource.structural {
+        schema.prune(object, "", true, &mut unknown);
+        schema.apply_defaults(object);
+    } else {
+        check_parts(resource, object)?;
+    }
+    let told: Vec<String> = unknown
+        .iter()
+        .map(|field| format!("unknown field \"{field}\""))
+        .collect();
+    if validation == FieldValidation::Strict && !told.is_empty() {
+        let why = format!("strict decoding error: {}", told.join(", "));
+        return Err(match sent {
+            None => {
+                let (version, kind) = (&resource.version, &resource.kind);
+                Status::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+                ))
+            }
+            Some(sent) => {
+                let sent = Value::String(sent).to_string();
+                let error = FieldError::invalid("patch", &sent, &why);
+                Status::invalid(Subject::new("", ""), "", &[error])
+            }
+        });
+    }
+    Ok(if validation == FieldValidation::Warn {
+        told
+    } else {
+        Vec::new()
+    })
+}
+
+/// The large parts of a built-in object must have their JSON types.
+fn check_parts(resource: &Resource, object: &Value) -> Result<(), Status> {
+    let kind = &resource.kind;
+    let refuse = |found: &Value, field: &str, wanted: &str| {
+        let found = match type_name(found) {
+            "integer" => "number",
+            "boolean" => "bool",
+            found => found,
+        };
+        let version = &resource.version;
+        Err(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
+        )))
+    };
+    for part in ["spec", "status"] {
+        if let Some(found) = object
+            .get(part)
+            .filter(|part| !part.is_object() && !part.is_null())
+        {
+            let wanted = if part == "spec" { "Spec" } else { "Status" };
+            return refuse(
+                found,
+                &format!("{kind}.{part}"),
+                &format!("v1.{kind}{wanted}"),
+            );
+        }
+    }
+    if !matches!(kind.as_str(), "ConfigMap" | "Secret") {
+        return match &object["spec"]["replicas"] {
+            Value::Null => Ok(()),
+            Value::Number(n) if n.is_i64() => Ok(()),
+            other => refuse(other, &format!("{kind}Spec.spec.replicas"), "int32"),
+        };
+    }
+    let bytes = if kind == "Secret" {
+        "data"
+    } else {
+        "binaryData"
+    };
+    for part in ["data", "binaryData", "stringData"] {
+        let wanted = if part == bytes {
+            "map[string][]uint8"
+        } else {
+            "map[string]string"
+        };
+        let field = format!("{kind}.{part}");
+        let members = match object.get(part) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Object(members)) => members,
+            Some(other) => return refuse(other, &field, wanted),
+        };
+        for value in members.values().filter(|value| !value.is_null()) {
+            match value.as_str() {
+                None => return refuse(value, &field, "string"),
+                Some(text) if part == bytes => check_base64(resource, text)?,
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_base64(resource: &Resource, text: &str) -> Result<(), Status> {
+    let (kind, version) = (&resource.kind, &resource.version);
+    let decoded = base64::engine::general_purpose::STANDARD.decode(text);
+    decoded.map(|_| ()).map_err(|error| {
+        let at = match error {
+            base64::DecodeError::InvalidByte(at, _)
+            | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+            _ => text.len(),
+        };
+        Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: illegal base64 data at input byte {at}"
+        ))
+    })
+}
+
+/// Brings a decoded object into the shape it is stored in.
+pub(crate) fn complete(resource: &Resource, object: &mut Value) {
+    if resource.built_in {
+        defaults::apply(resource, object);
+    }
+    if resource.kind == "CustomResourceDefinition" && resource.built_in {
+        crd::apply_defaults(object);
+    }
+}
+
+/// Checks a whole object; `old` is the stored one on an update.
+pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = metadata::validate(resource, object);
+    if let Some(schema) = &resource.structural {
+        let mut wrong = validate(schema, object);
+        // A status that comes in by its own door was checked there.
+        if resource.status {
+            wrong.retain(|error| !error.field.starts_with("status"));
+        }
+        errors.extend(wrong);
+    }
+    if resource.built_in {
+        if resource.kind == "CustomResourceDefinition" {
+            errors.extend(crd::validate(object, old));
+        } else {
+            errors.extend(rules::check(resource, object, old));
+        }
+    }
+    errors
+}
+
+/// Checks the status a status write brings.
+pub(crate) fn check_status(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    match (&resource.structural, object.get("status")) {
+        (Some(schema), Some(status)) => validate_status(schema, status),
+        _ => Vec::new(),
+    }
+}

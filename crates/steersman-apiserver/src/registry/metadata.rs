@@ -1,0 +1,225 @@
+//! Machine: an object's metadata: its types, what the server sets, and what may not change.
+
+use serde_json::{Map, Value};
+
+use crate::schema::{Resource, type_name};
+use crate::status::{FieldError, Status};
+
+use super::names;
+
+/// Fields of `metadata` that exist.
+const KNOWN: &[&str] = &[
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// What each field of `metadata` must be: its JSON type, and Go's name for it.
+const TYPES: &[(&str, &str, &str)] = &[
+    ("annotations", "object", "map[string]string"),
+    ("labels", "object", "map[string]string"),
+    ("finalizers", "array", "[]string"),
+    ("ownerReferences", "array", "[]v1.OwnerReference"),
+    ("name", "string", "string"),
+    ("namespace", "string", "string"),
+    ("generateName", "string", "string"),
+    ("resourceVersion", "string", "string"),
+    ("uid", "string", "types.UID"),
+    ("deletionTimestamp", "string", "v1.Time"),
+    ("creationTimestamp", "string", "v1.Time"),
+    ("generation", "integer", "int64"),
+    ("deletionGracePeriodSeconds", "integer", "int64"),
+];
+
+/// Text of a field; empty where it is absent.
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The object's metadata, made when it is absent or no object.
+pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
+    members(members(object).entry("metadata").or_insert(Value::Null))
+}
+
+/// The value as an object, replaced by an empty one when it is none.
+pub(crate) fn members(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value
+        .as_object_mut()
+        .expect("the line above made it an object")
+}
+
+/// Brings `metadata` into shape: unknown fields, nulls and empties go (unknown ones are named in
+/// `unknown`), and a value of the wrong type is refused as the decoder refuses it.
+pub(crate) fn decode(
+    resource: &Resource,
+    object: &mut Value,
+    unknown: &mut Vec<String>,
+) -> Result<(), Status> {
+    let refuse = |found: &Value, field: &str, wanted: &str| {
+        let found = match type_name(found) {
+            "integer" => "number",
+            "boolean" => "bool",
+            found => found,
+        };
+        let (version, kind) = (&resource.version, &resource.kind);
+        Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
+        ))
+    };
+    match object.get("metadata") {
+        None | Some(Value::Null | Value::Object(_)) => {}
+        Some(other) => {
+            let field = format!("{}.metadata", resource.kind);
+            return Err(refuse(other, &field, "v1.ObjectMeta"));
+        }
+    }
+    let metadata = of(object);
+    metadata.retain(|name, value| {
+        if !KNOWN.contains(&name.as_str()) {
+            unknown.push(format!("metadata.{name}"));
+            return false;
+        }
+        !value.is_null() && name != "selfLink" && name != "managedFields"
+    });
+    for (field, wanted, go) in TYPES {
+        let Some(value) = metadata.get(*field) else {
+            continue;
+        };
+        let path = format!("ObjectMeta.metadata.{field}");
+        if type_name(value) != *wanted {
+            return Err(refuse(value, &path, go));
+        }
+        let inner: Vec<&Value> = match value {
+            Value::Object(members) => members.values().collect(),
+            Value::Array(items) if *field == "finalizers" => items.iter().collect(),
+            _ => Vec::new(),
+        };
+        if let Some(wrong) = inner.into_iter().find(|one| !one.is_string()) {
+            return Err(refuse(wrong, &path, "string"));
+        }
+        if go == &"v1.Time" && text_of(value).parse::<jiff::Timestamp>().is_err() {
+            let (version, kind) = (&resource.version, &resource.kind);
+            return Err(Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: parsing time {value} as \"2006-01-02T15:04:05Z07:00\": cannot parse {value} as \"2006\""
+            )));
+        }
+    }
+    metadata.retain(|name, value| match value {
+        Value::Object(members) => !members.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::String(text) => !text.is_empty() || name == "name",
+        _ => true,
+    });
+    Ok(())
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Checks what a client may set.
+pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let metadata = &object["metadata"];
+    let name = text(object, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else {
+        let value = Value::String(name.to_owned()).to_string();
+        let wrong = names::check_name(resource.names, name);
+        let wrong = wrong
+            .iter()
+            .map(|why| FieldError::invalid("metadata.name", &value, why));
+        errors.extend(wrong);
+    }
+    if let Some(labels) = metadata["labels"].as_object() {
+        names::check_labels(labels, &mut errors);
+    }
+    if let Some(annotations) = metadata["annotations"].as_object() {
+        names::check_annotations(annotations, &mut errors);
+    }
+    if let Some(owners) = metadata["ownerReferences"].as_array() {
+        names::check_owners(owners, &mut errors);
+    }
+    if let Some(finalizers) = metadata["finalizers"].as_array() {
+        names::check_finalizers(finalizers, &mut errors);
+    }
+    errors
+}
+
+/// Carries over what the server owns from the stored object.
+pub(crate) fn keep(new: &mut Value, old: &Value) {
+    let metadata = of(new);
+    for field in ["creationTimestamp", "generation", "namespace"] {
+        match old["metadata"].get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if let (None, Some(value)) = (metadata.get(field), old["metadata"].get(field)) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+}
+
+/// What may not change. kube-apiserver checks this twice for every kind, and its causes show it.
+pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (new, old) = (&new["metadata"], &old["metadata"]);
+    let empty = Vec::new();
+    if !old["deletionTimestamp"].is_null() {
+        let had = old["finalizers"].as_array().unwrap_or(&empty);
+        let added: Vec<String> = new["finalizers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|finalizer| !had.contains(finalizer))
+            .map(Value::to_string)
+            .collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            errors.push(FieldError::forbidden("metadata.finalizers", &detail));
+        }
+    }
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if new[field] != old[field] {
+            let field_path = format!("metadata.{field}");
+            let value = new[field].to_string();
+            errors.push(FieldError::invalid(
+                field_path,
+                &value,
+                "field is immutable",
+            ));
+        }
+    }
+    let again = errors.clone();
+    errors.extend(again);
+    errors
+}
+
+/// A time as it is written in metadata: whole seconds, UTC.
+pub(crate) fn time(now: jiff::Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,279 @@
+//! Machine: which names, labels, annotations and finalizers are valid, and what the others are told.
+
+use serde_json::{Map, Value};
+
+use crate::schema::NameRule;
+use crate::status::FieldError;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const KEY_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// The total size of all annotations, keys and values.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+fn is_label(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    !text.is_empty() && text.split('.').all(is_label)
+}
+
+fn is_qualified(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
+    text.bytes().all(inner) && edge(text.bytes().next()) && edge(text.bytes().last())
+}
+
+/// What is wrong with an object's name; nothing for a valid one.
+#[must_use]
+pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut length = |most: usize| {
+        if name.len() > most {
+            wrong.push(format!("must be no more than {most} bytes"));
+        }
+    };
+    match rule {
+        NameRule::Subdomain => {
+            length(253);
+            if !is_subdomain(name) {
+                wrong.push(SUBDOMAIN.to_owned());
+            }
+        }
+        NameRule::Label => {
+            length(63);
+            if name.contains('.') {
+                wrong.push("must not contain dots".to_owned());
+            } else if !is_label(name) {
+                wrong.push(LABEL.to_owned());
+            }
+        }
+        NameRule::Label1035 => {
+            length(63);
+            if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+                wrong.push(LABEL_1035.to_owned());
+            }
+        }
+        NameRule::PathSegment => {
+            if matches!(name, "." | "..") {
+                wrong.push(format!("may not be '{name}'"));
+            }
+            for part in ["/", "%"] {
+                if name.contains(part) {
+                    wrong.push(format!("may not contain '{part}'"));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+/// What is wrong with a label key or finalizer: a name with an optional domain in front.
+fn check_key(key: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let name = match key.split_once('/') {
+        None => key,
+        Some((prefix, name)) if !name.contains('/') => {
+            if prefix.is_empty() {
+                wrong.push("prefix part must be non-empty".to_owned());
+            } else if !is_subdomain(prefix) {
+                wrong.push(format!("prefix part {SUBDOMAIN}"));
+            }
+            name
+        }
+        Some(_) => {
+            return vec![format!(
+                "a valid label key {KEY_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        wrong.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        wrong.push("name part must be no more than 63 bytes".to_owned());
+    }
+    if !is_qualified(name) {
+        wrong.push(format!("name part {KEY_PART}"));
+    }
+    wrong
+}
+
+fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[String]) {
+    let value = Value::String(value.to_owned()).to_string();
+    errors.extend(
+        wrong
+            .iter()
+            .map(|detail| FieldError::invalid(field, &value, detail)),
+    );
+}
+
+/// Checks `metadata.labels`.
+pub(crate) fn check_labels(labels: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+    for (key, value) in labels {
+        push_all(errors, "metadata.labels", key, &check_key(key));
+        let value = value.as_str().unwrap_or_default();
+        let mut wrong = Vec::new();
+        if value.len() > 63 {
+            wrong.push("must be no more than 63 bytes".to_owned());
+        }
+        if !value.is_empty() && !is_qualified(value) {
+            wrong.push(LABEL_VALUE.to_owned());
+        }
+        push_all(errors, "metadata.labels", value, &wrong);
+    }
+}
+
+/// Checks `metadata.annotations`; their values are free.
+pub(crate) fn check_annotations(annotations: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+    let mut size = 0;
+    for (key, value) in annotations {
+        push_all(
+            errors,
+            "metadata.annotations",
+            key,
+            &check_key(&key.to_lowercase_prefix()),
+        );
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > ANNOTATIONS_LIMIT {
+        let detail = format!("may not be more than {ANNOTATIONS_LIMIT} bytes");
+        errors.push(FieldError::too_long("metadata.annotations", &detail));
+    }
+}
+
+/// Annotation keys are compared without regard to the case of their domain.
+trait LowercasePrefix {
+    fn to_lowercase_prefix(&self) -> String;
+}
+
+impl LowercasePrefix for String {
+    fn to_lowercase_prefix(&self) -> String {
+        match self.split_once('/') {
+            Some((prefix, name)) => format!("{}/{name}", prefix.to_lowercase()),
+            None => self.clone(),
+        }
+    }
+}
+
+/// Checks `metadata.finalizers`.
+pub(crate) fn check_finalizers(finalizers: &[Value], errors: &mut Vec<FieldError>) {
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        push_all(errors, "metadata.finalizers", name, &check_key(name));
+        if !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes") {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            let field = format!("metadata.finalizers[{index}]");
+            push_all(errors, &field, name, &[detail.to_owned()]);
+        }
+    }
+}
+
+/// Checks `metadata.ownerReferences`.
+pub(crate) fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
+    let mut controllers: Vec<String> = Vec::new();
+    for owner in owners {
+        for (field, detail) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if owner[field].as_str().is_none_or(str::is_empty) {
+                let field = format!("metadata.ownerReferences.{field}");
+                errors.push(FieldError::invalid(field, "\"\"", detail));
+            }
+        }
+        if owner["controller"] == true {
+            let text = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
+        }
+        if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(
+                "metadata.ownerReferences",
+                &owner.to_string(),
+                detail,
+            ));
+        }
+    }
+    if let [first, second, ..] = controllers.as_slice() {
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        let value = Value::Array(owners.to_vec()).to_string();
+        errors.push(FieldError::invalid(
+            "metadata.ownerReferences",
+            &value,
+            &detail,
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_follow_their_kinds_rule() {
+        let bad = |rule, name: &str| !check_name(rule, name).is_empty();
+        for name in ["a", "a.b", "a-1.b", "0"] {
+            assert!(!bad(NameRule::Subdomain, name), "{name}");
+        }
+        for name in ["", "A", "-a", "a_", "a..b", "a/b", &"n".repeat(254)] {
+            assert!(bad(NameRule::Subdomain, name), "{name}");
+        }
+        assert_eq!(
+            check_name(NameRule::Label, "g.dotted"),
+            ["must not contain dots"]
+        );
+        assert!(bad(NameRule::Label1035, "1a") && !bad(NameRule::Label1035, "a1"));
+        assert!(bad(NameRule::PathSegment, "a/b") && !bad(NameRule::PathSegment, "system:x"));
+    }
+
+    #[test]
+    fn labels_and_finalizers_are_told_what_is_wrong() {
+        let told = |labels: Value| {
+            let mut errors = Vec::new();
+            check_labels(labels.as_object().unwrap(), &mut errors);
+            errors.len()
+        };
+        assert_eq!(
+            told(json!({"a": "b", "example.com/x": "", "A_1": "v.1"})),
+            0
+        );
+        assert_eq!(told(json!({"bad key": "x"})), 1);
+        assert_eq!(told(json!({"": "x"})), 2);
+        assert_eq!(told(json!({"UPPER.example.com/k": "v"})), 1);
+        assert_eq!(told(json!({"a": "bad value!"})), 1);
+        let mut errors = Vec::new();
+        check_finalizers(
+            &[json!("plain"), json!("e.com/ok"), json!("bad one")],
+            &mut errors,
+        );
+        let fields: Vec<_> = errors.iter().map(|e| e.field.as_str()).collect();
+        assert_eq!(
+            fields,
+            [
+                "metadata.finalizers[0]",
+                "metadata.finalizers",
+                "metadata.finalizers[2]"
+            ]
+        );
+    }
+
+    #[test]
+    fn one_owner_controls() {
+        let owner = |name: &str| json!({"apiVersion": "v1", "kind": "K", "name": name, "uid": name, "controller": true});
+        let mut errors = Vec::new();
+        check_owners(&[owner("p"), owner("q")], &mut errors);
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].message.ends_with("for K/p and K/q"));
+    }
+}

@@ -1,0 +1,257 @@
+//! Words: what a caller may ask of a verb, and what a verb answers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::schema::Resource;
+use crate::status::Status;
+use crate::store::Stored;
+
+/// Which face of an object a verb works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subresource {
+    /// The object itself.
+    Main,
+    /// `/status`: only the status changes.
+    Status,
+    /// `/scale`: an `autoscaling/v1` `Scale` made from the object.
+    Scale,
+}
+
+/// What a patch document is, by its content type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchKind {
+    /// `application/json-patch+json`
+    Json,
+    /// `application/merge-patch+json`
+    Merge,
+    /// `application/strategic-merge-patch+json`
+    Strategic,
+    /// `application/apply-patch+yaml`
+    Apply,
+}
+
+impl PatchKind {
+    /// The content types that are taken.
+    pub const ACCEPTED: &'static [&'static str] = &[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ];
+
+    /// Reads a `Content-Type`; its parameters are ignored.
+    ///
+    /// # Errors
+    /// 415 naming the accepted types.
+    pub fn from_content_type(content_type: &str, _resource: &Resource) -> Result<Self, Status> {
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        match kind {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            _ => Err(Status::unsupported_media_type(Self::ACCEPTED)),
+        }
+    }
+}
+
+/// Query of a GET.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct GetOptions {
+    /// `resourceVersion`: empty or absent for the newest; otherwise a lower bound.
+    pub resource_version: Option<String>,
+}
+
+/// Query of a list (and the selecting half of a deletecollection).
+///
+/// Strings are as they came, decoded from the URL; the registry parses and refuses them.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ListOptions {
+    /// `labelSelector`.
+    pub label_selector: Option<String>,
+    /// `fieldSelector`.
+    pub field_selector: Option<String>,
+    /// `limit`: items per page; zero or less for all.
+    pub limit: i64,
+    /// `continue`: the token of the page before.
+    pub continue_token: Option<String>,
+    /// `resourceVersion`.
+    pub resource_version: Option<String>,
+    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`.
+    pub resource_version_match: Option<String>,
+    /// `sendInitialEvents`, which a list refuses.
+    pub send_initial_events: Option<bool>,
+}
+
+/// Query of a watch.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct WatchOptions {
+    /// `labelSelector`.
+    pub label_selector: Option<String>,
+    /// `fieldSelector`.
+    pub field_selector: Option<String>,
+    /// `resourceVersion`: absent, empty or `0` starts with an `ADDED` per object.
+    pub resource_version: Option<String>,
+    /// `resourceVersionMatch`: only `NotOlderThan`, with `sendInitialEvents`.
+    pub resource_version_match: Option<String>,
+    /// `allowWatchBookmarks`.
+    pub allow_bookmarks: bool,
+    /// `sendInitialEvents`.
+    pub send_initial_events: Option<bool>,
+    /// `limit` and `continue`, which a watch ignores or refuses.
+    pub continue_token: Option<String>,
+}
+
+/// Query of create, update and patch. Values are as they came; the registry checks them.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// `dryRun`, every occurrence; `All` is the only value taken.
+    pub dry_run: Vec<String>,
+    /// `fieldManager`, recorded by nobody yet.
+    pub field_manager: Option<String>,
+    /// `fieldValidation`: `Ignore`, `Warn` (also when absent) or `Strict`.
+    pub field_validation: Option<String>,
+    /// `force`, which only an apply may carry.
+    pub force: Option<bool>,
+}
+
+/// Body (or query) of a delete: `DeleteOptions`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct DeleteOptions {
+    /// `dryRun`.
+    pub dry_run: Vec<String>,
+    /// `gracePeriodSeconds`.
+    pub grace_period_seconds: Option<i64>,
+    /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
+    pub propagation_policy: Option<String>,
+    /// The old spelling of `Orphan`.
+    pub orphan_dependents: Option<bool>,
+    /// What must hold for the delete to happen.
+    pub preconditions: Option<Preconditions>,
+}
+
+/// What the stored object must look like for a delete to happen.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Preconditions {
+    /// The stored object's uid.
+    pub uid: Option<String>,
+    /// The stored object's resource version.
+    pub resource_version: Option<String>,
+}
+
+/// One object as a request for one version of its resource sees it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The stored revision this answer was made from (for a dry run: a revision that was not kept).
+    pub stored: Arc<Stored>,
+}
+
+impl Object {
+    /// The whole object, `kind` and `apiVersion` first.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.stored.bytes.clone()
+    }
+
+    /// The object without `kind` and `apiVersion`: how items of a built-in list are written.
+    /// The bytes lack the opening brace, so that `{` followed by them is the item.
+    #[must_use]
+    pub fn bytes_after_type(&self) -> Bytes {
+        self.stored.bytes.slice(self.stored.after_type..)
+    }
+
+    /// The decoded object.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.stored.value
+    }
+}
+
+/// What a create, update or patch did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Written {
+    /// The object as it is now (or would be, for a dry run).
+    pub object: Object,
+    /// Whether the object is new: HTTP 201 rather than 200.
+    pub created: bool,
+    /// Texts for `Warning` headers, without code and quotes: `unknown field "spec.x"`.
+    pub warnings: Vec<String>,
+}
+
+/// What a delete did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Deleted {
+    /// The object is gone; this `Status` (code 200) is the answer.
+    Gone(Box<Status>),
+    /// The answer is the object: it is only marked for deletion, or it is of a kind whose delete
+    /// answers the object it removed.
+    Object(Object),
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Page {
+    /// The objects, by namespace and name.
+    pub items: Vec<Object>,
+    /// The list's `metadata.resourceVersion`.
+    pub revision: u64,
+    /// `metadata.continue`; absent on the last page.
+    pub continue_token: Option<String>,
+    /// `metadata.remainingItemCount`; absent with selectors and on the last page.
+    pub remaining: Option<u64>,
+}
+
+/// One line of a watch.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum WatchEvent {
+    /// The object appeared (to this watch).
+    Added(Object),
+    /// The object changed.
+    Modified(Object),
+    /// The object went (from this watch): its last state, with the version of its going.
+    Deleted(Object),
+    /// Everything up to this revision was sent.
+    Bookmark {
+        /// The bookmark's `resourceVersion`.
+        revision: u64,
+        /// Whether it carries the `k8s.io/initial-events-end` annotation.
+        initial_events_end: bool,
+    },
+    /// The watch is over, for this reason; nothing follows.
+    Error(Box<Status>),
+}
+
+impl WatchEvent {
+    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Added(_) => "ADDED",
+            Self::Modified(_) => "MODIFIED",
+            Self::Deleted(_) => "DELETED",
+            Self::Bookmark { .. } => "BOOKMARK",
+            Self::Error(_) => "ERROR",
+        }
+    }
+
+    /// The object of `ADDED`, `MODIFIED` and `DELETED`.
+    #[must_use]
+    pub fn object(&self) -> Option<&Object> {
+        match self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
+            Self::Bookmark { .. } | Self::Error(_) => None,
+        }
+    }
+}

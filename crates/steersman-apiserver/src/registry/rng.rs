@@ -1,0 +1,64 @@
+//! Machine: uids and generated names, the same for the same seed.
+
+/// The splitmix64 generator: small, seedable, and stable over versions of any dependency.
+#[derive(Debug, Clone)]
+pub(crate) struct Rng(u64);
+
+/// The letters of generated names: no vowels, no look-alikes.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A version 4 UUID.
+    pub(crate) fn uid(&mut self) -> String {
+        let (high, low) = (self.next(), self.next());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:x}{:03x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            8 + ((low >> 60) & 3),
+            (low >> 48) & 0xfff,
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// The five characters that complete a `generateName`.
+    pub(crate) fn suffix(&mut self) -> String {
+        let mut bits = self.next();
+        let mut out = String::with_capacity(5);
+        for _ in 0..5 {
+            let at = usize::try_from(bits % 27).unwrap_or_default();
+            out.push(char::from(LETTERS[at]));
+            bits /= 27;
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_gives_one_sequence() {
+        let (mut a, mut b) = (Rng::new(7), Rng::new(7));
+        let uid = a.uid();
+        assert_eq!(uid, b.uid());
+        assert_eq!(uid.len(), 36);
+        assert_eq!(uid.as_bytes()[14], b'4');
+        assert_ne!(a.uid(), uid);
+        assert_eq!(a.suffix().len(), 5);
+    }
+}

@@ -1,0 +1,250 @@
+//! Machine: what the server holds, and the few ways in which it changes.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::schema::{Resource, StorageKey};
+use crate::store::{Store, Stored};
+
+use super::catalogue::Catalogue;
+use super::metadata;
+use super::options::Object;
+use super::rng::Rng;
+
+/// Chosen when the registry is made.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RegistryOptions {
+    /// Seed of uids and generated names; the same seed gives the same ones. Default 0.
+    pub seed: u64,
+    /// How many past revisions are kept before the older half is compacted away. Default 10,000.
+    pub retained_revisions: usize,
+    /// Whether the work of the cluster's own controllers is done in place, within the request
+    /// that makes it due: dependents of a deleted owner are collected, orphaned or waited for,
+    /// and a deleted namespace is emptied and removed. Default true. Without it such objects
+    /// wait for somebody to do it, as on a server that runs alone.
+    pub play_controllers: bool,
+}
+
+impl Default for RegistryOptions {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            retained_revisions: 10_000,
+            play_controllers: true,
+        }
+    }
+}
+
+/// The address of a stored object.
+pub(super) type Address = (StorageKey, Arc<str>, Arc<str>);
+
+/// The server's state and its verbs. Synchronous; the owner locks it and tells it the time.
+///
+/// Every verb either refuses with a [`Status`](crate::status::Status) and changes nothing, or
+/// commits before it returns (SRV-REG-1).
+#[derive(Debug)]
+pub struct Registry {
+    pub(super) options: RegistryOptions,
+    pub(super) rng: Rng,
+    pub(super) store: Store,
+    pub(super) catalogue: Catalogue,
+    /// Objects by the uids of their owners.
+    pub(super) dependents: HashMap<String, BTreeSet<Address>>,
+    /// Removed objects whose consequences are still to be drawn.
+    pub(super) removed: VecDeque<(StorageKey, Arc<Stored>)>,
+    /// Numbers the installations of custom resource definitions.
+    pub(super) installations: u64,
+    /// The last address given to a Service, counted from the start of their network.
+    pub(super) last_address: u16,
+    changed: BTreeSet<StorageKey>,
+}
+
+impl Registry {
+    /// A server with its built-in kinds and the four initial namespaces.
+    #[must_use]
+    pub fn new(options: RegistryOptions, now: jiff::Timestamp) -> Self {
+        let mut new = Self {
+            rng: Rng::new(options.seed),
+            store: Store::new(options.retained_revisions),
+            catalogue: Catalogue::new(),
+            dependents: HashMap::new(),
+            removed: VecDeque::new(),
+            installations: 0,
+            last_address: 0,
+            changed: BTreeSet::new(),
+            options,
+        };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let namespace = json!({
+                "kind": "Namespace",
+                "apiVersion": "v1",
+                "metadata": {
+                    "name": name,
+                    "uid": new.rng.uid(),
+                    "creationTimestamp": metadata::time(now),
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            });
+            new.put(&StorageKey::new("", "namespaces"), "", name, namespace);
+        }
+        new
+    }
+
+    /// Every served resource (one entry per served version), groups in discovery's order.
+    #[must_use]
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        self.catalogue.all()
+    }
+
+    /// Grows whenever [`Registry::resources`] changes: discovery documents may be kept until
+    /// then.
+    #[must_use]
+    pub fn catalogue_version(&self) -> u64 {
+        self.catalogue.version()
+    }
+
+    /// The resource behind a path.
+    #[must_use]
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.catalogue.find(group, version, plural).map(Arc::clone)
+    }
+
+    /// The newest revision of the store.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.store.revision()
+    }
+
+    /// The storages that changed since the last call: whom to wake. Call it after every mutating
+    /// verb, under the lock; wake after unlocking.
+    #[must_use = "watches of these storages wait to be woken"]
+    pub fn take_changed(&mut self) -> Vec<StorageKey> {
+        std::mem::take(&mut self.changed).into_iter().collect()
+    }
+
+    /// Forgets every past revision: a watch or list that resumes from before now gets 410.
+    pub fn compact(&mut self) {
+        self.store.compact(self.store.revision());
+    }
+
+    /// Marks a storage as changed though no object of it did: its watches must look.
+    pub(super) fn touch(&mut self, storage: &StorageKey) {
+        self.changed.insert(storage.clone());
+    }
+
+    /// Stores an object as the next revision.
+    pub(super) fn put(
+        &mut self,
+        storage: &StorageKey,
+        namespace: &str,
+        name: &str,
+        value: Value,
+    ) -> Arc<Stored> {
+        if let Some(old) = self.store.get(storage, namespace, name).map(Arc::clone) {
+            self.unlink(storage, &old);
+        }
+        let stored = self.store.put(storage, namespace, name, value);
+        for owner in owners(&stored.value) {
+            let address = address(storage, &stored);
+            self.dependents
+                .entry(owner.to_owned())
+                .or_default()
+                .insert(address);
+        }
+        self.touch(storage);
+        stored
+    }
+
+    /// Removes an object as the next revision; what follows from it is drawn by `settle`.
+    pub(super) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
+        self.unlink(storage, old);
+        let gone = self.store.delete(storage, &old.namespace, &old.name)?;
+        self.removed.push_back((storage.clone(), Arc::clone(&gone)));
+        self.touch(storage);
+        Some(gone)
+    }
+
+    fn unlink(&mut self, storage: &StorageKey, old: &Stored) {
+        let address = address(storage, old);
+        for owner in owners(&old.value) {
+            if let Some(set) = self.dependents.get_mut(owner) {
+                set.remove(&address);
+                if set.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+        }
+    }
+
+    /// The object as the resource's version shows it. The stored version is shared as it is;
+    /// another one differs in `apiVersion` and in the fields its schema knows.
+    #[expect(
+        clippy::unused_self,
+        reason = "conversion webhooks will need the registry's state"
+    )]
+    pub(super) fn present(&self, resource: &Resource, stored: &Arc<Stored>) -> Object {
+        if resource.version == resource.storage_version {
+            return Object {
+                stored: Arc::clone(stored),
+            };
+        }
+        let mut value = (*stored.value).clone();
+        value["apiVersion"] = Value::String(resource.api_version());
+        if let Some(schema) = &resource.structural {
+            schema.prune(&mut value, "", true, &mut Vec::new());
+        }
+        let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+        Object {
+            stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
+        }
+    }
+
+    /// The other way round: what is stored for an object of the resource's version.
+    #[expect(
+        clippy::unused_self,
+        reason = "conversion webhooks will need the registry's state"
+    )]
+    pub(super) fn to_storage(&self, resource: &Resource, mut value: Value) -> Value {
+        if resource.version != resource.storage_version {
+            let version = if resource.group.is_empty() {
+                resource.storage_version.clone()
+            } else {
+                format!("{}/{}", resource.group, resource.storage_version)
+            };
+            value["apiVersion"] = Value::String(version);
+            if let Some(schema) = &resource.storage_structural {
+                schema.prune(&mut value, "", true, &mut Vec::new());
+            }
+        }
+        value
+    }
+
+    /// An answer that is not kept: a dry run's, or a derived object such as a Scale.
+    pub(super) fn answer(namespace: &str, name: &str, value: Value, revision: u64) -> Object {
+        Object {
+            stored: Arc::new(Stored::new(namespace.into(), name.into(), value, revision)),
+        }
+    }
+}
+
+pub(super) fn address(storage: &StorageKey, stored: &Stored) -> Address {
+    (
+        storage.clone(),
+        Arc::clone(&stored.namespace),
+        Arc::clone(&stored.name),
+    )
+}
+
+/// The uids of an object's owners.
+pub(super) fn owners(object: &Value) -> impl Iterator<Item = &str> {
+    let owners = object["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    owners.filter_map(|owner| owner["uid"].as_str())
+}

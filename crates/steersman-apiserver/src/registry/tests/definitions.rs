@@ -1,0 +1,299 @@
+//! Custom resources: installing, validating, versions, removing.
+
+use super::*;
+
+fn websites() -> Value {
+    let schema = json!({"type": "object", "required": ["spec"], "properties": {
+        "spec": {"type": "object", "required": ["image"], "properties": {
+            "image": {"type": "string"},
+            "replicas": {"type": "integer", "minimum": 0, "default": 1}}},
+        "status": {"type": "object", "properties": {
+            "ready": {"type": "integer", "minimum": 0}}}}});
+    let mut other = schema.clone();
+    other["properties"]["spec"]["properties"]["extra"] = json!({"type": "string"});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "websites.example.com"}, "spec": {
+    "group": "example.com", "scope": "Namespaced",
+    "names": {"plural": "websites", "kind": "Website", "shortNames": ["web"]},
+    "versions": [
+        {"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": schema},
+            "selectableFields": [{"jsonPath": ".spec.image"}],
+            "subresources": {"status": {}, "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.ready"}}},
+        {"name": "v1beta1", "served": true, "storage": false,
+            "schema": {"openAPIV3Schema": other}},
+    ]}})
+}
+
+fn website(name: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Website", "metadata": {"name": name},
+        "spec": {"image": "img:1"}})
+}
+
+fn installed() -> Server {
+    let mut server = Server::new();
+    server.registry.install_crd(websites(), server.now).unwrap();
+    server
+}
+
+#[test]
+fn a_definition_is_served_at_once() {
+    let mut server = Server::new();
+    let before = server.registry.catalogue_version();
+    let made = server
+        .create("customresourcedefinitions", websites())
+        .unwrap();
+    assert!(server.registry.catalogue_version() > before);
+    let conditions = made["status"]["conditions"].as_array().unwrap();
+    let holds: Vec<_> = conditions
+        .iter()
+        .map(|one| {
+            (
+                one["type"].as_str().unwrap(),
+                one["status"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(holds, [("NamesAccepted", "True"), ("Established", "True")]);
+    assert_eq!(made["status"]["acceptedNames"]["listKind"], "WebsiteList");
+    assert_eq!(made["status"]["storedVersions"], json!(["v1"]));
+    let made = server.create("websites", website("one")).unwrap();
+    assert_eq!(made["metadata"]["generation"], 1);
+    assert_eq!(made["spec"]["replicas"], 1);
+    let scale = server
+        .get_part("websites", "one", Subresource::Scale)
+        .unwrap();
+    assert_eq!(scale["spec"]["replicas"], 1);
+    let image = ListOptions {
+        field_selector: Some("spec.image=img:1".to_owned()),
+        ..ListOptions::default()
+    };
+    assert_eq!(server.names("websites", &image), ["one"]);
+    let other = ListOptions {
+        field_selector: Some("spec.b=1".to_owned()),
+        ..ListOptions::default()
+    };
+    assert_eq!(
+        refused(server.list("websites", &other)).1,
+        "field label not supported: spec.b"
+    );
+}
+
+#[test]
+fn custom_resources_are_validated() {
+    let mut server = installed();
+    let mut body = website("x");
+    body["spec"]["replicas"] = json!("three");
+    assert_eq!(
+        refused(server.create("websites", body)),
+        (
+            422,
+            "Website.example.com \"x\" is invalid: spec.replicas: Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\""
+                .to_owned()
+        )
+    );
+    for (field, value, message) in [
+        (
+            "apiVersion",
+            "other.example.com/v1",
+            "the API version in the data (other.example.com/v1) does not match the expected API version (example.com/v1)",
+        ),
+        (
+            "kind",
+            "Widget",
+            "Widget.example.com \"x\" is invalid: kind: Invalid value: \"Widget\": must be Website",
+        ),
+    ] {
+        let mut body = website("x");
+        body[field] = json!(value);
+        assert_eq!(refused(server.create("websites", body)).1, message);
+    }
+    let made = server.create("websites", website("x")).unwrap();
+    let mut put = website("x");
+    assert_eq!(
+        refused(server.put("websites", Subresource::Main, put.clone())).1,
+        "websites.example.com \"x\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    );
+    put["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
+    put["status"] = json!({"ready": -1});
+    assert_eq!(
+        refused(server.put("websites", Subresource::Status, put.clone())).1,
+        "Website.example.com \"x\" is invalid: status.ready: Invalid value: -1: ready in body should be greater than or equal to 0"
+    );
+    put["status"] = json!({"ready": 1});
+    put["spec"] = json!({"image": 7});
+    let done = server.put("websites", Subresource::Status, put).unwrap();
+    assert_eq!(
+        (&done["status"]["ready"], &done["spec"]["image"]),
+        (&json!(1), &json!("img:1"))
+    );
+    assert_eq!(done["metadata"]["generation"], 1);
+}
+
+#[test]
+fn unknown_fields_are_pruned_and_told() {
+    let mut server = installed();
+    let resource = server.resource("websites");
+    let mut body = website("x");
+    body["spec"]["b"] = json!(1);
+    body["top"] = json!(1);
+    body["metadata"]["bogus"] = json!(1);
+    let now = server.now;
+    let mut create = |validation: Option<&str>| {
+        let field_validation = validation.map(str::to_owned);
+        let options = WriteOptions {
+            field_validation,
+            dry_run: vec!["All".to_owned()],
+            ..WriteOptions::default()
+        };
+        server
+            .registry
+            .create(&resource, Some("default"), body.clone(), &options, now)
+    };
+    let made = create(None).unwrap();
+    assert_eq!(
+        made.warnings,
+        [
+            "unknown field \"metadata.bogus\"",
+            "unknown field \"spec.b\"",
+            "unknown field \"top\""
+        ]
+    );
+    assert_eq!(
+        made.object.value()["spec"],
+        json!({"image": "img:1", "replicas": 1})
+    );
+    assert!(create(Some("Ignore")).unwrap().warnings.is_empty());
+    assert_eq!(
+        refused(create(Some("Strict"))),
+        (
+            400,
+            "Website in version \"v1\" cannot be handled as a Website: strict decoding error: unknown field \"metadata.bogus\", unknown field \"spec.b\", unknown field \"top\""
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn versions_share_their_objects() {
+    let mut server = installed();
+    let beta = server
+        .registry
+        .resource("example.com", "v1beta1", "websites")
+        .unwrap();
+    let mut body = website("x");
+    body["apiVersion"] = json!("example.com/v1beta1");
+    body["spec"]["extra"] = json!("lost");
+    let (options, now) = (WriteOptions::default(), server.now);
+    server
+        .registry
+        .create(&beta, Some("default"), body, &options, now)
+        .unwrap();
+    let stored = server.get("websites", "x").unwrap();
+    assert_eq!(stored["apiVersion"], "example.com/v1");
+    assert!(stored["spec"].get("extra").is_none());
+    let options = GetOptions::default();
+    let shown = server
+        .registry
+        .get(&beta, Subresource::Main, Some("default"), "x", &options)
+        .unwrap();
+    assert_eq!(shown.value()["apiVersion"], "example.com/v1beta1");
+    assert_eq!(shown.value()["metadata"], stored["metadata"]);
+}
+
+#[test]
+fn a_definition_may_change_but_not_its_identity() {
+    let mut server = installed();
+    server.create("websites", website("x")).unwrap();
+    let scope = json!({"spec": {"scope": "Cluster"}});
+    assert_eq!(
+        refused(server.merge("customresourcedefinitions", "websites.example.com", scope)).1,
+        "CustomResourceDefinition.apiextensions.k8s.io \"websites.example.com\" is invalid: spec.scope: Invalid value: \"Cluster\": field is immutable"
+    );
+    let mut cursor = server.watch("websites", &WatchOptions::default()).unwrap();
+    assert_eq!(server.poll(&mut cursor), ["ADDED x"]);
+    let mut changed = websites();
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        ["title"] = json!({"type": "string"});
+    let done = server.registry.install_crd(changed, server.now).unwrap();
+    assert_eq!(done.object.value()["metadata"]["generation"], 2);
+    assert!(!done.created);
+    let titled = server
+        .merge("websites", "x", json!({"spec": {"title": "t"}}))
+        .unwrap();
+    assert_eq!(titled["spec"]["title"], "t");
+    assert_eq!(server.poll(&mut cursor), ["MODIFIED x"]);
+    assert!(!cursor.is_over());
+    assert_eq!(
+        refused(server.create(
+            "customresourcedefinitions",
+            json!({"metadata": {"name": "x"}})
+        ))
+        .0,
+        422
+    );
+}
+
+#[test]
+fn a_definition_that_takes_taken_names_is_not_served() {
+    let mut server = installed();
+    let mut second = websites();
+    second["metadata"]["name"] = json!("sites.example.com");
+    second["spec"]["names"] = json!({"plural": "sites", "singular": "site", "kind": "Website"});
+    let made = server.create("customresourcedefinitions", second).unwrap();
+    let first = &made["status"]["conditions"][0];
+    assert_eq!(
+        (&first["status"], &first["reason"]),
+        (&json!("False"), &json!("KindConflict"))
+    );
+    assert!(
+        server
+            .registry
+            .resource("example.com", "v1", "sites")
+            .is_none()
+    );
+}
+
+#[test]
+fn a_definition_goes_with_its_objects_and_ends_their_watches() {
+    let mut server = installed();
+    server.create("websites", website("x")).unwrap();
+    let mut held = website("held");
+    held["metadata"]["finalizers"] = json!(["g.example.com/hold"]);
+    server.create("websites", held).unwrap();
+    let mut cursor = server.watch("websites", &WatchOptions::default()).unwrap();
+    assert_eq!(server.poll(&mut cursor), ["ADDED held", "ADDED x"]);
+    let name = "websites.example.com";
+    let Deleted::Object(marked) = server.delete("customresourcedefinitions", name).unwrap() else {
+        panic!("a definition is marked first");
+    };
+    let finalizers = &marked.value()["metadata"]["finalizers"];
+    assert_eq!(
+        finalizers,
+        &json!(["customresourcecleanup.apiextensions.k8s.io"])
+    );
+    assert_eq!(server.poll(&mut cursor), ["MODIFIED held", "DELETED x"]);
+    assert!(!cursor.is_over());
+    server
+        .merge(
+            "websites",
+            "held",
+            json!({"metadata": {"finalizers": null}}),
+        )
+        .unwrap();
+    assert_eq!(server.poll(&mut cursor), ["DELETED held"]);
+    assert!(cursor.is_over());
+    assert!(server.get("customresourcedefinitions", name).is_err());
+    assert!(
+        server
+            .registry
+            .resource("example.com", "v1", "websites")
+            .is_none()
+    );
+    server.registry.install_crd(websites(), server.now).unwrap();
+    assert!(server.names("websites", &ListOptions::default()).is_empty());
+    server.poll(&mut cursor);
+    assert!(cursor.is_over());
+}

@@ -1,0 +1,408 @@
+//! Deletes: preconditions, finalizers, grace, dependents, namespaces.
+
+use super::*;
+
+fn held(name: &str) -> Value {
+    let mut body = config_map(name);
+    body["metadata"]["finalizers"] = json!(["g.example.com/hold"]);
+    body
+}
+
+fn object(deleted: Deleted) -> Value {
+    match deleted {
+        Deleted::Object(object) => object.value().clone(),
+        Deleted::Gone(status) => panic!("gone: {status:?}"),
+    }
+}
+
+fn gone(deleted: Deleted) -> Status {
+    match deleted {
+        Deleted::Gone(status) => *status,
+        Deleted::Object(object) => panic!("still there: {}", object.value()),
+    }
+}
+
+fn exists(server: &Server, plural: &str, name: &str) -> bool {
+    server.get(plural, name).is_ok()
+}
+
+#[test]
+fn a_delete_answers_a_status_or_the_object() {
+    let mut server = Server::new();
+    let made = server.create("deployments", deployment("d")).unwrap();
+    let status = gone(server.delete("deployments", "d").unwrap());
+    assert_eq!(
+        serde_json::to_value(&status).unwrap(),
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+            "details": {"name": "d", "group": "apps", "kind": "deployments",
+                "uid": made["metadata"]["uid"]}})
+    );
+    assert_eq!(refused(server.delete("deployments", "d")).0, 404);
+    server.create("pods", pod("p", None)).unwrap();
+    let last = object(server.delete("pods", "p").unwrap());
+    assert_eq!(last["metadata"]["generation"], 2);
+    assert_eq!(last["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert!(!exists(&server, "pods", "p"));
+}
+
+#[test]
+fn a_finalizer_holds_until_it_is_taken_away() {
+    let mut server = Server::new();
+    server.create("configmaps", held("f")).unwrap();
+    let marked = object(server.delete("configmaps", "f").unwrap());
+    assert_eq!(
+        marked["metadata"]["deletionTimestamp"],
+        "2026-01-02T03:04:05Z"
+    );
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert_eq!(object(server.delete("configmaps", "f").unwrap()), marked);
+    let late = json!({"metadata": {"finalizers": ["g.example.com/hold", "g.example.com/late"]}});
+    assert_eq!(
+        refused(server.merge("configmaps", "f", late)).1,
+        "ConfigMap \"f\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"g.example.com/late\"}"
+    );
+    assert_eq!(
+        refused(server.create("configmaps", config_map("f"))).1,
+        "object is being deleted: configmaps \"f\" already exists"
+    );
+    let undelete = json!({"metadata": {"deletionTimestamp": null, "labels": {"a": "b"}}});
+    let kept = server.merge("configmaps", "f", undelete).unwrap();
+    assert_eq!(
+        kept["metadata"]["deletionTimestamp"],
+        "2026-01-02T03:04:05Z"
+    );
+    let free = json!({"metadata": {"finalizers": null}});
+    let last = server.merge("configmaps", "f", free).unwrap();
+    assert!(last["metadata"].get("finalizers").is_none());
+    assert_eq!(version(&last), server.registry.revision());
+    assert!(!exists(&server, "configmaps", "f"));
+    server.create("configmaps", config_map("f")).unwrap();
+}
+
+#[test]
+fn a_delete_raises_a_generation() {
+    let mut server = Server::new();
+    let mut body = deployment("g");
+    body["metadata"]["finalizers"] = json!(["g.example.com/hold"]);
+    server.create("deployments", body).unwrap();
+    let generation = |object: Value| object["metadata"]["generation"].as_i64().unwrap();
+    assert_eq!(
+        generation(object(server.delete("deployments", "g").unwrap())),
+        2
+    );
+    let spec = json!({"spec": {"replicas": 3}});
+    assert_eq!(
+        generation(server.merge("deployments", "g", spec).unwrap()),
+        3
+    );
+    let free = json!({"metadata": {"finalizers": null}});
+    assert_eq!(
+        generation(server.merge("deployments", "g", free).unwrap()),
+        3
+    );
+}
+
+#[test]
+fn preconditions_must_hold() {
+    let mut server = Server::new();
+    let first = server.create("configmaps", config_map("p")).unwrap();
+    let second = server
+        .merge("configmaps", "p", json!({"data": {"a": "2"}}))
+        .unwrap();
+    let (old, new) = (version(&first), version(&second));
+    let by_version = |v: u64| json!({"preconditions": {"resourceVersion": v.to_string()}});
+    assert_eq!(
+        refused(server.delete_with("configmaps", "p", by_version(old))),
+        (
+            409,
+            format!(
+                "Operation cannot be fulfilled on ConfigMap \"p\": the ResourceVersion in the precondition ({old}) does not match the ResourceVersion in record ({new}). The object might have been modified"
+            )
+        )
+    );
+    let by_uid = json!({"preconditions": {"uid": "other"}});
+    assert_eq!(
+        refused(server.delete_with("configmaps", "p", by_uid)).0,
+        409
+    );
+    gone(
+        server
+            .delete_with("configmaps", "p", by_version(new))
+            .unwrap(),
+    );
+}
+
+#[test]
+fn a_placed_pod_has_grace() {
+    let mut server = Server::new();
+    server.create("pods", pod("p", Some("n"))).unwrap();
+    let marked = object(
+        server
+            .delete_with("pods", "p", json!({"gracePeriodSeconds": 20}))
+            .unwrap(),
+    );
+    assert_eq!(
+        marked["metadata"]["deletionTimestamp"],
+        "2026-01-02T03:04:25Z"
+    );
+    assert_eq!(marked["metadata"]["generation"], 2);
+    for (asked, left) in [(50, 20), (5, 5)] {
+        let options = json!({"gracePeriodSeconds": asked});
+        let marked = object(server.delete_with("pods", "p", options).unwrap());
+        assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], left);
+        assert_eq!(marked["metadata"]["generation"], 2);
+    }
+    let last = object(
+        server
+            .delete_with("pods", "p", json!({"gracePeriodSeconds": 0}))
+            .unwrap(),
+    );
+    assert_eq!(last["metadata"]["generation"], 2);
+    assert!(!exists(&server, "pods", "p"));
+    server.create("pods", pod("p", Some("n"))).unwrap();
+    let phase = (PatchKind::Merge, json!({"status": {"phase": "Succeeded"}}));
+    server
+        .patch("pods", "p", Subresource::Status, phase)
+        .unwrap();
+    server.delete("pods", "p").unwrap();
+    assert!(!exists(&server, "pods", "p"));
+    server.create("pods", pod("p", Some("n"))).unwrap();
+    let huge = json!({"gracePeriodSeconds": i64::MAX});
+    assert!(server.delete_with("pods", "p", huge).is_ok());
+}
+
+#[test]
+fn options_are_checked() {
+    let mut server = Server::new();
+    server.create("configmaps", config_map("p")).unwrap();
+    let sideways = json!({"propagationPolicy": "Sideways"});
+    assert_eq!(
+        refused(server.delete_with("configmaps", "p", sideways)).1,
+        "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Sideways\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+    );
+    let both = json!({"propagationPolicy": "Orphan", "orphanDependents": true});
+    assert_eq!(refused(server.delete_with("configmaps", "p", both)).0, 422);
+    gone(
+        server
+            .delete_with("configmaps", "p", json!({"dryRun": ["All"]}))
+            .unwrap(),
+    );
+    assert!(exists(&server, "configmaps", "p"));
+}
+
+#[test]
+fn without_controllers_policies_are_finalizers() {
+    let mut server = Server::alone();
+    server.create("configmaps", config_map("o")).unwrap();
+    let finalizers = |deleted: Deleted| object(deleted)["metadata"]["finalizers"].clone();
+    let policy = |policy: &str| json!({"propagationPolicy": policy});
+    let deleted = server
+        .delete_with("configmaps", "o", policy("Foreground"))
+        .unwrap();
+    assert_eq!(finalizers(deleted), json!(["foregroundDeletion"]));
+    let deleted = server
+        .delete_with("configmaps", "o", policy("Orphan"))
+        .unwrap();
+    assert_eq!(finalizers(deleted), json!(["orphan"]));
+    gone(
+        server
+            .delete_with("configmaps", "o", policy("Background"))
+            .unwrap(),
+    );
+}
+
+#[test]
+fn a_collection_goes_by_its_selectors() {
+    let mut server = Server::new();
+    for (name, label) in [("a", "1"), ("b", "1"), ("c", "2")] {
+        let mut body = if name == "b" {
+            held(name)
+        } else {
+            config_map(name)
+        };
+        body["metadata"]["labels"] = json!({"s": label});
+        server.create("configmaps", body).unwrap();
+    }
+    let resource = server.resource("configmaps");
+    let selection = ListOptions {
+        label_selector: Some("s=1".to_owned()),
+        ..ListOptions::default()
+    };
+    let options = DeleteOptions::default();
+    let now = server.now;
+    let page = server
+        .registry
+        .delete_collection(&resource, Some("default"), &selection, &options, now)
+        .unwrap();
+    assert_eq!(page.items.len(), 2);
+    assert!(
+        page.items[1].value()["metadata"]
+            .get("deletionTimestamp")
+            .is_none()
+    );
+    assert_eq!(
+        server.names("configmaps", &ListOptions::default()),
+        ["b", "c"]
+    );
+    assert!(
+        server.get("configmaps", "b").unwrap()["metadata"]
+            .get("deletionTimestamp")
+            .is_some()
+    );
+}
+
+fn owned(name: &str, owners: &[&Value]) -> Value {
+    let mut body = config_map(name);
+    let reference = |owner: &&Value| {
+        json!({"apiVersion": owner["apiVersion"], "kind": owner["kind"],
+            "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]})
+    };
+    body["metadata"]["ownerReferences"] = owners.iter().map(reference).collect();
+    body
+}
+
+#[test]
+fn dependents_go_with_their_last_owner() {
+    let mut server = Server::new();
+    let one = server.create("deployments", deployment("one")).unwrap();
+    let two = server.create("deployments", deployment("two")).unwrap();
+    let child = server
+        .create("configmaps", owned("child", &[&one]))
+        .unwrap();
+    server
+        .create("configmaps", owned("grandchild", &[&child]))
+        .unwrap();
+    server
+        .create("configmaps", owned("shared", &[&one, &two]))
+        .unwrap();
+    server.delete("deployments", "one").unwrap();
+    assert_eq!(
+        server.names("configmaps", &ListOptions::default()),
+        ["shared"]
+    );
+    let shared = server.get("configmaps", "shared").unwrap();
+    assert_eq!(
+        shared["metadata"]["ownerReferences"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    server.delete("deployments", "two").unwrap();
+    assert!(!exists(&server, "configmaps", "shared"));
+}
+
+#[test]
+fn a_long_chain_of_owners_is_collected() {
+    let mut server = Server::new();
+    let mut last = server.create("configmaps", config_map("c0")).unwrap();
+    for n in 1..3000 {
+        last = server
+            .create("configmaps", owned(&format!("c{n}"), &[&last]))
+            .unwrap();
+    }
+    server.delete("configmaps", "c0").unwrap();
+    assert!(
+        server
+            .names("configmaps", &ListOptions::default())
+            .is_empty()
+    );
+}
+
+#[test]
+fn orphans_stay_and_foreground_waits() {
+    let mut server = Server::new();
+    let owner = server.create("deployments", deployment("o")).unwrap();
+    server
+        .create("configmaps", owned("child", &[&owner]))
+        .unwrap();
+    gone(
+        server
+            .delete_with("deployments", "o", json!({"propagationPolicy": "Orphan"}))
+            .unwrap(),
+    );
+    let child = server.get("configmaps", "child").unwrap();
+    assert!(child["metadata"].get("ownerReferences").is_none());
+    let owner = server.create("deployments", deployment("f")).unwrap();
+    let mut body = owned("slow", &[&owner]);
+    body["metadata"]["finalizers"] = json!(["g.example.com/hold"]);
+    server.create("configmaps", body).unwrap();
+    let foreground = json!({"propagationPolicy": "Foreground"});
+    object(server.delete_with("deployments", "f", foreground).unwrap());
+    assert!(exists(&server, "deployments", "f"));
+    server
+        .merge(
+            "configmaps",
+            "slow",
+            json!({"metadata": {"finalizers": null}}),
+        )
+        .unwrap();
+    assert!(!exists(&server, "configmaps", "slow") && !exists(&server, "deployments", "f"));
+}
+
+#[test]
+fn a_namespace_takes_its_content_along() {
+    let mut server = Server::new();
+    let body = json!({"metadata": {"name": "n"}, "spec": {"finalizers": ["g.example.com/mine"]},
+        "status": {"phase": "Terminating"}});
+    let made = server.create("namespaces", body).unwrap();
+    assert_eq!(made["status"], json!({"phase": "Active"}));
+    assert_eq!(
+        made["spec"]["finalizers"],
+        json!(["g.example.com/mine", "kubernetes"])
+    );
+    assert_eq!(
+        made["metadata"]["labels"]["kubernetes.io/metadata.name"],
+        "n"
+    );
+    let made = server
+        .create("namespaces", json!({"metadata": {"name": "m"}}))
+        .unwrap();
+    assert_eq!(made["spec"]["finalizers"], json!(["kubernetes"]));
+    let maps = server.resource("configmaps");
+    let (options, now) = (WriteOptions::default(), server.now);
+    for body in [config_map("a"), held("b")] {
+        server
+            .registry
+            .create(&maps, Some("m"), body, &options, now)
+            .unwrap();
+    }
+    let marked = object(server.delete("namespaces", "m").unwrap());
+    assert_eq!(marked["status"], json!({"phase": "Terminating"}));
+    let left = server
+        .registry
+        .list(&maps, Some("m"), &ListOptions::default())
+        .unwrap();
+    assert_eq!(left.items.len(), 1);
+    let late = server
+        .registry
+        .create(&maps, Some("m"), config_map("c"), &options, now);
+    let late = late.unwrap_err();
+    assert_eq!(
+        (late.code, late.message.as_str()),
+        (
+            403,
+            "configmaps \"c\" is forbidden: unable to create new content in namespace m because it is being terminated"
+        )
+    );
+    assert_eq!(
+        late.details.unwrap().causes[0].reason,
+        "NamespaceTerminating"
+    );
+    let free = json!({"metadata": {"finalizers": null}}).to_string();
+    let kind = PatchKind::Merge;
+    let main = Subresource::Main;
+    let (name, free) = ("b", free.as_bytes());
+    server
+        .registry
+        .patch(&maps, main, Some("m"), name, kind, free, &options, now)
+        .unwrap();
+    assert!(!exists(&server, "namespaces", "m"));
+    assert_eq!(
+        refused(server.delete("namespaces", "default")),
+        (
+            403,
+            "namespaces \"default\" is forbidden: this namespace may not be deleted".to_owned()
+        )
+    );
+}

@@ -1,0 +1,127 @@
+//! Whatever a client sends, a verb answers.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Any JSON, made of names that the server looks for.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(vec![
+            "",
+            "a",
+            "v1",
+            "0",
+            "ClusterIP",
+            "RollingUpdate",
+            "ünïcödé"
+        ])
+        .prop_map(Value::from),
+    ];
+    let names = prop::sample::select(vec![
+        "metadata",
+        "spec",
+        "status",
+        "name",
+        "labels",
+        "annotations",
+        "finalizers",
+        "replicas",
+        "template",
+        "containers",
+        "ports",
+        "env",
+        "resources",
+        "limits",
+        "strategy",
+        "selector",
+        "matchLabels",
+        "data",
+        "stringData",
+        "ownerReferences",
+        "uid",
+        "versions",
+        "names",
+        "schema",
+        "openAPIV3Schema",
+        "properties",
+        "conditions",
+        "livenessProbe",
+        "volumes",
+        "jobTemplate",
+        "volumeClaimTemplates",
+        "generateName",
+        "storage",
+        "served",
+        "group",
+    ]);
+    leaf.prop_recursive(6, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(names.clone(), inner, 0..6).prop_map(|members| {
+                let named = members
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value));
+                Value::Object(named.collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_body_breaks_a_verb(parts in prop::collection::vec(anything(), 4), pick in any::<prop::sample::Index>()) {
+        let mut server = Server::new();
+        let all = server.registry.resources().to_vec();
+        let resource = Arc::clone(&all[pick.index(all.len())]);
+        let namespace = Server::namespace(&resource);
+        let (options, now) = (WriteOptions::default(), server.now);
+        let shaped = json!({"metadata": {"name": "x"}, "spec": parts[0], "status": parts[1],
+            "data": parts[2], "template": parts[3]});
+        for body in [parts[0].clone(), shaped] {
+            let _ = server.registry.create(&resource, namespace, body.clone(), &options, now);
+            for part in [Subresource::Main, Subresource::Status, Subresource::Scale] {
+                let _ = server.registry.update(&resource, part, namespace, "x", body.clone(), &options, now);
+                for kind in [PatchKind::Merge, PatchKind::Json] {
+                    let patch = json!({"spec": parts[1], "metadata": parts[2]});
+                    let operation = json!([{"op": "replace", "path": "", "value": parts[3]}]);
+                    let document = if kind == PatchKind::Merge { patch } else { operation };
+                    let bytes = document.to_string();
+                    let _ = server.registry.patch(&resource, part, namespace, "x", kind, bytes.as_bytes(), &options, now);
+                }
+                let _ = server.registry.get(&resource, part, namespace, "x", &GetOptions::default());
+            }
+        }
+        let _ = server.registry.delete(&resource, namespace, "x", &DeleteOptions::default(), now);
+    }
+
+    #[test]
+    fn no_query_breaks_a_list_or_watch(
+        texts in prop::collection::vec("[a-c=!,()<> .\\\\0-9é]{0,12}", 5),
+        limit in any::<i64>(),
+        initial in any::<Option<bool>>(),
+    ) {
+        let server = Server::new();
+        let text = |at: usize| Some(texts[at].clone());
+        let list = ListOptions {
+            label_selector: text(0), field_selector: text(1), resource_version: text(2),
+            resource_version_match: text(3), continue_token: text(4), limit,
+            send_initial_events: initial,
+        };
+        let _ = server.list("pods", &list);
+        let watch = WatchOptions {
+            label_selector: text(0), field_selector: text(1), resource_version: text(2),
+            resource_version_match: text(3), continue_token: text(4),
+            send_initial_events: initial, allow_bookmarks: true,
+        };
+        if let Ok(mut cursor) = server.watch("pods", &watch) {
+            server.poll(&mut cursor);
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Machine: the update and patch verbs, on the object, its status and its scale.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::patch::{apply_json_patch, apply_merge_patch, parse_json};
+use crate::schema::{Generation, Resource};
+use crate::status::{FieldError, Status};
+use crate::store::Stored;
+
+use super::create::{is_definition, place};
+use super::delete::has_finalizers;
+use super::intake::{self, FieldValidation, Origin};
+use super::metadata;
+use super::options::{PatchKind, Subresource, WriteOptions, Written};
+use super::read::parse_version;
+use super::scale;
+use super::state::Registry;
+
+/// The text of every lost race.
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// One write to an object that exists, on its way.
+struct Write<'a> {
+    resource: &'a Resource,
+    subresource: Subresource,
+    stored: Arc<Stored>,
+    origin: Origin,
+    dry: bool,
+    validation: FieldValidation,
+    now: Timestamp,
+}
+
+impl Registry {
+    /// Replaces an object, its status, or its scale.
+    ///
+    /// # Errors
+    /// 404, 409 for a version or uid that is not the stored one, 400 and 422 for a bad body.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the request's parts, each by its name"
+    )]
+    pub fn update(
+        &mut self,
+        resource: &Resource,
+        subresource: Subresource,
+        namespace: Option<&str>,
+        name: &str,
+        body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let (dry, validation) = intake::options("UpdateOptions", options)?;
+        let mut body = body;
+        let scale = subresource == Subresource::Scale;
+        if !scale {
+            intake::check_kind(&self.catalogue, resource, &mut body)?;
+        }
+        check_name(&body, name)?;
+        place(resource, namespace, &mut body)?;
+        let key = namespace
+            .filter(|_| resource.namespaced)
+            .unwrap_or_default();
+        let Some(stored) = self.store.get(&resource.storage, key, name).cloned() else {
+            if resource.create_on_update && subresource == Subresource::Main {
+                return self.create_by_update(resource, namespace, body, options, now);
+            }
+            return Err(Status::not_found(resource.subject(), name));
+        };
+        let uid = metadata::text(&body, "uid");
+        let record = stored.meta("uid");
+        if !uid.is_empty() && uid != record {
+            return Err(precondition(resource, &stored, uid, record));
+        }
+        if scale {
+            let shown = self.present(resource, &stored);
+            body = scale::rescale(resource, shown.value(), &body)?;
+        }
+        let origin = Origin::Body;
+        let write = Write {
+            resource,
+            subresource,
+            stored,
+            origin,
+            dry,
+            validation,
+            now,
+        };
+        self.write(&write, body)
+    }
+
+    /// Applies a patch document (its raw bytes) to an object, its status, or its scale.
+    ///
+    /// # Errors
+    /// Those of [`Registry::update`], 400 for a document that does not parse, 422 for one that
+    /// does not apply.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the request's parts, each by its name"
+    )]
+    pub fn patch(
+        &mut self,
+        resource: &Resource,
+        subresource: Subresource,
+        namespace: Option<&str>,
+        name: &str,
+        kind: PatchKind,
+        body: &[u8],
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let (dry, validation) = intake::options("PatchOptions", options)?;
+        let key = namespace
+            .filter(|_| resource.namespaced)
+            .unwrap_or_default();
+        let Some(stored) = self.store.get(&resource.storage, key, name).cloned() else {
+            return Err(Status::not_found(resource.subject(), name));
+        };
+        let shown = self.present(resource, &stored);
+        let scale = subresource == Subresource::Scale;
+        let base = if scale {
+            scale::scale_of(resource, shown.value())?
+        } else {
+            shown.value().clone()
+        };
+        let document = parse_json(body);
+        let mut patched = match kind {
+            PatchKind::Json => apply_json_patch(&base, document)?,
+            PatchKind::Merge => apply_merge_patch(&base, document)?,
+            PatchKind::Strategic | PatchKind::Apply => {
+                return Err(Status::unsupported_media_type(PatchKind::ACCEPTED));
+            }
+        };
+        if scale {
+            check_name(&patched, name)?;
+            patched = scale::rescale(resource, shown.value(), &patched)?;
+        } else {
+            check_patched_kind(resource, &mut patched)?;
+        }
+        check_name(&patched, name)?;
+        place(resource, namespace, &mut patched)?;
+        let origin = Origin::Patch;
+        let write = Write {
+            resource,
+            subresource,
+            stored,
+            origin,
+            dry,
+            validation,
+            now,
+        };
+        self.write(&write, patched)
+    }
+
+    /// A PUT of an absent object, where that creates it.
+    fn create_by_update(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        mut body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let uid = metadata::text(&body, "uid").to_owned();
+        let name = metadata::text(&body, "name").to_owned();
+        if !uid.is_empty() {
+            let namespace = namespace
+                .filter(|_| resource.namespaced)
+                .unwrap_or_default();
+            let absent = Stored::new(namespace.into(), name.as_str().into(), Value::Null, 0);
+            return Err(precondition(resource, &absent, &uid, ""));
+        }
+        metadata::of(&mut body).remove("resourceVersion");
+        self.create(resource, namespace, body, options, now)
+    }
+
+    /// Writes `new` over what is stored.
+    fn write(&mut self, write: &Write<'_>, mut new: Value) -> Result<Written, Status> {
+        let Write {
+            resource,
+            stored,
+            now,
+            ..
+        } = write;
+        let mut warnings = intake::decode(resource, &mut new, write.origin, write.validation)?;
+        warnings.extend(resource.deprecation_warning.clone());
+        check_version(write, &new)?;
+        metadata::keep(&mut new, &stored.value);
+        let shown = self.present(resource, stored);
+        let mut merged = merge_faces(write, new, shown.value());
+        intake::complete(resource, &mut merged);
+        keep_assigned(resource, &mut merged, shown.value());
+        let errors = self.check(write, &merged, shown.value());
+        if !errors.is_empty() {
+            return Err(Status::invalid(
+                resource.kind_subject(),
+                &stored.name,
+                &errors,
+            ));
+        }
+        raise_generation(resource, &mut merged, shown.value());
+        let definition = is_definition(resource);
+        if definition && !write.dry && write.subresource == Subresource::Main {
+            self.judge_names(&mut merged, *now);
+        }
+        let version = stored.value["metadata"]["resourceVersion"].clone();
+        metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
+        let value = self.to_storage(resource, merged);
+        let object = if value == *stored.value {
+            Arc::clone(stored)
+        } else if write.dry {
+            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+            Arc::new(Stored::new(namespace, name, value, stored.revision))
+        } else if may_go(&value) {
+            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+            let gone = self.remove(&resource.storage, stored);
+            let revision = gone.map_or(stored.revision, |gone| gone.revision);
+            self.settle(*now);
+            Arc::new(Stored::new(namespace, name, value, revision))
+        } else {
+            let put = self.put(&resource.storage, &stored.namespace, &stored.name, value);
+            if definition {
+                self.serve_again(&put.value);
+                let storage = super::definitions::storage_of(&put.value);
+                if !put.meta("deletionTimestamp").is_empty() {
+                    self.finish_definition(&storage);
+                }
+            }
+            if resource.kind == "Namespace" && resource.built_in {
+                self.finish_namespace(&put.name);
+                self.settle(*now);
+            }
+            put
+        };
+        let object = match write.subresource {
+            Subresource::Scale => self.scale(resource, &object)?,
+            Subresource::Main | Subresource::Status => self.present(resource, &object),
+        };
+        Ok(Written {
+            object,
+            created: false,
+            warnings,
+        })
+    }
+
+    #[expect(
+        clippy::unused_self,
+        reason = "rules of other objects will be asked here"
+    )]
+    fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = match write.subresource {
+            Subresource::Status => intake::check_status(write.resource, new),
+            Subresource::Main | Subresource::Scale => intake::check(write.resource, new, Some(old)),
+        };
+        errors.extend(metadata::validate_update(new, old));
+        errors
+    }
+}
+
+/// The name in the body must be the path's.
+fn check_name(body: &Value, name: &str) -> Result<(), Status> {
+    let own = metadata::text(body, "name");
+    if own.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if own != name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+/// A patch may name the kind it has, and no other.
+fn check_patched_kind(resource: &Resource, patched: &mut Value) -> Result<(), Status> {
+    let expected = resource.api_version();
+    for (field, expected) in [("kind", &resource.kind), ("apiVersion", &expected)] {
+        match patched.get(field).and_then(Value::as_str) {
+            None | Some("") => {}
+            Some(found) if found == expected => {}
+            Some(found) => {
+                let sent = Value::String(patched.to_string()).to_string();
+                let detail = format!("{field} {found} is not {expected}");
+                let error = FieldError::invalid("patch", &sent, &detail);
+                return Err(Status::invalid(
+                    crate::status::Subject::new("", ""),
+                    "",
+                    &[error],
+                ));
+            }
+        }
+        metadata::members(patched).insert(field.to_owned(), Value::String(expected.clone()));
+    }
+    Ok(())
+}
+
+/// Another uid than the stored one's, in the words of the store behind a real server.
+fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
+    let mut path = format!("/registry/{}", resource.plural);
+    if !resource.built_in {
+        path = format!("/registry/{}/{}", resource.group, resource.plural);
+    }
+    if resource.namespaced {
+        path = format!("{path}/{}", stored.namespace);
+    }
+    let name = &stored.name;
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {path}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {record}"
+    );
+    Status::conflict(resource.subject(), name, &why)
+}
+
+/// Optimistic locking (SRV-REG-2): a version that is given must be the stored one.
+fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
+    let Write {
+        resource, stored, ..
+    } = write;
+    let text = metadata::text(new, "resourceVersion");
+    let version = parse_version(text).map_err(|why| {
+        let why = why
+            .split_once(": strconv")
+            .map_or(why.clone(), |(_, w)| format!("strconv{w}"));
+        Status::internal_plain(why)
+    })?;
+    if version == 0 {
+        let needed = !resource.unconditional_update
+            && write.origin == Origin::Body
+            && write.subresource != Subresource::Scale;
+        if needed {
+            let field = "metadata.resourceVersion";
+            let error = FieldError::invalid(field, "0", "must be specified for an update");
+            return Err(Status::invalid(resource.subject(), &stored.name, &[error]));
+        }
+        return Ok(());
+    }
+    if version == stored.revision {
+        return Ok(());
+    }
+    Err(Status::conflict(resource.subject(), &stored.name, MODIFIED))
+}
+
+/// The new object with the parts of the old one that this door does not write.
+fn merge_faces(write: &Write<'_>, new: Value, old: &Value) -> Value {
+    let Write {
+        resource,
+        subresource,
+        ..
+    } = write;
+    match subresource {
+        Subresource::Main | Subresource::Scale if resource.status => {
+            let mut merged = new;
+            let members = metadata::members(&mut merged);
+            match old.get("status") {
+                Some(status) => members.insert("status".to_owned(), status.clone()),
+                None => members.remove("status"),
+            };
+            merged
+        }
+        Subresource::Main | Subresource::Scale => new,
+        Subresource::Status => {
+            let mut merged = old.clone();
+            let members = metadata::members(&mut merged);
+            match new.get("status") {
+                Some(status) => members.insert("status".to_owned(), status.clone()),
+                None => members.remove("status"),
+            };
+            let taken: &[&str] = match (resource.built_in, resource.kind.as_str()) {
+                (true, "Pod" | "Node") => &["labels", "annotations", "uid"],
+                _ => &["uid"],
+            };
+            let fields = metadata::of(&mut merged);
+            for field in taken {
+                match new["metadata"].get(field) {
+                    Some(value) => fields.insert((*field).to_owned(), value.clone()),
+                    None => fields.remove(*field),
+                };
+            }
+            merged
+        }
+    }
+}
+
+/// What the server assigned to a built-in object stays when an update leaves it out.
+fn keep_assigned(resource: &Resource, new: &mut Value, old: &Value) {
+    if !resource.built_in {
+        return;
+    }
+    let keep: &[&str] = match resource.kind.as_str() {
+        "Service" if new["spec"]["type"] != "ExternalName" => &["clusterIP", "clusterIPs"],
+        "Namespace" => {
+            new["spec"] = old["spec"].clone();
+            return;
+        }
+        "Job" => &["selector"],
+        "Pod" => &["nodeName"],
+        _ => return,
+    };
+    for field in keep {
+        if new["spec"].get(field).is_none()
+            && let Some(value) = old["spec"].get(field)
+        {
+            metadata::members(&mut new["spec"]).insert((*field).to_owned(), value.clone());
+        }
+    }
+}
+
+/// SRV-REG-3: the generation counts changes of the desired state, and nothing else.
+fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
+    let changed = match resource.generation {
+        Generation::Unmanaged => false,
+        Generation::Spec => new["spec"] != old["spec"],
+        Generation::OutsideMetadata => {
+            let empty = Map::new();
+            let ignored = |name: &str| {
+                matches!(name, "metadata" | "apiVersion" | "kind")
+                    || (name == "status" && resource.status)
+            };
+            let outside = |object: &Value| {
+                let members = object.as_object().unwrap_or(&empty).clone();
+                let kept = members.into_iter().filter(|(name, _)| !ignored(name));
+                kept.collect::<Map<String, Value>>()
+            };
+            outside(new) != outside(old)
+        }
+    };
+    if changed {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+        metadata::of(new).insert("generation".to_owned(), json!(generation));
+    }
+}
+
+/// Whether a write leaves nothing that holds a terminating object.
+fn may_go(object: &Value) -> bool {
+    let fields = &object["metadata"];
+    let namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
+    !fields["deletionTimestamp"].is_null()
+        && !namespace
+        && !has_finalizers(object)
+        && fields["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or_default()
+            == 0
+}

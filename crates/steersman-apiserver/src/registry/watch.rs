@@ -1,0 +1,250 @@
+//! Machine: a watch as a position in the log, and what it sees of each change.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::schema::{Resource, StorageKey};
+use crate::status::{FieldError, Status};
+use crate::store::{Change, Stored};
+
+use super::options::{WatchEvent, WatchOptions};
+use super::read::parse_version;
+use super::select::Selection;
+use super::state::Registry;
+
+/// A watch's position. Obtained from [`Registry::watch`], moved by [`Registry::poll`].
+#[derive(Debug)]
+#[must_use = "a watch says nothing until it is polled"]
+pub struct WatchCursor {
+    resource: Arc<Resource>,
+    namespace: Option<String>,
+    selection: Selection,
+    /// Every change up to here was seen.
+    position: u64,
+    /// The initial objects that are still to be sent.
+    initial: VecDeque<Arc<Stored>>,
+    /// Whether the bookmark that ends the initial objects is still to be sent.
+    end_of_initial: bool,
+    over: bool,
+}
+
+impl WatchCursor {
+    /// The storage whose changes this watch waits for.
+    #[must_use]
+    pub fn storage(&self) -> &StorageKey {
+        &self.resource.storage
+    }
+
+    /// Whether nothing will ever follow: an `ERROR` was given, or the resource is gone.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// The resource being watched, in the version that was asked for.
+    #[must_use]
+    pub fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
+    /// The revision up to which everything was seen.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+}
+
+impl Registry {
+    /// Opens a watch of one namespace, or of all when `namespace` is `None`.
+    ///
+    /// A start that was compacted is no error here: the first poll answers it as an `ERROR`
+    /// event, as kube-apiserver does after its 200.
+    ///
+    /// # Errors
+    /// 400, 422 or 500 for parameters.
+    pub fn watch(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        options: &WatchOptions,
+    ) -> Result<WatchCursor, Status> {
+        let selection = Selection::parse(
+            resource,
+            options.label_selector.as_deref(),
+            options.field_selector.as_deref(),
+        )?;
+        check_options(options)?;
+        let version = options.resource_version.as_deref().unwrap_or_default();
+        let from = parse_version(version).map_err(Status::internal_plain)?;
+        let now = self.store.revision();
+        let asked = options.send_initial_events;
+        if asked == Some(true) && from > now {
+            return Err(Status::too_large_resource_version(from, now));
+        }
+        let with_initial = asked.unwrap_or(from == 0);
+        let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
+        let initial = if with_initial {
+            let all = self.store.list(&resource.storage, namespace.as_deref());
+            all.filter(|stored| selection.matches(stored))
+                .cloned()
+                .collect()
+        } else {
+            VecDeque::new()
+        };
+        // The catalogue's own copy tells whether the resource is still served later on.
+        let own = self.resource(&resource.group, &resource.version, &resource.plural);
+        Ok(WatchCursor {
+            resource: own.unwrap_or_else(|| Arc::new(resource.clone())),
+            namespace,
+            selection,
+            position: if with_initial || from == 0 { now } else { from },
+            initial,
+            end_of_initial: with_initial && options.allow_bookmarks,
+            over: false,
+        })
+    }
+
+    /// What happened since the last poll, at most `max` events; call again until it is empty,
+    /// then wait until the cursor's storage changes. After an `ERROR` it is always empty.
+    ///
+    /// Events come in the order of their revisions, each change once (SRV-WATCH-1).
+    pub fn poll(&self, cursor: &mut WatchCursor, max: usize) -> Vec<WatchEvent> {
+        let mut events = Vec::new();
+        if cursor.over {
+            return events;
+        }
+        while events.len() < max {
+            let Some(stored) = cursor.initial.pop_front() else {
+                break;
+            };
+            events.push(WatchEvent::Added(self.present(&cursor.resource, &stored)));
+        }
+        if events.len() >= max {
+            return events;
+        }
+        if cursor.end_of_initial {
+            cursor.end_of_initial = false;
+            let revision = cursor.position;
+            events.push(WatchEvent::Bookmark {
+                revision,
+                initial_events_end: true,
+            });
+        }
+        let changes = match self.changes(cursor) {
+            Ok(changes) => changes,
+            Err(status) => {
+                cursor.over = true;
+                events.push(WatchEvent::Error(Box::new(status)));
+                return events;
+            }
+        };
+        for change in changes {
+            if events.len() >= max {
+                return events;
+            }
+            cursor.position = change.revision;
+            events.extend(self.see(cursor, change));
+        }
+        cursor.position = cursor.position.max(self.store.revision());
+        let served = &cursor.resource;
+        let now = self.resource(&served.group, &served.version, &served.plural);
+        cursor.over = now.is_none_or(|now| now.installation != served.installation);
+        events
+    }
+
+    /// A bookmark at the newest revision, when everything up to it was seen; for the driver's
+    /// timer, where the client allows bookmarks.
+    pub fn bookmark(&self, cursor: &mut WatchCursor) -> Option<WatchEvent> {
+        let pending = !cursor.initial.is_empty() || cursor.end_of_initial || cursor.over;
+        if pending {
+            return None;
+        }
+        let mut changes = self.changes(cursor).ok()?;
+        if changes.any(|change| concerns(cursor, change)) {
+            return None;
+        }
+        cursor.position = cursor.position.max(self.store.revision());
+        Some(WatchEvent::Bookmark {
+            revision: cursor.position,
+            initial_events_end: false,
+        })
+    }
+
+    /// The changes a cursor has not seen.
+    fn changes<'a>(
+        &'a self,
+        cursor: &WatchCursor,
+    ) -> Result<impl Iterator<Item = &'a Change> + use<'a>, Status> {
+        let changes = self.store.changes(cursor.storage(), cursor.position);
+        changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
+    }
+
+    /// One change through the cursor's selectors: entering is an addition, leaving a deletion
+    /// with the last state that matched and the revision of the leaving.
+    fn see(&self, cursor: &WatchCursor, change: &Change) -> Option<WatchEvent> {
+        if !concerns(cursor, change) {
+            return None;
+        }
+        let before = change
+            .old
+            .as_ref()
+            .filter(|old| cursor.selection.matches(old));
+        let after = !change.deleted && cursor.selection.matches(&change.new);
+        let show = |stored: &Arc<Stored>| self.present(&cursor.resource, stored);
+        match (before, after) {
+            (None, false) => None,
+            (None, true) => Some(WatchEvent::Added(show(&change.new))),
+            (Some(_), true) => Some(WatchEvent::Modified(show(&change.new))),
+            (Some(_), false) if change.deleted => Some(WatchEvent::Deleted(show(&change.new))),
+            (Some(old), false) => {
+                let last = Arc::new(old.restamped(change.revision));
+                Some(WatchEvent::Deleted(show(&last)))
+            }
+        }
+    }
+}
+
+fn concerns(cursor: &WatchCursor, change: &Change) -> bool {
+    cursor
+        .namespace
+        .as_deref()
+        .is_none_or(|namespace| *change.new.namespace == *namespace)
+}
+
+fn check_options(options: &WatchOptions) -> Result<(), Status> {
+    const FIELD: &str = "resourceVersionMatch";
+    let mut errors = Vec::new();
+    let wanted = options
+        .resource_version_match
+        .as_deref()
+        .unwrap_or_default();
+    if options.send_initial_events.is_some() && wanted != "NotOlderThan" {
+        let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden(FIELD, detail));
+    }
+    if !wanted.is_empty() {
+        if options.send_initial_events.is_none() {
+            let detail =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(FieldError::forbidden(FIELD, detail));
+        }
+        if wanted != "NotOlderThan" {
+            let wanted = serde_json::Value::String(wanted.to_owned()).to_string();
+            let supported = ["\"NotOlderThan\"".to_owned()];
+            errors.push(FieldError::not_supported(FIELD, &wanted, &supported));
+        }
+    }
+    if options
+        .continue_token
+        .as_deref()
+        .is_some_and(|token| !token.is_empty())
+    {
+        let detail = "resourceVersionMatch is forbidden when continue is provided";
+        errors.push(FieldError::forbidden(FIELD, detail));
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid_options("ListOptions", &errors))
+    }
+}

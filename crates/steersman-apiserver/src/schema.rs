@@ -1,0 +1,17 @@
+//! Room: which kinds exist, built in or installed, and what a valid object of each looks like.
+
+mod structural;
+mod resource;
+mod validate;
+mod builtin;
+pub(crate) mod crd;
+pub(crate) mod defaults;
+
+pub(crate) use builtin::built_in;
+pub use crd::compare_versions;
+pub use resource::{
+    FieldRefusal, Generation, NameRule, PrinterColumn, Resource, ScalePaths, SelectableField,
+    StorageKey,
+};
+pub use structural::{Additional, Rules, Structural};
+pub(crate) use validate::{type_name, validate, validate_status};

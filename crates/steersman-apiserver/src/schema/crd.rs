@@ -1,0 +1,442 @@
+//! Machine: reads a CustomResourceDefinition: its defaults, its rules, and the resources it serves.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::status::FieldError;
+
+use super::builtin::VERBS;
+use super::resource::{
+    FieldRefusal, Generation, NameRule, PrinterColumn, Resource, ScalePaths, SelectableField,
+    StorageKey,
+};
+use super::structural::Structural;
+
+/// The finalizer that a terminating definition carries while objects of it remain.
+pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Fills in what a client may leave out, and records the stored version in the status.
+pub(crate) fn apply_defaults(crd: &mut Value) {
+    let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    spec.entry("conversion")
+        .or_insert_with(|| json!({"strategy": "None"}));
+    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut)
+        && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
+        && !kind.is_empty()
+    {
+        names
+            .entry("singular")
+            .or_insert_with(|| json!(kind.to_lowercase()));
+        names
+            .entry("listKind")
+            .or_insert_with(|| json!(format!("{kind}List")));
+    }
+    let storage = storage_version(crd).map(str::to_owned);
+    if let Some(storage) = storage
+        && let Some(root) = crd.as_object_mut()
+    {
+        let status = root.entry("status").or_insert_with(|| json!({}));
+        if let Some(status) = status.as_object_mut() {
+            let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
+            if let Some(stored) = stored.as_array_mut()
+                && !stored.iter().any(|version| *version == *storage)
+            {
+                stored.push(Value::String(storage));
+            }
+        }
+    }
+}
+
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    crd["spec"]["versions"].as_array().into_iter().flatten()
+}
+
+fn storage_version(crd: &Value) -> Option<&str> {
+    versions(crd).find(|version| version["storage"] == true)?["name"].as_str()
+}
+
+/// Checks a definition; `old` is the stored one on an update.
+#[must_use]
+pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = &crd["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
+    let name = text(&crd["metadata"]["name"]);
+    if name != format!("{plural}.{group}") {
+        let value = Value::String(name).to_string();
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid("metadata.name", &value, detail));
+    }
+    for (field, value) in [
+        ("spec.group", &spec["group"]),
+        ("spec.scope", &spec["scope"]),
+    ] {
+        if text(value).is_empty() {
+            errors.push(FieldError::required(field, ""));
+        }
+    }
+    let scopes = ["\"Cluster\"".to_owned(), "\"Namespaced\"".to_owned()];
+    if !matches!(
+        spec["scope"].as_str(),
+        None | Some("" | "Cluster" | "Namespaced")
+    ) {
+        errors.push(FieldError::not_supported(
+            "spec.scope",
+            &spec["scope"].to_string(),
+            &scopes,
+        ));
+    }
+    if spec["preserveUnknownFields"] == true {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(FieldError::invalid(
+            "spec.preserveUnknownFields",
+            "true",
+            detail,
+        ));
+    }
+    errors.extend(validate_versions(crd));
+    for part in ["plural", "singular", "kind", "listKind"] {
+        if text(&spec["names"][part]).is_empty() {
+            errors.push(FieldError::required(format!("spec.names.{part}"), ""));
+        }
+    }
+    errors.extend(validate_stored_versions(crd));
+    if let Some(old) = old.filter(|old| is_established(old)) {
+        for (field, new, old) in [
+            ("spec.group", &spec["group"], &old["spec"]["group"]),
+            ("spec.scope", &spec["scope"], &old["spec"]["scope"]),
+            (
+                "spec.names.kind",
+                &spec["names"]["kind"],
+                &old["spec"]["names"]["kind"],
+            ),
+        ] {
+            if new != old {
+                errors.push(FieldError::invalid(
+                    field,
+                    &new.to_string(),
+                    "field is immutable",
+                ));
+            }
+        }
+    }
+    errors
+}
+
+fn validate_versions(crd: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, version) in versions(crd).enumerate() {
+        let field = format!("spec.versions[{index}]");
+        let name = version["name"].as_str().unwrap_or_default();
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("{field}.name"), ""));
+        }
+        if seen.contains(&name) {
+            errors.push(FieldError::duplicate(
+                format!("{field}.name"),
+                &format!("\"{name}\""),
+            ));
+        }
+        seen.push(name);
+        if !version["schema"]["openAPIV3Schema"].is_object() {
+            let field = format!("{field}.schema.openAPIV3Schema");
+            errors.push(FieldError::required(field, ""));
+        }
+    }
+    if versions(crd)
+        .filter(|version| version["storage"] == true)
+        .count()
+        != 1
+    {
+        let detail = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid(
+            "spec.versions",
+            &crd["spec"]["versions"].to_string(),
+            detail,
+        ));
+    }
+    errors
+}
+
+fn validate_stored_versions(crd: &Value) -> Vec<FieldError> {
+    let stored = crd["status"]["storedVersions"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if stored.is_empty() {
+        let detail = "must have at least one stored version";
+        return vec![FieldError::invalid("status.storedVersions", "null", detail)];
+    }
+    let mut errors = Vec::new();
+    for (index, version) in stored.iter().enumerate() {
+        if !versions(crd).any(|served| served["name"] == *version) {
+            let name = version.as_str().unwrap_or_default();
+            let detail = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            let field = format!("status.storedVersions[{index}]");
+            errors.push(FieldError::invalid(field, &version.to_string(), &detail));
+        }
+    }
+    errors
+}
+
+/// Whether the definition is served.
+#[must_use]
+pub(crate) fn is_established(crd: &Value) -> bool {
+    crd["status"]["conditions"]
+        .as_array()
+        .is_some_and(|conditions| {
+            conditions
+                .iter()
+                .any(|one| one["type"] == "Established" && one["status"] == "True")
+        })
+}
+
+/// Sets one condition, keeping its transition time while its status stays.
+pub(crate) fn set_condition(
+    crd: &mut Value,
+    kind: &str,
+    holds: bool,
+    why: (&str, &str),
+    now: &str,
+) {
+    let status = if holds { "True" } else { "False" };
+    let Some(root) = crd.as_object_mut() else {
+        return;
+    };
+    let Some(part) = root
+        .entry("status")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
+    else {
+        return;
+    };
+    let list = part.entry("conditions").or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let Some(list) = list.as_array_mut() else {
+        return;
+    };
+    let made = |since: &str| {
+        json!({"type": kind, "status": status, "lastTransitionTime": since,
+            "reason": why.0, "message": why.1})
+    };
+    match list.iter_mut().find(|one| one["type"] == kind) {
+        Some(one) => {
+            let since = one["lastTransitionTime"].as_str().unwrap_or(now).to_owned();
+            let kept = one["status"] == status;
+            *one = made(if kept { &since } else { now });
+        }
+        None => list.push(made(now)),
+    }
+}
+
+/// Accepts the definition's names: what the naming and establishing controllers do.
+pub(crate) fn accept(crd: &mut Value, now: &str) {
+    let names = crd["spec"]["names"].clone();
+    set_condition(
+        crd,
+        "NamesAccepted",
+        true,
+        ("NoConflicts", "no conflicts found"),
+        now,
+    );
+    let why = (
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    );
+    set_condition(crd, "Established", true, why, now);
+    if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("acceptedNames".to_owned(), names);
+    }
+}
+
+/// Refuses the definition's names because another definition of the group has one of them.
+pub(crate) fn refuse_names(crd: &mut Value, reason: &str, message: &str, now: &str) {
+    set_condition(crd, "NamesAccepted", false, (reason, message), now);
+    let why = ("NotAccepted", "not all names are accepted");
+    set_condition(crd, "Established", false, why, now);
+    if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
+        status
+            .entry("acceptedNames")
+            .or_insert_with(|| json!({"plural": "", "kind": ""}));
+    }
+}
+
+/// The resources that a definition serves, preferred version first.
+#[must_use]
+pub(crate) fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
+    let storage = storage_version(crd).unwrap_or_default().to_owned();
+    let storage_structural = versions(crd)
+        .find(|version| version["storage"] == true)
+        .map(|version| Arc::new(Structural::compile(&version["schema"]["openAPIV3Schema"])));
+    let mut served: Vec<&Value> = versions(crd).filter(|one| one["served"] == true).collect();
+    served.sort_by(|a, b| {
+        let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
+        compare_versions(&name(a), &name(b))
+    });
+    let newest = served
+        .first()
+        .and_then(|one| one["name"].as_str())
+        .unwrap_or_default();
+    let mut out = Vec::new();
+    for version in &served {
+        let mut resource = resource(crd, version, newest);
+        resource.installation = installation;
+        resource.storage_version.clone_from(&storage);
+        resource.storage_structural.clone_from(&storage_structural);
+        out.push(resource);
+    }
+    out
+}
+
+fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
+    let spec = &crd["spec"];
+    let names = &spec["names"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().map(text).collect()
+    };
+    let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
+    let schema = &version["schema"]["openAPIV3Schema"];
+    let status = version["subresources"].get("status").is_some();
+    let scale = version["subresources"]
+        .get("scale")
+        .map(|scale| ScalePaths {
+            spec_replicas: keys(&text(&scale["specReplicasPath"])),
+            status_replicas: keys(&text(&scale["statusReplicasPath"])),
+            selector: scale["labelSelectorPath"].as_str().map(keys),
+        });
+    let fields = version["selectableFields"].as_array().into_iter().flatten();
+    let name = text(&version["name"]);
+    let deprecation_warning = (version["deprecated"] == true).then(|| {
+        version["deprecationWarning"].as_str().map_or_else(
+            || {
+                let kind = text(&names["kind"]);
+                let mut warning = format!("{group}/{name} {kind} is deprecated");
+                if newest != name {
+                    use std::fmt::Write as _;
+                    let _ = write!(warning, "; use {group}/{newest} {kind}");
+                }
+                warning
+            },
+            str::to_owned,
+        )
+    });
+    Resource {
+        version: name,
+        kind: text(&names["kind"]),
+        list_kind: text(&names["listKind"]),
+        singular: text(&names["singular"]),
+        short_names: list(&names["shortNames"]),
+        categories: list(&names["categories"]),
+        namespaced: spec["scope"] == "Namespaced",
+        verbs: VERBS,
+        status,
+        scale,
+        columns: columns(version),
+        fields: fields
+            .map(|field| {
+                let path = text(&field["jsonPath"]);
+                let label = path.trim_start_matches('.').to_owned();
+                SelectableField {
+                    label,
+                    path: keys(&path),
+                    default: "",
+                }
+            })
+            .collect(),
+        field_refusal: FieldRefusal::NotSupported,
+        schema: Some(Arc::new(schema.clone())),
+        structural: Some(Arc::new(Structural::compile(schema))),
+        storage_structural: None,
+        built_in: false,
+        generation: Generation::OutsideMetadata,
+        delete_returns_object: false,
+        create_on_update: false,
+        unconditional_update: false,
+        names: NameRule::Subdomain,
+        storage: StorageKey::new(&group, &plural),
+        storage_version: String::new(),
+        deprecation_warning,
+        installation: 0,
+        group,
+        plural,
+    }
+}
+
+fn keys(path: &str) -> Vec<String> {
+    path.split('.')
+        .filter(|key| !key.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn columns(version: &Value) -> Vec<PrinterColumn> {
+    let empty = Map::new();
+    let listed = version["additionalPrinterColumns"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    listed
+        .map(|column| {
+            let column = column.as_object().unwrap_or(&empty);
+            let text = |name: &str| {
+                column
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            PrinterColumn {
+                name: text("name"),
+                kind: text("type"),
+                format: text("format"),
+                description: text("description"),
+                priority: column
+                    .get("priority")
+                    .and_then(Value::as_i64)
+                    .unwrap_or_default(),
+                json_path: text("jsonPath"),
+            }
+        })
+        .collect()
+}
+
+/// Preferred version first: stable before beta before alpha, newer before older, and names of
+/// another shape last, by alphabet.
+#[must_use]
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
+    match (rank(a), rank(b)) {
+        (Some(a), Some(b)) => b.cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+fn rank(version: &str) -> Option<(u8, u64, u64)> {
+    let rest = version.strip_prefix('v')?;
+    let split = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let major = rest[..split].parse().ok()?;
+    let minor = &rest[split..];
+    if minor.is_empty() {
+        Some((2, major, 0))
+    } else if let Some(beta) = minor.strip_prefix("beta") {
+        Some((1, major, beta.parse().ok()?))
+    } else {
+        Some((0, major, minor.strip_prefix("alpha")?.parse().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

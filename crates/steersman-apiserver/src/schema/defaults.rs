@@ -1,0 +1,359 @@
+//! Machine: what kube-apiserver fills in for built-in kinds, kind by kind.
+
+mod pod;
+
+use base64::Engine as _;
+use serde_json::{Map, Value, json};
+
+use super::resource::Resource;
+
+/// Sets a member that is absent.
+fn set(object: &mut Value, name: &str, default: Value) {
+    if let Some(members) = object.as_object_mut()
+        && members.get(name).is_none_or(Value::is_null)
+    {
+        members.insert(name.to_owned(), default);
+    }
+}
+
+/// The member as an object, made when absent.
+fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    set(object, name, json!({}));
+    object.get_mut(name).filter(|part| part.is_object())
+}
+
+/// The elements of a member that is a list; none when it is absent or something else. (Indexing
+/// a value that is no object would panic, and clients send what they like.)
+fn list<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
+    object
+        .get_mut(name)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+}
+
+/// Fills in a built-in object's defaults and brings it into the shape it is stored in. Applies
+/// to creates and updates alike; what depends on the server's state is the registry's.
+pub(crate) fn apply(resource: &Resource, object: &mut Value) {
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("apiextensions.k8s.io", _) => return,
+        ("", "Event") | ("events.k8s.io", "Event") => {}
+        _ => drop_nulls(object),
+    }
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "ConfigMap") => drop_empty(object, &["data", "binaryData"]),
+        ("", "Secret") => secret(object),
+        ("", "Service") => service(object),
+        ("", "Pod") => pod::pod(object),
+        ("", "Namespace") => namespace(object),
+        ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
+        ("", "Event") => event(object),
+        ("apps", "Deployment") => deployment(object),
+        ("apps", "ReplicaSet") => replica_set(object),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("apps", "DaemonSet") => daemon_set(object),
+        ("batch", "Job") => job(object),
+        ("batch", "CronJob") => cron_job(object),
+        ("coordination.k8s.io", "Lease") | ("networking.k8s.io", "Ingress") => {
+            part(object, "spec");
+        }
+        _ => {}
+    }
+    if resource.status && resource.kind != "PodDisruptionBudget" {
+        set(object, "status", json!({}));
+    }
+}
+
+/// Typed objects have no nulls.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+fn drop_empty(object: &mut Value, names: &[&str]) {
+    if let Some(members) = object.as_object_mut() {
+        for name in names {
+            if members
+                .get(*name)
+                .and_then(Value::as_object)
+                .is_some_and(Map::is_empty)
+            {
+                members.remove(*name);
+            }
+        }
+    }
+}
+
+fn secret(object: &mut Value) {
+    set(object, "type", json!("Opaque"));
+    let Some(members) = object.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Object(plain)) = members.remove("stringData") {
+        let data = members.entry("data").or_insert_with(|| json!({}));
+        if let Some(data) = data.as_object_mut() {
+            for (name, text) in plain {
+                let encoded = base64::engine::general_purpose::STANDARD
+                    .encode(text.as_str().unwrap_or_default());
+                data.insert(name, Value::String(encoded));
+            }
+        }
+    }
+    drop_empty(object, &["data"]);
+}
+
+fn namespace(object: &mut Value) {
+    let name = object["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    if let Some(labels) = object
+        .get_mut("metadata")
+        .and_then(|metadata| part(metadata, "labels"))
+        && let Some(labels) = labels.as_object_mut()
+    {
+        labels.insert(
+            "kubernetes.io/metadata.name".to_owned(),
+            Value::String(name),
+        );
+    }
+    part(object, "spec");
+}
+
+fn persistent_volume_claim(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "volumeMode", json!("Filesystem"));
+    }
+}
+
+fn event(object: &mut Value) {
+    set(object, "source", json!({}));
+    for time in ["firstTimestamp", "lastTimestamp", "eventTime"] {
+        set(object, time, Value::Null);
+    }
+    for text in ["reportingComponent", "reportingInstance"] {
+        set(object, text, json!(""));
+    }
+}
+
+fn service(object: &mut Value) {
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    set(spec, "type", json!("ClusterIP"));
+    set(spec, "sessionAffinity", json!("None"));
+    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
+    if kind != "ExternalName" {
+        set(spec, "ipFamilies", json!(["IPv4"]));
+        set(spec, "ipFamilyPolicy", json!("SingleStack"));
+        set(spec, "internalTrafficPolicy", json!("Cluster"));
+    }
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        set(spec, "externalTrafficPolicy", json!("Cluster"));
+    }
+    if kind == "LoadBalancer" {
+        set(spec, "allocateLoadBalancerNodePorts", json!(true));
+    }
+    for port in list(spec, "ports") {
+        set(port, "protocol", json!("TCP"));
+        let number = port["port"].clone();
+        set(port, "targetPort", number);
+    }
+    if let Some(status) = part(object, "status") {
+        set(status, "loadBalancer", json!({}));
+    }
+}
+
+fn template(spec: &mut Value) {
+    if let Some(template) = part(spec, "template") {
+        part(template, "metadata");
+        if let Some(spec) = part(template, "spec") {
+            pod::spec(spec);
+        }
+    }
+}
+
+fn deployment(object: &mut Value) {
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    set(spec, "replicas", json!(1));
+    set(spec, "revisionHistoryLimit", json!(10));
+    set(spec, "progressDeadlineSeconds", json!(600));
+    if let Some(strategy) = part(spec, "strategy") {
+        set(strategy, "type", json!("RollingUpdate"));
+        if strategy["type"] == "RollingUpdate"
+            && let Some(rolling) = part(strategy, "rollingUpdate")
+        {
+            set(rolling, "maxUnavailable", json!("25%"));
+            set(rolling, "maxSurge", json!("25%"));
+        }
+    }
+    template(spec);
+}
+
+fn replica_set(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "replicas", json!(1));
+        template(spec);
+    }
+    if let Some(status) = part(object, "status") {
+        set(status, "replicas", json!(0));
+    }
+}
+
+fn stateful_set(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "replicas", json!(1));
+        set(spec, "podManagementPolicy", json!("OrderedReady"));
+        set(spec, "revisionHistoryLimit", json!(10));
+        let retain = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
+        set(spec, "persistentVolumeClaimRetentionPolicy", retain);
+        if let Some(strategy) = part(spec, "updateStrategy") {
+            set(strategy, "type", json!("RollingUpdate"));
+            if strategy["type"] == "RollingUpdate" {
+                set(strategy, "rollingUpdate", json!({"partition": 0}));
+            }
+        }
+        for claim in list(spec, "volumeClaimTemplates") {
+            set(claim, "kind", json!("PersistentVolumeClaim"));
+            set(claim, "apiVersion", json!("v1"));
+            set(claim, "status", json!({"phase": "Pending"}));
+            persistent_volume_claim(claim);
+        }
+        template(spec);
+    }
+    if let Some(status) = part(object, "status") {
+        set(status, "replicas", json!(0));
+        set(status, "availableReplicas", json!(0));
+    }
+}
+
+fn daemon_set(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "revisionHistoryLimit", json!(10));
+        if let Some(strategy) = part(spec, "updateStrategy") {
+            set(strategy, "type", json!("RollingUpdate"));
+            if strategy["type"] == "RollingUpdate" {
+                set(
+                    strategy,
+                    "rollingUpdate",
+                    json!({"maxSurge": 0, "maxUnavailable": 1}),
+                );
+            }
+        }
+        template(spec);
+    }
+    if let Some(status) = part(object, "status") {
+        for count in [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+        ] {
+            set(status, count, json!(0));
+        }
+    }
+}
+
+fn job_spec(spec: &mut Value) {
+    if spec["completions"].is_null() && spec["parallelism"].is_null() {
+        set(spec, "completions", json!(1));
+    }
+    set(spec, "parallelism", json!(1));
+    set(spec, "backoffLimit", json!(6));
+    set(spec, "completionMode", json!("NonIndexed"));
+    set(spec, "suspend", json!(false));
+    set(spec, "manualSelector", json!(false));
+    set(spec, "podReplacementPolicy", json!("TerminatingOrFailed"));
+    template(spec);
+}
+
+fn job(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        job_spec(spec);
+    }
+}
+
+fn cron_job(object: &mut Value) {
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    set(spec, "concurrencyPolicy", json!("Allow"));
+    set(spec, "suspend", json!(false));
+    set(spec, "successfulJobsHistoryLimit", json!(3));
+    set(spec, "failedJobsHistoryLimit", json!(1));
+    if let Some(template) = spec.get_mut("jobTemplate")
+        && let Some(spec) = part(template, "spec")
+    {
+        self::template(spec);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::builtin::built_in;
+    use super::*;
+
+    fn defaulted(kind: &str, mut object: Value) -> Value {
+        let resource = built_in().into_iter().find(|r| r.kind == kind).unwrap();
+        apply(&resource, &mut object);
+        object
+    }
+
+    #[test]
+    fn a_deployment_is_filled_in_as_the_server_does() {
+        let made = defaulted(
+            "Deployment",
+            json!({"metadata": {"name": "d"}, "spec": {
+                "selector": {"matchLabels": {"app": "d"}},
+                "template": {"metadata": {"creationTimestamp": null, "labels": {"app": "d"}},
+                    "spec": {"containers": [{"name": "a", "image": "img:1"}]}}}}),
+        );
+        assert_eq!(
+            made,
+            json!({"metadata": {"name": "d"}, "spec": {
+                "replicas": 1, "selector": {"matchLabels": {"app": "d"}},
+                "template": {"metadata": {"labels": {"app": "d"}}, "spec": {
+                    "containers": [{"name": "a", "image": "img:1", "resources": {},
+                        "terminationMessagePath": "/dev/termination-log",
+                        "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent"}],
+                    "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
+                    "dnsPolicy": "ClusterFirst", "securityContext": {},
+                    "schedulerName": "default-scheduler"}},
+                "strategy": {"type": "RollingUpdate",
+                    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+                "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}, "status": {}})
+        );
+    }
+
+    #[test]
+    fn secrets_encode_and_services_complete_their_ports() {
+        let secret = defaulted("Secret", json!({"stringData": {"u": "v"}}));
+        assert_eq!(secret, json!({"data": {"u": "dg=="}, "type": "Opaque"}));
+        let service = defaulted("Service", json!({"spec": {"ports": [{"port": 80}]}}));
+        assert_eq!(
+            service["spec"]["ports"],
+            json!([{"port": 80, "protocol": "TCP", "targetPort": 80}])
+        );
+        assert_eq!(service["spec"]["type"], "ClusterIP");
+    }
+
+    #[test]
+    fn defaulting_twice_changes_nothing() {
+        for resource in built_in() {
+            let mut once = json!({"metadata": {"name": "x"}, "spec": {"template": {"spec": {
+                "containers": [{"name": "a", "ports": [{"containerPort": 1}]}]}}}});
+            apply(&resource, &mut once);
+            let mut twice = once.clone();
+            apply(&resource, &mut twice);
+            assert_eq!(once, twice, "{}", resource.kind);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Words: `Resource`, everything routing, discovery and the registry know about one served kind.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::status::Subject;
+
+use super::structural::Structural;
+
+/// Names where the objects of a resource live: shared by all served versions of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StorageKey(Arc<str>);
+
+impl StorageKey {
+    /// The storage of `plural` in `group`.
+    #[must_use]
+    pub fn new(group: &str, plural: &str) -> Self {
+        Self(format!("{plural}.{group}").into())
+    }
+}
+
+/// One resource in one served version.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about a kind, as discovery lists them"
+)]
+pub struct Resource {
+    /// API group, empty for core.
+    pub group: String,
+    /// Served version, for instance `v1`.
+    pub version: String,
+    /// Kind, for instance `Deployment`.
+    pub kind: String,
+    /// Kind of the list, for instance `DeploymentList`.
+    pub list_kind: String,
+    /// Plural name as in paths.
+    pub plural: String,
+    /// Singular name as in discovery.
+    pub singular: String,
+    /// Short names for kubectl.
+    pub short_names: Vec<String>,
+    /// Groups of resources for kubectl, for instance `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in a namespace.
+    pub namespaced: bool,
+    /// Verbs of the main resource, in discovery's order.
+    pub verbs: &'static [&'static str],
+    /// Whether there is a `/status`.
+    pub status: bool,
+    /// Whether there is a `/scale`, and where its numbers are.
+    pub scale: Option<ScalePaths>,
+    /// A custom resource's printer columns; empty for built-in kinds, whose tables are the
+    /// presentation's own.
+    pub columns: Vec<PrinterColumn>,
+    /// Field labels beside `metadata.name` and `metadata.namespace` that a field selector may use.
+    pub fields: Vec<SelectableField>,
+    /// How a field selector's unknown label is refused.
+    pub field_refusal: FieldRefusal,
+    /// The `openAPIV3Schema` of a custom resource version, as it was given.
+    pub schema: Option<Arc<Value>>,
+    /// The same schema compiled; absent for built-in kinds.
+    pub structural: Option<Arc<Structural>>,
+    /// The compiled schema of the stored version; absent for built-in kinds.
+    pub storage_structural: Option<Arc<Structural>>,
+    /// Whether the kind is one of Kubernetes' own.
+    pub built_in: bool,
+    /// What counts as a change of the desired state.
+    pub generation: Generation,
+    /// Whether a delete of this kind answers the object rather than a `Status`.
+    pub delete_returns_object: bool,
+    /// Whether a PUT of an absent object creates it.
+    pub create_on_update: bool,
+    /// Whether a PUT without a resource version is taken.
+    pub unconditional_update: bool,
+    /// Which names are allowed.
+    pub names: NameRule,
+    /// Where the objects live.
+    pub storage: StorageKey,
+    /// The version in which objects are stored.
+    pub storage_version: String,
+    /// Whether clients are warned off this version, and the text they get.
+    pub deprecation_warning: Option<String>,
+    /// Tells one installation of a custom resource from a later one of the same name; zero for
+    /// built-in kinds.
+    pub installation: u64,
+}
+
+impl Resource {
+    /// Group and plural, for messages.
+    #[must_use]
+    pub fn subject(&self) -> Subject<'_> {
+        Subject::new(&self.group, &self.plural)
+    }
+
+    /// Group and kind, for messages about invalid objects.
+    #[must_use]
+    pub fn kind_subject(&self) -> Subject<'_> {
+        Subject::new(&self.group, &self.kind)
+    }
+
+    /// `v1` or `group/version`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// When `metadata.generation` grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// The server does not manage it: what the client sends is kept.
+    Unmanaged,
+    /// Starts at 1 and grows with every change of `spec`.
+    Spec,
+    /// Starts at 1 and grows with every change outside `metadata` and, where the kind has a
+    /// status subresource, `status`.
+    OutsideMetadata,
+}
+
+/// Which object names a kind allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameRule {
+    /// Lower case RFC 1123 subdomain, the usual rule.
+    Subdomain,
+    /// Lower case RFC 1123 label (at most 63 characters, no dots).
+    Label,
+    /// RFC 1035 label (starts with a letter): Services.
+    Label1035,
+    /// Any single path segment: the kinds of rbac.
+    PathSegment,
+}
+
+/// How an unknown field label is refused: the real server has two wordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldRefusal {
+    /// `"x" is not a known field selector: only "metadata.name", "metadata.namespace"`.
+    OnlyMetadata,
+    /// `field label not supported: x`.
+    NotSupported,
+}
+
+/// A label a field selector may use, and where its value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectableField {
+    /// The label, for instance `status.phase`.
+    pub label: String,
+    /// Keys from the object's root to the value.
+    pub path: Vec<String>,
+    /// The value of an object that has none.
+    pub default: &'static str,
+}
+
+/// Where `/scale` reads and writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// Keys to the wanted number.
+    pub spec_replicas: Vec<String>,
+    /// Keys to the observed number.
+    pub status_replicas: Vec<String>,
+    /// Keys to the selector: a string, or a label selector object; absent where there is none.
+    pub selector: Option<Vec<String>>,
+}
+
+/// One of a custom resource's `additionalPrinterColumns`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrinterColumn {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub kind: String,
+    /// For instance `int32`; may be empty.
+    pub format: String,
+    /// May be empty.
+    pub description: String,
+    /// Zero is always shown, higher only with `-o wide`.
+    pub priority: i64,
+    /// JSONPath without braces, for instance `.spec.replicas`.
+    pub json_path: String,
+}

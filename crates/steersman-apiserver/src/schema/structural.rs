@@ -1,0 +1,321 @@
+//! Machine: a custom resource's structural schema, compiled; pruning and defaulting by it.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+/// One node of a compiled `openAPIV3Schema`.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one keyword of the schema language"
+)]
+pub struct Structural {
+    /// `type`, empty where the schema has none.
+    pub kind: String,
+    /// `format`.
+    pub format: String,
+    /// `properties`.
+    pub properties: BTreeMap<String, Self>,
+    /// `additionalProperties`.
+    pub additional: Additional,
+    /// `items`.
+    pub items: Option<Box<Self>>,
+    /// `default`.
+    pub default: Option<Value>,
+    /// `nullable`.
+    pub nullable: bool,
+    /// `x-kubernetes-preserve-unknown-fields`.
+    pub preserve_unknown: bool,
+    /// `x-kubernetes-int-or-string`.
+    pub int_or_string: bool,
+    /// `x-kubernetes-embedded-resource`.
+    pub embedded: bool,
+    /// What values must satisfy.
+    pub rules: Rules,
+}
+
+/// What `additionalProperties` says.
+#[derive(Debug, Clone, Default)]
+pub enum Additional {
+    /// Nothing: unknown fields are pruned.
+    #[default]
+    None,
+    /// `true`: any value.
+    Any,
+    /// A schema for the values.
+    Schema(Box<Structural>),
+}
+
+/// The validating keywords of one node.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Rules {
+    /// `required`.
+    pub required: Vec<String>,
+    /// `enum`.
+    pub allowed: Vec<Value>,
+    /// `minimum` and whether it is exclusive.
+    pub minimum: Option<(f64, bool)>,
+    /// `maximum` and whether it is exclusive.
+    pub maximum: Option<(f64, bool)>,
+    /// `multipleOf`.
+    pub multiple_of: Option<f64>,
+    /// `minLength` and `maxLength`.
+    pub length: (Option<u64>, Option<u64>),
+    /// `minItems` and `maxItems`.
+    pub items: (Option<u64>, Option<u64>),
+    /// `minProperties` and `maxProperties`.
+    pub properties: (Option<u64>, Option<u64>),
+    /// `pattern`, as written and compiled (absent when it does not compile).
+    pub pattern: Option<(String, Option<Regex>)>,
+    /// `x-kubernetes-list-type`: `set` or `map`.
+    pub list_type: String,
+    /// `x-kubernetes-list-map-keys`.
+    pub list_map_keys: Vec<String>,
+    /// `allOf`, `anyOf`, `oneOf`.
+    pub all_of: Vec<Structural>,
+    /// See [`Rules::all_of`].
+    pub any_of: Vec<Structural>,
+    /// See [`Rules::all_of`].
+    pub one_of: Vec<Structural>,
+    /// `not`.
+    pub not: Option<Box<Structural>>,
+}
+
+impl Structural {
+    /// Compiles an `openAPIV3Schema`. Unknown keywords are ignored.
+    #[must_use]
+    pub fn compile(schema: &Value) -> Self {
+        let flag = |name: &str| schema[name].as_bool().unwrap_or_default();
+        let text = |name: &str| schema[name].as_str().unwrap_or_default().to_owned();
+        let mut properties = BTreeMap::new();
+        if let Some(listed) = schema["properties"].as_object() {
+            for (name, sub) in listed {
+                properties.insert(name.clone(), Self::compile(sub));
+            }
+        }
+        Self {
+            kind: text("type"),
+            format: text("format"),
+            properties,
+            additional: match &schema["additionalProperties"] {
+                Value::Bool(true) => Additional::Any,
+                sub @ Value::Object(_) => Additional::Schema(Box::new(Self::compile(sub))),
+                _ => Additional::None,
+            },
+            items: schema.get("items").map(|sub| Box::new(Self::compile(sub))),
+            default: schema.get("default").cloned(),
+            nullable: flag("nullable"),
+            preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            int_or_string: flag("x-kubernetes-int-or-string"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            rules: Rules::compile(schema),
+        }
+    }
+
+    /// Removes what the schema does not name, and adds the path of each to `unknown`.
+    ///
+    /// At the root of an object `apiVersion`, `kind` and `metadata` always stay.
+    pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => self.prune_members(members, path, root, unknown),
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    schema.prune(item, &format!("{path}[{index}]"), false, unknown);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn prune_members(
+        &self,
+        members: &mut Map<String, Value>,
+        path: &str,
+        root: bool,
+        unknown: &mut Vec<String>,
+    ) {
+        let own_type = root || self.embedded;
+        members.retain(|name, member| {
+            if own_type && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                return true;
+            }
+            let at = child(path, name);
+            if let Some(schema) = self.properties.get(name) {
+                schema.prune(member, &at, false, unknown);
+                return true;
+            }
+            match &self.additional {
+                Additional::Schema(schema) => {
+                    schema.prune(member, &at, false, unknown);
+                    true
+                }
+                Additional::Any => true,
+                Additional::None if self.preserve_unknown => true,
+                Additional::None => {
+                    unknown.push(at);
+                    false
+                }
+            }
+        });
+    }
+
+    /// Fills in defaults below every object that is there, and replaces a null that the schema
+    /// does not allow by the default.
+    pub fn apply_defaults(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, schema) in &self.properties {
+                    if let Some(default) = &schema.default {
+                        let absent = match members.get(name) {
+                            None => true,
+                            Some(Value::Null) => !schema.nullable,
+                            Some(_) => false,
+                        };
+                        if absent {
+                            members.insert(name.clone(), default.clone());
+                        }
+                    }
+                    if let Some(member) = members.get_mut(name) {
+                        schema.apply_defaults(member);
+                    }
+                }
+                if let Additional::Schema(schema) = &self.additional {
+                    for (name, member) in members.iter_mut() {
+                        if !self.properties.contains_key(name) {
+                            schema.apply_defaults(member);
+                        }
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(schema) = &self.items {
+                    for item in items {
+                        schema.apply_defaults(item);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Rules {
+    fn compile(schema: &Value) -> Self {
+        let strings = |name: &str| -> Vec<String> {
+            let listed = schema[name].as_array().into_iter().flatten();
+            listed
+                .filter_map(|one| one.as_str().map(str::to_owned))
+                .collect()
+        };
+        let schemas = |name: &str| -> Vec<Structural> {
+            schema[name]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(Structural::compile)
+                .collect()
+        };
+        let bound = |name: &str, exclusive: &str| {
+            let exclusive = schema[exclusive].as_bool().unwrap_or_default();
+            schema[name].as_f64().map(|bound| (bound, exclusive))
+        };
+        let range = |least: &str, most: &str| (schema[least].as_u64(), schema[most].as_u64());
+        Self {
+            required: strings("required"),
+            allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+            minimum: bound("minimum", "exclusiveMinimum"),
+            maximum: bound("maximum", "exclusiveMaximum"),
+            multiple_of: schema["multipleOf"].as_f64(),
+            length: range("minLength", "maxLength"),
+            items: range("minItems", "maxItems"),
+            properties: range("minProperties", "maxProperties"),
+            pattern: schema["pattern"]
+                .as_str()
+                .map(|p| (p.to_owned(), Regex::new(p).ok())),
+            list_type: schema["x-kubernetes-list-type"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            list_map_keys: strings("x-kubernetes-list-map-keys"),
+            all_of: schemas("allOf"),
+            any_of: schemas("anyOf"),
+            one_of: schemas("oneOf"),
+            not: schema
+                .get("not")
+                .map(|sub| Box::new(Structural::compile(sub))),
+        }
+    }
+}
+
+fn child(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn prunes_at_every_level_and_names_what_went() {
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "a": {"type": "string"},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "l": {"type": "array", "items": {"type": "object", "properties": {"x": {}}}},
+                "m": {"type": "object", "additionalProperties":
+                    {"type": "object", "properties": {"y": {}}}},
+            }},
+        }}));
+        let mut value = json!({"kind": "K", "metadata": {"any": 1}, "extra": 1, "spec": {
+            "a": "x", "b": 1, "free": {"kept": 1}, "l": [{"x": 1, "z": 2}],
+            "m": {"k": {"y": 1, "z": 2}},
+        }});
+        let mut unknown = Vec::new();
+        schema.prune(&mut value, "", true, &mut unknown);
+        assert_eq!(unknown, ["extra", "spec.b", "spec.l[0].z", "spec.m.k.z"]);
+        assert_eq!(
+            value,
+            json!({"kind": "K", "metadata": {"any": 1}, "spec": {
+                "a": "x", "free": {"kept": 1}, "l": [{"x": 1}], "m": {"k": {"y": 1}},
+            }})
+        );
+    }
+
+    #[test]
+    fn defaults_fill_present_objects_only() {
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "replicas": {"type": "integer", "default": 2},
+                "kept": {"type": "string", "nullable": true, "default": "d"},
+                "deep": {"type": "object", "default": {}, "properties": {
+                    "on": {"type": "boolean", "default": true}}},
+                "absent": {"type": "object", "properties": {"x": {"default": 1}}},
+                "l": {"type": "array", "items": {"type": "object", "properties": {
+                    "p": {"type": "string", "default": "TCP"}}}},
+            }},
+        }}));
+        let mut value = json!({"spec": {"kept": null, "replicas": null, "l": [{}, {"p": "UDP"}]}});
+        schema.apply_defaults(&mut value);
+        assert_eq!(
+            value,
+            json!({"spec": {
+                "replicas": 2, "kept": null, "deep": {"on": true},
+                "l": [{"p": "TCP"}, {"p": "UDP"}],
+            }})
+        );
+        let mut empty = json!({});
+        schema.apply_defaults(&mut empty);
+        assert_eq!(empty, json!({}));
+    }
+}

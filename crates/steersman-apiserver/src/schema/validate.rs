@@ -1,0 +1,398 @@
+//! Machine: checks a value against a structural schema, with kube-apiserver's messages.
+
+use serde_json::Value;
+
+use crate::status::FieldError;
+
+use super::structural::{Additional, Structural};
+
+/// Where a value is: the path of the field, and the path that messages quote. The two differ
+/// below a status subresource, whose messages start at the status.
+#[derive(Debug, Clone)]
+struct Path {
+    field: String,
+    body: String,
+}
+
+impl Path {
+    fn member(&self, name: &str) -> Self {
+        let join = |base: &str| {
+            if base.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{base}.{name}")
+            }
+        };
+        Self {
+            field: join(&self.field),
+            body: join(&self.body),
+        }
+    }
+
+    fn item(&self, index: usize) -> Self {
+        Self {
+            field: format!("{}[{index}]", self.field),
+            body: format!("{}[{index}]", self.body),
+        }
+    }
+}
+
+/// Checks a whole object; `metadata` is not looked at.
+#[must_use]
+pub(crate) fn validate(schema: &Structural, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = Path {
+        field: String::new(),
+        body: String::new(),
+    };
+    check(schema, object, &path, &mut errors);
+    errors
+}
+
+/// Checks what is under `status` only, as a write to the status subresource does.
+#[must_use]
+pub(crate) fn validate_status(schema: &Structural, status: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(schema) = schema.properties.get("status") {
+        let path = Path {
+            field: "status".to_owned(),
+            body: String::new(),
+        };
+        check(schema, status, &path, &mut errors);
+    }
+    errors
+}
+
+/// The name messages use for a value's JSON type.
+#[must_use]
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_i64() || n.is_u64() => "integer",
+        Value::Number(n) if n.as_f64().is_some_and(|n| n.fract() == 0.0) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+fn check(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    if value.is_null() && schema.nullable {
+        return;
+    }
+    if !check_type(schema, value, path, errors) {
+        return;
+    }
+    let rules = &schema.rules;
+    if !rules.allowed.is_empty() && !rules.allowed.contains(value) {
+        let allowed: Vec<String> = rules.allowed.iter().map(Value::to_string).collect();
+        errors.push(FieldError::not_supported(
+            &path.field,
+            &value.to_string(),
+            &allowed,
+        ));
+    }
+    match value {
+        Value::Object(members) => {
+            let sizes = rules.properties;
+            check_size(members.len(), sizes, "properties", path, errors);
+            for name in &rules.required {
+                if !members.contains_key(name) {
+                    errors.push(FieldError::required(path.member(name).field, ""));
+                }
+            }
+            if schema.embedded {
+                for name in ["apiVersion", "kind"] {
+                    if members
+                        .get(name)
+                        .and_then(Value::as_str)
+                        .is_none_or(str::is_empty)
+                    {
+                        errors.push(FieldError::required(path.member(name).field, ""));
+                    }
+                }
+            }
+            for (name, member) in members {
+                if path.field.is_empty() && name == "metadata" {
+                    continue;
+                }
+                if let Some(sub) = schema.properties.get(name) {
+                    check(sub, member, &path.member(name), errors);
+                } else if let Additional::Schema(sub) = &schema.additional {
+                    check(sub, member, &path.member(name), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            check_size(items.len(), rules.items, "items", path, errors);
+            if let Some(sub) = &schema.items {
+                for (index, item) in items.iter().enumerate() {
+                    check(sub, item, &path.item(index), errors);
+                }
+            }
+            check_duplicates(schema, items, path, errors);
+        }
+        Value::String(text) => check_text(schema, text, path, errors),
+        Value::Number(number) => {
+            if let Some(number) = number.as_f64() {
+                check_number(schema, value, number, path, errors);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+    check_combinators(schema, value, path, errors);
+}
+
+/// Answers whether the other rules make sense for the value.
+fn check_type(
+    schema: &Structural,
+    value: &Value,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let found = type_name(value);
+    let wanted = if schema.int_or_string {
+        "integer,string"
+    } else {
+        schema.kind.as_str()
+    };
+    let fits = match wanted {
+        "" => true,
+        "integer,string" => matches!(found, "integer" | "string"),
+        "number" => matches!(found, "integer" | "number"),
+        wanted => wanted == found,
+    };
+    if fits {
+        return true;
+    }
+    let body = &path.body;
+    let detail = format!("{body} in body must be of type {wanted}: {}", quoted(found));
+    errors.push(FieldError::type_invalid(
+        &path.field,
+        &quoted(found),
+        &detail,
+    ));
+    if wanted == "integer" && found == "number" {
+        let detail = format!("Checked value must be of type integer (default format) in {body}");
+        errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
+    }
+    false
+}
+
+fn check_size(
+    size: usize,
+    (least, most): (Option<u64>, Option<u64>),
+    noun: &str,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let count = u64::try_from(size).unwrap_or(u64::MAX);
+    if let Some(least) = least.filter(|least| count < *least) {
+        let detail = format!("{} in body should have at least {least} {noun}", path.body);
+        errors.push(FieldError::invalid(&path.field, &size.to_string(), &detail));
+    }
+    if let Some(most) = most.filter(|most| count > *most) {
+        errors.push(FieldError::too_many(&path.field, size, most));
+    }
+}
+
+fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<FieldError>) {
+    let (least, most) = schema.rules.length;
+    let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+    let body = &path.body;
+    if let Some(least) = least.filter(|least| length < *least) {
+        let detail = format!("{body} in body should be at least {least} chars long");
+        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
+    }
+    if let Some(most) = most.filter(|most| length > *most) {
+        let detail = format!("may not be more than {most} bytes");
+        errors.push(FieldError::too_long(&path.field, &detail));
+    }
+    if let Some((pattern, Some(regex))) = &schema.rules.pattern
+        && !regex.is_match(text)
+    {
+        let detail = format!("{body} in body should match '{pattern}'");
+        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
+    }
+    if !fits_format(&schema.format, text) {
+        let detail = format!(
+            "{body} in body must be of type {}: {}",
+            schema.format,
+            quoted(text)
+        );
+        errors.push(FieldError::type_invalid(
+            &path.field,
+            &quoted(text),
+            &detail,
+        ));
+    }
+}
+
+/// Formats that are enforced. Others pass.
+fn fits_format(format: &str, text: &str) -> bool {
+    match format {
+        "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
+        "date" => text.parse::<jiff::civil::Date>().is_ok(),
+        "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
+        "byte" => {
+            use base64::Engine as _;
+            base64::engine::general_purpose::STANDARD
+                .decode(text)
+                .is_ok()
+        }
+        "uuid" => {
+            let hex: String = text.chars().filter(|c| *c != '-').collect();
+            hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit())
+        }
+        _ => true,
+    }
+}
+
+fn check_number(
+    schema: &Structural,
+    value: &Value,
+    number: f64,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let body = &path.body;
+    let mut refuse = |detail: String| {
+        errors.push(FieldError::invalid(
+            &path.field,
+            &value.to_string(),
+            &detail,
+        ));
+    };
+    if let Some((least, exclusive)) = schema.rules.minimum {
+        if exclusive && number <= least {
+            refuse(format!("{body} in body should be greater than {least}"));
+        } else if number < least {
+            refuse(format!(
+                "{body} in body should be greater than or equal to {least}"
+            ));
+        }
+    }
+    if let Some((most, exclusive)) = schema.rules.maximum {
+        if exclusive && number >= most {
+            refuse(format!("{body} in body should be less than {most}"));
+        } else if number > most {
+            refuse(format!(
+                "{body} in body should be less than or equal to {most}"
+            ));
+        }
+    }
+    if let Some(factor) = schema.rules.multiple_of
+        && (number / factor).fract() != 0.0
+    {
+        refuse(format!("{body} in body should be a multiple of {factor}"));
+    }
+    let fits = match schema.format.as_str() {
+        "int32" => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
+        _ => true,
+    };
+    if !fits {
+        let detail = format!(
+            "Checked value must be of type {} with format {} in {body}",
+            schema.kind, schema.format
+        );
+        errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
+    }
+}
+
+fn check_duplicates(
+    schema: &Structural,
+    items: &[Value],
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let identity = |item: &Value| match schema.rules.list_type.as_str() {
+        "set" => Some(item.clone()),
+        "map" => {
+            let mut keys = serde_json::Map::new();
+            for key in &schema.rules.list_map_keys {
+                let default = || schema.items.as_ref()?.properties.get(key)?.default.clone();
+                if let Some(value) = item.get(key).cloned().or_else(default) {
+                    keys.insert(key.clone(), value);
+                }
+            }
+            Some(Value::Object(keys))
+        }
+        _ => None,
+    };
+    let mut seen: Vec<Value> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let Some(key) = identity(item) else { return };
+        if seen.contains(&key) {
+            errors.push(FieldError::duplicate(
+                path.item(index).field,
+                &key.to_string(),
+            ));
+        } else {
+            seen.push(key);
+        }
+    }
+}
+
+fn check_combinators(
+    schema: &Structural,
+    value: &Value,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let rules = &schema.rules;
+    let body = &path.body;
+    let broken = |sub: &Structural| {
+        let mut broken = Vec::new();
+        check(sub, value, path, &mut broken);
+        broken
+    };
+    let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);
+    if !rules.any_of.is_empty() {
+        let outcomes: Vec<_> = rules.any_of.iter().map(broken).collect();
+        if outcomes.iter().all(|outcome| !outcome.is_empty()) {
+            errors.push(whole(format!(
+                "\"{body}\" must validate at least one schema (anyOf)"
+            )));
+            errors.extend(outcomes.into_iter().next().unwrap_or_default());
+        }
+    }
+    if !rules.one_of.is_empty() {
+        let outcomes: Vec<_> = rules.one_of.iter().map(broken).collect();
+        let valid = outcomes.iter().filter(|outcome| outcome.is_empty()).count();
+        if valid != 1 {
+            let found = if valid == 0 {
+                "Found none valid".to_owned()
+            } else {
+                format!("Found {valid} valid alternatives")
+            };
+            errors.push(whole(format!(
+                "\"{body}\" must validate one and only one schema (oneOf). {found}"
+            )));
+            if valid == 0 {
+                errors.extend(outcomes.into_iter().next().unwrap_or_default());
+            }
+        }
+    }
+    let all: Vec<FieldError> = rules.all_of.iter().flat_map(broken).collect();
+    if !all.is_empty() {
+        errors.extend(all);
+        errors.push(whole(format!(
+            "\"{body}\" must validate all the schemas (allOf)"
+        )));
+    }
+    if rules.not.as_ref().is_some_and(|sub| broken(sub).is_empty()) {
+        errors.push(whole(format!(
+            "\"{body}\" must not validate the schema (not)"
+        )));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Validation against structural schemas.
+
+use serde_json::json;
+
+use super::*;
+
+fn texts(schema: &Value, value: &Value) -> Vec<String> {
+    let errors = validate(&Structural::compile(schema), value);
+    errors
+        .into_iter()
+        .map(|e| format!("{}: {}", e.field, e.message))
+        .collect()
+}
+
+fn spec(properties: &Value) -> Value {
+    json!({"type": "object", "required": ["spec"], "properties": {
+        "spec": {"type": "object", "required": ["a"], "properties": properties}}})
+}
+
+#[test]
+fn says_what_is_wrong_in_the_servers_words() {
+    let schema = spec(&json!({
+        "a": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "[0-9]+"},
+        "n": {"type": "integer", "minimum": 1, "maximum": 5, "multipleOf": 3},
+        "e": {"type": "string", "enum": ["red", "green"]},
+        "l": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
+        "p": {"x-kubernetes-int-or-string": true},
+        "f": {"type": "integer", "format": "int32"},
+    }));
+    for (value, wanted) in [
+        (json!({}), "spec: Required value"),
+        (json!({"spec": {}}), "spec.a: Required value"),
+        (
+            json!({"spec": "s"}),
+            "spec: Invalid value: \"string\": spec in body must be of type object: \"string\"",
+        ),
+        (
+            json!({"spec": {"a": 1}}),
+            "spec.a: Invalid value: \"integer\": spec.a in body must be of type string: \"integer\"",
+        ),
+        (
+            json!({"spec": {"a": "1"}}),
+            "spec.a: Invalid value: \"1\": spec.a in body should be at least 2 chars long",
+        ),
+        (
+            json!({"spec": {"a": "12345"}}),
+            "spec.a: Too long: may not be more than 4 bytes",
+        ),
+        (
+            json!({"spec": {"a": "abc"}}),
+            "spec.a: Invalid value: \"abc\": spec.a in body should match '[0-9]+'",
+        ),
+        (
+            json!({"spec": {"a": "12", "n": 0}}),
+            "spec.n: Invalid value: 0: spec.n in body should be greater than or equal to 1",
+        ),
+        (
+            json!({"spec": {"a": "12", "n": 6}}),
+            "spec.n: Invalid value: 6: spec.n in body should be less than or equal to 5",
+        ),
+        (
+            json!({"spec": {"a": "12", "n": 4}}),
+            "spec.n: Invalid value: 4: spec.n in body should be a multiple of 3",
+        ),
+        (
+            json!({"spec": {"a": "12", "e": "blue"}}),
+            "spec.e: Unsupported value: \"blue\": supported values: \"red\", \"green\"",
+        ),
+        (
+            json!({"spec": {"a": "12", "l": []}}),
+            "spec.l: Invalid value: 0: spec.l in body should have at least 1 items",
+        ),
+        (
+            json!({"spec": {"a": "12", "l": ["a", "b", "c"]}}),
+            "spec.l: Too many: 3: must have at most 2 items",
+        ),
+        (
+            json!({"spec": {"a": "12", "p": true}}),
+            "spec.p: Invalid value: \"boolean\": spec.p in body must be of type integer,string: \"boolean\"",
+        ),
+        (
+            json!({"spec": {"a": "12", "f": 3_000_000_000_u64}}),
+            "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec.f",
+        ),
+    ] {
+        assert_eq!(texts(&schema, &value)[0], wanted);
+    }
+    assert!(texts(&schema, &json!({"spec": {"a": "12", "n": 3, "p": "x"}})).is_empty());
+}
+
+#[test]
+fn a_status_write_names_fields_from_the_status() {
+    let schema = Structural::compile(&json!({"properties": {"status": {"type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 0}}}}}));
+    let errors = validate_status(&schema, &json!({"n": -1}));
+    assert_eq!(errors[0].field, "status.n");
+    assert_eq!(
+        errors[0].message,
+        "Invalid value: -1: n in body should be greater than or equal to 0"
+    );
+}
+
+#[test]
+fn lists_of_sets_and_maps_have_no_duplicates() {
+    let schema = spec(&json!({
+        "a": {}, "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {}},
+        "m": {"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k", "p"], "items": {"type": "object",
+            "properties": {"k": {}, "p": {"default": "TCP"}}}},
+    }));
+    let value =
+        json!({"spec": {"a": 1, "s": ["x", "y", "x"], "m": [{"k": "a"}, {"k": "a", "p": "TCP"}]}});
+    assert_eq!(
+        texts(&schema, &value),
+        [
+            "spec.m[1]: Duplicate value: {\"k\":\"a\",\"p\":\"TCP\"}",
+            "spec.s[2]: Duplicate value: \"x\""
+        ]
+    );
+}
+
+#[test]
+fn combinators_are_checked() {
+    let schema = spec(&json!({"a": {}, "o": {"type": "object", "oneOf": [
+        {"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {}, "b": {}}}}));
+    assert_eq!(
+        texts(&schema, &json!({"spec": {"a": 1, "o": {}}})),
+        [
+            "<nil>: Invalid value: \"\": \"spec.o\" must validate one and only one schema (oneOf). Found none valid",
+            "spec.o.a: Required value"
+        ]
+    );
+    assert!(texts(&schema, &json!({"spec": {"a": 1, "o": {"b": 1}}})).is_empty());
+}

@@ -1,0 +1,348 @@
+//! Machine: parses label and field selectors with kube-apiserver's words, and matches objects.
+
+use serde_json::Value;
+
+use crate::status::Status;
+
+/// A parsed `labelSelector`: every requirement must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelSelector(Vec<Requirement>);
+
+/// A parsed `fieldSelector`: label, value, and whether they must be equal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSelector(Vec<FieldTerm>);
+
+/// One term of a field selector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldTerm {
+    /// The field's label, for instance `metadata.name`.
+    pub label: String,
+    /// The value.
+    pub value: String,
+    /// False for `!=`.
+    pub equal: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    Absent,
+    Above(i64),
+    Below(i64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    Sign(&'static str),
+    End,
+}
+
+impl Token {
+    fn text(&self) -> &str {
+        match self {
+            Self::Word(word) => word,
+            Self::Sign(sign) => sign,
+            Self::End => "",
+        }
+    }
+}
+
+impl LabelSelector {
+    /// Parses the text of a query.
+    ///
+    /// # Errors
+    /// 400 with the parser's complaint.
+    pub fn parse(text: &str) -> Result<Self, Status> {
+        let mut parser = Parser {
+            tokens: lex(text),
+            at: 0,
+        };
+        parser.requirements().map(Self).map_err(Status::bad_request)
+    }
+
+    /// Whether nothing is selected away.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether an object with these `metadata.labels` is selected.
+    #[must_use]
+    pub fn matches(&self, object: &Value) -> bool {
+        let labels = &object["metadata"]["labels"];
+        self.0.iter().all(|requirement| {
+            let value = labels[requirement.key.as_str()].as_str();
+            match &requirement.test {
+                Test::In(values) => value.is_some_and(|v| values.iter().any(|one| one == v)),
+                Test::NotIn(values) => value.is_none_or(|v| values.iter().all(|one| one != v)),
+                Test::Exists => value.is_some(),
+                Test::Absent => value.is_none(),
+                Test::Above(n) => number(value).is_some_and(|v| v > *n),
+                Test::Below(n) => number(value).is_some_and(|v| v < *n),
+            }
+        })
+    }
+}
+
+fn number(value: Option<&str>) -> Option<i64> {
+    value?.parse().ok()
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
+
+impl Parser {
+    fn peek(&self) -> Token {
+        self.tokens.get(self.at).cloned().unwrap_or(Token::End)
+    }
+
+    fn take(&mut self) -> Token {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn requirements(&mut self) -> Result<Vec<Requirement>, String> {
+        let mut out = Vec::new();
+        loop {
+            match self.peek() {
+                Token::End => return Ok(out),
+                Token::Word(_) | Token::Sign("!") => {
+                    let one = self.requirement();
+                    out.push(one.map_err(|e| format!("unable to parse requirement: {e}"))?);
+                    match self.take() {
+                        Token::End => return Ok(out),
+                        Token::Sign(",") => match self.peek() {
+                            Token::Word(_) | Token::Sign("!") => {}
+                            other => {
+                                let found = other.text();
+                                return Err(format!(
+                                    "found '{found}', expected: identifier after ','"
+                                ));
+                            }
+                        },
+                        other => {
+                            let found = other.text();
+                            return Err(format!(
+                                "found '{found}', expected: ',' or 'end of string'"
+                            ));
+                        }
+                    }
+                }
+                other @ Token::Sign(_) => {
+                    let found = other.text();
+                    return Err(format!(
+                        "found '{found}', expected: !, identifier, or 'end of string'"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let absent = self.peek() == Token::Sign("!");
+        if absent {
+            self.at += 1;
+        }
+        let key = match self.take() {
+            Token::Word(key) => key,
+            other => return Err(format!("found '{}', expected: identifier", other.text())),
+        };
+        if absent {
+            return Ok(Requirement {
+                key,
+                test: Test::Absent,
+            });
+        }
+        let operator = match self.peek() {
+            Token::End | Token::Sign(",") => {
+                return Ok(Requirement {
+                    key,
+                    test: Test::Exists,
+                });
+            }
+            other => other,
+        };
+        self.at += 1;
+        let test = match operator.text() {
+            "in" => Test::In(self.values()?),
+            "notin" => Test::NotIn(self.values()?),
+            "=" | "==" => Test::In(vec![self.value()?]),
+            "!=" => Test::NotIn(vec![self.value()?]),
+            sign @ (">" | "<") => {
+                let value = self.value()?;
+                let Ok(n) = value.parse::<i64>() else {
+                    return Err(format!(
+                        "values[0]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
+                    ));
+                };
+                if sign == ">" {
+                    Test::Above(n)
+                } else {
+                    Test::Below(n)
+                }
+            }
+            other => return Err(format!("found '{other}', expected: {OPERATORS}")),
+        };
+        Ok(Requirement { key, test })
+    }
+
+    fn value(&mut self) -> Result<String, String> {
+        match self.peek() {
+            Token::End | Token::Sign(",") => Ok(String::new()),
+            Token::Word(word) => {
+                self.at += 1;
+                Ok(word)
+            }
+            other @ Token::Sign(_) => {
+                Err(format!("found '{}', expected: identifier", other.text()))
+            }
+        }
+    }
+
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        match self.take() {
+            Token::Sign("(") => {}
+            other => return Err(format!("found '{}' expected: '('", other.text())),
+        }
+        let mut values = Vec::new();
+        let mut pending = true;
+        loop {
+            match self.take() {
+                Token::Word(word) => {
+                    values.push(word);
+                    pending = false;
+                }
+                Token::Sign(",") => {
+                    if pending {
+                        values.push(String::new());
+                    }
+                    pending = true;
+                }
+                Token::Sign(")") => {
+                    if pending {
+                        values.push(String::new());
+                    }
+                    return Ok(values);
+                }
+                other => {
+                    let found = other.text();
+                    return Err(format!("found '{found}', expected: ',', or identifier"));
+                }
+            }
+        }
+    }
+}
+
+fn lex(text: &str) -> Vec<Token> {
+    const SIGNS: [&str; 9] = ["==", "!=", "!", "=", ",", "(", ")", ">", "<"];
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            tokens.push(Token::Sign(sign));
+            rest = rest[sign.len()..].trim_start();
+            continue;
+        }
+        let end = rest
+            .find(|c: char| c.is_whitespace() || "!=,()<>".contains(c))
+            .unwrap_or(rest.len());
+        tokens.push(Token::Word(rest[..end].to_owned()));
+        rest = rest[end..].trim_start();
+    }
+    tokens
+}
+
+impl FieldSelector {
+    /// Parses the text of a query. Labels are not checked here: that depends on the resource.
+    ///
+    /// # Errors
+    /// 400 for a term that is no comparison.
+    pub fn parse(text: &str) -> Result<Self, Status> {
+        let mut terms = Vec::new();
+        for term in split_terms(text) {
+            if term.is_empty() {
+                continue;
+            }
+            let found = ["!=", "==", "="]
+                .iter()
+                .filter_map(|sign| term.find(sign).map(|at| (at, *sign)))
+                .min_by_key(|(at, sign)| (*at, usize::MAX - sign.len()));
+            let Some((at, sign)) = found else {
+                return Err(Status::bad_request(format!(
+                    "invalid selector: '{text}'; can't understand '{term}'"
+                )));
+            };
+            terms.push(FieldTerm {
+                label: term[..at].to_owned(),
+                value: unescape(&term[at + sign.len()..]),
+                equal: sign != "!=",
+            });
+        }
+        Ok(Self(terms))
+    }
+
+    /// Whether nothing is selected away.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The terms, in order.
+    #[must_use]
+    pub fn terms(&self) -> &[FieldTerm] {
+        &self.0
+    }
+
+    /// Whether an object is selected; `field` reads a label's value.
+    pub fn matches<'a>(&self, mut field: impl FnMut(&str) -> std::borrow::Cow<'a, str>) -> bool {
+        self.0
+            .iter()
+            .all(|term| (field(&term.label) == term.value) == term.equal)
+    }
+}
+
+fn split_terms(text: &str) -> Vec<String> {
+    let mut terms = vec![String::new()];
+    let mut escaped = false;
+    for c in text.chars() {
+        if c == ',' && !escaped {
+            terms.push(String::new());
+            continue;
+        }
+        escaped = c == '\\' && !escaped;
+        if let Some(last) = terms.last_mut() {
+            last.push(c);
+        }
+    }
+    terms
+}
+
+fn unescape(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        if c == '\\' {
+            out.extend(chars.next());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! Words: the `Status` object that carries every refusal, worded as kube-apiserver words it.
+
+use serde::{Deserialize, Serialize};
+
+/// An answer of kind `Status`: the failure of a verb, or the success of a delete that returns no object.
+///
+/// Serialises to exactly what goes on the wire. `code` is the HTTP status of the response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "Status", rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Status {
+    /// Always `v1`.
+    #[serde(skip_deserializing)]
+    api_version: V1,
+    /// List metadata: empty but for an expired list that can be continued.
+    pub metadata: StatusMeta,
+    /// `Failure` or `Success`.
+    pub status: String,
+    /// What happened, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What happened, for programs; empty where the real server gives none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What it happened to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Box<Details>>,
+    /// The HTTP status code; zero (and absent) on a success without one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub code: u16,
+}
+
+/// Written as `v1`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct V1;
+
+impl Serialize for V1 {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str("v1")
+    }
+}
+
+/// The metadata of a [`Status`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StatusMeta {
+    /// A token with which an expired list may go on, inconsistently.
+    #[serde(default, rename = "continue", skip_serializing_if = "String::is_empty")]
+    pub continue_token: String,
+}
+
+/// The subject of a [`Status`] and the causes of a failure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Details {
+    /// Name of the object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// API group of the resource; empty for core.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The resource's plural name, or the kind for reason `Invalid`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Uid of the object a delete removed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// One entry per field error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// Seconds to wait before a retry; zero when none is asked for.
+    #[serde(default, skip_serializing_if = "is_zero_u32")]
+    pub retry_after_seconds: u32,
+}
+
+/// One reason for a failure, usually one field.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// For instance `FieldValueInvalid`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The text after the field's path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The field's path, for instance `spec.replicas`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// One violated rule about one field, as it becomes a [`Cause`] and a part of the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// The cause's reason, for instance `FieldValueRequired`.
+    pub reason: &'static str,
+    /// Path of the field; `<nil>` where the rule is about no field.
+    pub field: String,
+    /// For instance `Required value: name or generateName is required`.
+    pub message: String,
+}
+
+impl FieldError {
+    /// `Required value`, with an explanation where there is one.
+    #[must_use]
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+        Self::of("FieldValueRequired", field, &join("Required value", detail))
+    }
+
+    /// `Invalid value: <value>: <detail>`; `value` is already written the way Go prints it.
+    #[must_use]
+    pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self::of(
+            "FieldValueInvalid",
+            field,
+            &join(&format!("Invalid value: {value}"), detail),
+        )
+    }
+
+    /// Like [`FieldError::invalid`] with reason `FieldValueTypeInvalid`.
+    #[must_use]
+    pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self::of(
+            "FieldValueTypeInvalid",
+            field,
+            &join(&format!("Invalid value: {value}"), detail),
+        )
+    }
+
+    /// `Unsupported value: <value>: supported values: "a", "b"`.
+    #[must_use]
+    pub fn not_supported(field: impl Into<String>, value: &str, supported: &[String]) -> Self {
+        let mut message = format!("Unsupported value: {value}");
+        if !supported.is_empty() {
+            message.push_str(": supported values: ");
+            message.push_str(&supported.join(", "));
+        }
+        Self::of("FieldValueNotSupported", field, &message)
+    }
+
+    /// `Forbidden: <detail>`.
+    #[must_use]
+    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::of("FieldValueForbidden", field, &join("Forbidden", detail))
+    }
+
+    /// `Duplicate value: <value>`.
+    #[must_use]
+    pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
+        Self::of(
+            "FieldValueDuplicate",
+            field,
+            &format!("Duplicate value: {value}"),
+        )
+    }
+
+    /// `Too long: <detail>`.
+    #[must_use]
+    pub fn too_long(field: impl Into<String>, detail: &str) -> Self {
+        Self::of("FieldValueTooLong", field, &join("Too long", detail))
+    }
+
+    /// `Too many: <actual>: must have at most <most> items`.
+    #[must_use]
+    pub fn too_many(field: impl Into<String>, actual: usize, most: u64) -> Self {
+        let noun = if most == 1 { "item" } else { "items" };
+        let message = format!("Too many: {actual}: must have at most {most} {noun}");
+        Self::of("FieldValueTooMany", field, &message)
+    }
+
+    fn of(reason: &'static str, field: impl Into<String>, message: &str) -> Self {
+        Self {
+            reason,
+            field: field.into(),
+            message: message.to_owned(),
+        }
+    }
+}
+
+/// The resource a refusal speaks of: group and plural name.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// API group, empty for core.
+    pub group: &'a str,
+    /// Plural name of the resource, or a kind where the real server names the kind.
+    pub resource: &'a str,
+}
+
+impl<'a> Subject<'a> {
+    /// Names a resource of a group.
+    #[must_use]
+    pub fn new(group: &'a str, resource: &'a str) -> Self {
+        Self { group, resource }
+    }
+
+    fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+
+    fn details(&self, name: &str) -> Details {
+        Details {
+            name: name.to_owned(),
+            group: self.group.to_owned(),
+            kind: self.resource.to_owned(),
+            ..Details::default()
+        }
+    }
+}
+
+impl Status {
+    /// A failure with a code, a reason (may be empty) and a message, and no details.
+    #[must_use]
+    pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            api_version: V1,
+            metadata: StatusMeta::default(),
+            status: "Failure".to_owned(),
+            message: message.into(),
+            reason: reason.to_owned(),
+            details: None,
+            code,
+        }
+    }
+
+    /// The answer to a delete that returns no object.
+    #[must_use]
+    pub fn deleted(subject: Subject<'_>, name: &str, uid: &str) -> Self {
+        let mut details = subject.details(name);
+        uid.clone_into(&mut details.uid);
+        Self {
+            details: Some(Box::new(details)),
+            status: "Success".to_owned(),
+            ..Self::failure(0, "", "")
+        }
+    }
+
+    /// 404: `configmaps "x" not found`.
+    #[must_use]
+    pub fn not_found(subject: Subject<'_>, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", subject.qualified());
+        Self::failure(404, "NotFound", message).with_details(subject.details(name))
+    }
+
+    /// 404 for a path that no resource serves.
+    #[must_use]
+    pub fn no_such_path() -> Self {
+        let message = "the server could not find the requested resource";
+        Self::failure(404, "NotFound", message).with_details(Details::default())
+    }
+
+    /// 409 AlreadyExists: `configmaps "x" already exists`.
+    #[must_use]
+    pub fn already_exists(subject: Subject<'_>, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", subject.qualified());
+        Self::failure(409, "AlreadyExists", message).with_details(subject.details(name))
+    }
+
+    /// 409 Conflict: `Operation cannot be fulfilled on configmaps "x": <why>`.
+    #[must_use]
+    pub fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            subject.qualified()
+        );
+        Self::failure(409, "Conflict", message).with_details(subject.details(name))
+    }
+
+    /// 403: `configmaps "x" is forbidden: <why>`.
+    #[must_use]
+    pub fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{} is forbidden: {why}", subject.qualified())
+        } else {
+            format!("{} \"{name}\" is forbidden: {why}", subject.qualified())
+        };
+        Self::failure(403, "Forbidden", message).with_details(subject.details(name))
+    }
+
+    /// 422: `ConfigMap "x" is invalid: <field errors>`; the subject names the kind, not the plural.
+    #[must_use]
+    pub fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
+        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+        for error in errors {
+            let text = format!("{}: {}", error.field, error.message);
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let list = match texts.len() {
+            0 => String::new(),
+            1 => format!(": {}", texts[0]),
+            _ => format!(": [{}]", texts.join(", ")),
+        };
+        let message = format!("{} \"{name}\" is invalid{list}", subject.qualified());
+        let mut details = subject.details(name);
+        details.causes = errors
+            .iter()
+            .map(|error| Cause {
+                reason: error.reason.to_owned(),
+                message: error.message.clone(),
+                field: error.field.clone(),
+            })
+            .collect();
+        Self::failure(422, "Invalid", message).with_details(details)
+    }
+
+    /// 422 about the query of a list or watch: the subject is `ListOptions.meta.k8s.io`.
+    #[must_use]
+    pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
+        Self::invalid(Subject::new("meta.k8s.io", kind), "", errors)
+    }
+
+    /// 400 with reason `BadRequest`.
+    #[must_use]
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::failure(400, "BadRequest", message)
+    }
+
+    /// 500 without a reason, which is how kube-apiserver answers an error it has no type for.
+    #[must_use]
+    pub fn internal_plain(message: impl Into<String>) -> Self {
+        Self::failure(500, "", message)
+    }
+
+    /// 405: the path exists, the method does not.
+    #[must_use]
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::failure(405, "MethodNotAllowed", message).with_details(Details::default())
+    }
+
+    /// 406: none of the accepted media types can be produced.
+    #[must_use]
+    pub fn not_acceptable(producible: &[&str]) -> Self {
+        let message = format!(
+            "only the following media types are accepted: {}",
+            producible.join(", ")
+        );
+        Self::failure(406, "NotAcceptable", message)
+    }
+
+    /// 415: the body's media type is not one of `accepted`.
+    #[must_use]
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::failure(415, "UnsupportedMediaType", message)
+    }
+
+    /// 413: the body is longer than `limit` bytes.
+    #[must_use]
+    pub fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::failure(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 410 Expired, with the given text.
+    #[must_use]
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::failure(410, "Expired", message)
+    }
+
+    /// 410 for a revision below what is retained: `too old resource version: X (Y)`.
+    #[must_use]
+    pub fn too_old(requested: u64, oldest: u64) -> Self {
+        Self::expired(format!("too old resource version: {requested} ({oldest})"))
+    }
+
+    /// 504 for a revision that was not reached yet.
+    #[must_use]
+    pub fn too_large_resource_version(requested: u64, current: u64) -> Self {
+        let message =
+            format!("Timeout: Too large resource version: {requested}, current: {current}");
+        Self::failure(504, "Timeout", message).with_details(Details {
+            causes: vec![Cause {
+                reason: "ResourceVersionTooLarge".to_owned(),
+                message: "Too large resource version".to_owned(),
+                field: String::new(),
+            }],
+            retry_after_seconds: 1,
+            ..Details::default()
+        })
+    }
+
+    /// The same status with these details.
+    #[must_use]
+    pub fn with_details(mut self, details: Details) -> Self {
+        self.details = Some(Box::new(details));
+        self
+    }
+
+    /// The same status, asking for a retry after `seconds`.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    /// Whether this is the answer for an object that does not exist.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.code == 404
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+fn is_zero(code: &u16) -> bool {
+    *code == 0
+}
+
+fn is_zero_u32(seconds: &u32) -> bool {
+    *seconds == 0
+}
+
+fn join(head: &str, detail: &str) -> String {
+    if detail.is_empty() {
+        head.to_owned()
+    } else {
+        format!("{head}: {detail}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_written_as_the_server_writes_it_and_read_back() {
+        let status = Status::not_found(Subject::new("apps", "deployments"), "x");
+        let written = serde_json::to_value(&status).unwrap();
+        assert_eq!(
+            written,
+            serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                "status": "Failure", "message": "deployments.apps \"x\" not found",
+                "reason": "NotFound", "code": 404,
+                "details": {"name": "x", "group": "apps", "kind": "deployments"}})
+        );
+        assert_eq!(serde_json::from_value::<Status>(written).unwrap(), status);
+    }
+
+    #[test]
+    fn a_text_is_joined_once_and_its_causes_are_all_listed() {
+        let error = FieldError::invalid("metadata.uid", "\"x\"", "field is immutable");
+        let other = FieldError::required("spec", "");
+        let errors = [error.clone(), error, other];
+        let status = Status::invalid(Subject::new("", "Pod"), "p", &errors);
+        assert_eq!(
+            status.message,
+            "Pod \"p\" is invalid: [metadata.uid: Invalid value: \"x\": field is immutable, spec: Required value]"
+        );
+        assert_eq!(status.details.map(|details| details.causes.len()), Some(3));
+    }
+}

@@ -1,0 +1,11 @@
+//! Room: objects, their past, and one revision counter for all of them.
+//!
+//! Invariants: one revision is one change (SRV-STORE-1); a stored object is shared and never
+//! mutated (SRV-STORE-2); the log is bounded (SRV-STORE-3); an open position expires only when a
+//! change of its own storage was forgotten (SRV-STORE-4).
+
+mod object;
+mod machine;
+
+pub use machine::{Change, Store, Unreadable};
+pub use object::Stored;

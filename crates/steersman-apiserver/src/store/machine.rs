@@ -1,0 +1,272 @@
+//! Machine: the multi-version store, with one revision counter over every kind.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::schema::StorageKey;
+
+use super::object::Stored;
+
+/// Objects of one storage, by namespace and name: the order in which lists give them.
+type Objects = BTreeMap<(Arc<str>, Arc<str>), Arc<Stored>>;
+
+/// One past revision: what it did to which object.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The revision.
+    pub revision: u64,
+    /// The object before, if there was one.
+    pub old: Option<Arc<Stored>>,
+    /// The object after; for a delete its last state, stamped with the deleting revision.
+    pub new: Arc<Stored>,
+    /// Whether the revision removed the object.
+    pub deleted: bool,
+}
+
+/// Why a past revision cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It was compacted; `oldest` is the oldest revision that can still be read.
+    Compacted {
+        /// The oldest readable revision.
+        oldest: u64,
+    },
+    /// It has not happened yet.
+    Future {
+        /// The newest revision.
+        current: u64,
+    },
+}
+
+/// Every object, and enough of the past to replay it.
+#[derive(Debug)]
+pub struct Store {
+    revision: u64,
+    compacted: u64,
+    retained: u64,
+    tables: HashMap<StorageKey, Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    objects: Objects,
+    log: VecDeque<Change>,
+    dropped: u64,
+}
+
+impl Store {
+    /// An empty store at revision 1 that keeps at most `retained` past revisions.
+    #[must_use]
+    pub fn new(retained: usize) -> Self {
+        let retained = u64::try_from(retained.max(2)).unwrap_or(u64::MAX);
+        Self {
+            revision: 1,
+            compacted: 0,
+            retained,
+            tables: HashMap::new(),
+        }
+    }
+
+    /// The newest revision.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The oldest revision that can still be read or watched from.
+    #[must_use]
+    pub fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    /// The newest state of one object.
+    #[must_use]
+    pub fn get(&self, storage: &StorageKey, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
+        self.tables
+            .get(storage)?
+            .objects
+            .get(&(namespace.into(), name.into()))
+    }
+
+    /// Objects of one namespace (or all), in order, newest state.
+    pub fn list<'a>(
+        &'a self,
+        storage: &StorageKey,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        self.tables.get(storage).into_iter().flat_map(move |table| {
+            let empty: Arc<str> = Arc::from("");
+            let start = match namespace {
+                Some(namespace) => Bound::Included((Arc::from(namespace), empty)),
+                None => Bound::Unbounded,
+            };
+            table
+                .objects
+                .range((start, Bound::Unbounded))
+                .map(|(_, stored)| stored)
+                .take_while(move |stored| namespace.is_none_or(|one| *stored.namespace == *one))
+        })
+    }
+
+    /// Objects as they were at `revision`: the newest state with the log undone behind it.
+    ///
+    /// # Errors
+    /// When the revision was compacted or has not happened.
+    pub fn list_at(
+        &self,
+        storage: &StorageKey,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Vec<Arc<Stored>>, Unreadable> {
+        if revision > self.revision {
+            return Err(Unreadable::Future {
+                current: self.revision,
+            });
+        }
+        if revision < self.compacted {
+            return Err(Unreadable::Compacted {
+                oldest: self.compacted,
+            });
+        }
+        let mut objects: Objects = self
+            .list(storage, namespace)
+            .map(|stored| (key_of(stored), Arc::clone(stored)))
+            .collect();
+        if let Some(table) = self.tables.get(storage) {
+            for change in table
+                .log
+                .iter()
+                .rev()
+                .take_while(|change| change.revision > revision)
+            {
+                if namespace.is_some_and(|one| *change.new.namespace != *one) {
+                    continue;
+                }
+                match &change.old {
+                    Some(old) => objects.insert(key_of(old), Arc::clone(old)),
+                    None => objects.remove(&key_of(&change.new)),
+                };
+            }
+        }
+        Ok(objects.into_values().collect())
+    }
+
+    /// Changes of one storage after `revision`, oldest first.
+    ///
+    /// # Errors
+    /// When some of them are forgotten. A position that lost nothing of its own storage stays
+    /// readable however far the counter went (SRV-STORE-4).
+    pub fn changes<'a>(
+        &'a self,
+        storage: &StorageKey,
+        after: u64,
+    ) -> Result<impl Iterator<Item = &'a Change> + use<'a>, Unreadable> {
+        let table = self.tables.get(storage);
+        if table.is_some_and(|table| after < table.dropped) {
+            return Err(Unreadable::Compacted {
+                oldest: self.compacted,
+            });
+        }
+        Ok(table.into_iter().flat_map(move |table| {
+            let start = table.log.partition_point(|change| change.revision <= after);
+            table.log.range(start..)
+        }))
+    }
+
+    /// Writes an object as the next revision (SRV-STORE-1: one revision, one change).
+    pub fn put(
+        &mut self,
+        storage: &StorageKey,
+        namespace: &str,
+        name: &str,
+        value: Value,
+    ) -> Arc<Stored> {
+        self.revision += 1;
+        let revision = self.revision;
+        let table = self.tables.entry(storage.clone()).or_default();
+        let key: (Arc<str>, Arc<str>) = (namespace.into(), name.into());
+        let stored = Arc::new(Stored::new(
+            Arc::clone(&key.0),
+            Arc::clone(&key.1),
+            value,
+            revision,
+        ));
+        let old = table.objects.insert(key, Arc::clone(&stored));
+        table.log.push_back(Change {
+            revision,
+            old,
+            new: Arc::clone(&stored),
+            deleted: false,
+        });
+        self.bound();
+        stored
+    }
+
+    /// Removes an object as the next revision, and answers its last state with that revision.
+    pub fn delete(
+        &mut self,
+        storage: &StorageKey,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Arc<Stored>> {
+        let table = self.tables.get_mut(storage)?;
+        let old = table.objects.remove(&(namespace.into(), name.into()))?;
+        self.revision += 1;
+        let revision = self.revision;
+        let new = Arc::new(old.restamped(revision));
+        let change = Change {
+            revision,
+            old: Some(old),
+            new: Arc::clone(&new),
+            deleted: true,
+        };
+        table.log.push_back(change);
+        self.bound();
+        Some(new)
+    }
+
+    /// Forgets every revision before `revision`; the state at `revision` stays readable.
+    pub fn compact(&mut self, revision: u64) {
+        let revision = revision.min(self.revision);
+        if revision <= self.compacted {
+            return;
+        }
+        self.compacted = revision;
+        for table in self.tables.values_mut() {
+            while table
+                .log
+                .front()
+                .is_some_and(|change| change.revision <= revision)
+            {
+                if let Some(change) = table.log.pop_front() {
+                    table.dropped = change.revision;
+                }
+            }
+        }
+    }
+
+    /// Storages that hold objects of a namespace.
+    pub fn storages(&self) -> impl Iterator<Item = &StorageKey> {
+        self.tables
+            .iter()
+            .filter(|(_, table)| !table.objects.is_empty())
+            .map(|(key, _)| key)
+    }
+
+    /// Keeps the log within its bound: beyond it, the older half goes (SRV-STORE-3).
+    fn bound(&mut self) {
+        if self.revision - self.compacted > self.retained {
+            self.compact(self.revision - self.retained / 2);
+        }
+    }
+}
+
+fn key_of(stored: &Stored) -> (Arc<str>, Arc<str>) {
+    (Arc::clone(&stored.namespace), Arc::clone(&stored.name))
+}
+
+#[cfg(test)]
+mod tests;
