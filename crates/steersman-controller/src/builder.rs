@@ -1,21 +1,21 @@
 //! Handle: declares a controller - its primary kind, what it owns and watches, how it works.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{BoxStream, Stream, StreamExt};
+use futures::stream::Stream;
+use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject};
 use steersman_workqueue::RateLimiter;
 
-use crate::controller::{Body, Controller};
+use crate::controller::Controller;
 use crate::error::ControllerError;
 use crate::handler::{EventHandler, itself, owner};
-use crate::options::Options;
+use crate::keyed::KeyedBuilder;
 use crate::predicate::{EventSummary, Everything, Predicate};
 use crate::reconcile::Reconciler;
 use crate::request::Request;
-use crate::watch::{AnyWatch, FilterAll, Watch};
+use crate::watch::Watch;
 
 /// Declares a controller of the kind `K`; no I/O and no task before it is started.
 ///
@@ -40,33 +40,25 @@ use crate::watch::{AnyWatch, FilterAll, Watch};
 /// ```
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder<K: TypedObject> {
-    name: Option<String>,
     primary: Box<dyn Predicate<K>>,
-    watches: Vec<Box<dyn AnyWatch<Request>>>,
-    streams: Vec<BoxStream<'static, Request>>,
-    filter_all: Option<FilterAll>,
-    options: Options<Request>,
+    rest: KeyedBuilder<Request>,
 }
 
 impl Controller {
     /// Declares a controller whose requests are objects of the kind `K`.
     pub fn builder<K: TypedObject>() -> Builder<K> {
         Builder {
-            name: None,
             primary: Box::new(Everything),
-            watches: Vec::new(),
-            streams: Vec::new(),
-            filter_all: None,
-            options: Options::default(),
+            rest: Self::keyed(Kind::of::<K>().gvk().kind().to_lowercase()),
         }
     }
 }
 
 impl<K: TypedObject> Builder<K> {
-    /// Names the controller, in logs, metrics and as the manager of the fields it writes. The default
-    /// is the kind in lower case. Two controllers of one manager need two names.
+    /// Names the controller in logs and metrics. The default is the kind in lower case. Two controllers
+    /// of one manager need two names.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.rest = self.rest.named(name.into());
         self
     }
 
@@ -102,8 +94,7 @@ impl<K: TypedObject> Builder<K> {
         handler: impl EventHandler<W>,
         predicate: impl Predicate<W>,
     ) -> Self {
-        let watch = Watch::<W, Request>::new(Box::new(predicate), handler);
-        self.watches.push(Box::new(watch));
+        self.rest = self.rest.watches_with::<W>(handler, predicate);
         self
     }
 
@@ -113,10 +104,7 @@ impl<K: TypedObject> Builder<K> {
         mut self,
         filter: impl Fn(&EventSummary<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.filter_all = Some(match self.filter_all {
-            Some(first) => Arc::new(move |event: &EventSummary<'_>| first(event) && filter(event)),
-            None => Arc::new(filter),
-        });
+        self.rest = self.rest.filter_all(filter);
         self
     }
 
@@ -124,26 +112,26 @@ impl<K: TypedObject> Builder<K> {
     /// The stream is read as fast as it delivers, its end is no fault, and the workers do not wait
     /// for it.
     pub fn requests(mut self, requests: impl Stream<Item = Request> + Send + 'static) -> Self {
-        self.streams.push(requests.boxed());
+        self.rest = self.rest.requests(requests);
         self
     }
 
     /// How many requests are reconciled at once; 1 by default.
     pub fn max_concurrent_reconciles(mut self, workers: usize) -> Self {
-        self.options.max_concurrent_reconciles = workers;
+        self.rest = self.rest.max_concurrent_reconciles(workers);
         self
     }
 
     /// How long a request that failed waits. The default doubles from 5 ms to 1000 s for each request
     /// by itself.
     pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<Request>) -> Self {
-        self.options.rate_limiter = Some(Box::new(rate_limiter));
+        self.rest = self.rest.rate_limiter(rate_limiter);
         self
     }
 
     /// How long the start may wait for the initial sets of the watched kinds; 2 min by default.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.options.sync_timeout = timeout;
+        self.rest = self.rest.sync_timeout(timeout);
         self
     }
 
@@ -152,13 +140,13 @@ impl<K: TypedObject> Builder<K> {
     /// [`deadline_grace`](Self::deadline_grace) the reconcile is dropped at its next await and tried
     /// again with backoff. Code that never awaits cannot be dropped.
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.options.deadline = Some(deadline);
+        self.rest = self.rest.deadline(deadline);
         self
     }
 
     /// How long a reconcile may go on past its deadline; 5 s by default.
     pub fn deadline_grace(mut self, grace: Duration) -> Self {
-        self.options.deadline_grace = grace;
+        self.rest = self.rest.deadline_grace(grace);
         self
     }
 
@@ -168,27 +156,10 @@ impl<K: TypedObject> Builder<K> {
     ///
     /// [`ControllerError::EmptyName`] and [`ControllerError::NoWorkers`].
     pub fn build(self, reconciler: impl Reconciler) -> Result<Controller, ControllerError> {
-        let kind = Kind::of::<K>();
-        let name = self
-            .name
-            .unwrap_or_else(|| kind.gvk().kind().to_lowercase());
-        if name.trim().is_empty() {
-            return Err(ControllerError::EmptyName { kind });
-        }
-        if self.options.max_concurrent_reconciles == 0 {
-            return Err(ControllerError::NoWorkers { controller: name });
-        }
         let primary = Watch::<K, Request>::new(self.primary, itself());
-        let mut watches: Vec<Box<dyn AnyWatch<Request>>> = vec![Box::new(primary)];
-        watches.extend(self.watches);
-        Ok(Controller::new(Body {
-            name,
-            watches,
-            streams: self.streams,
-            filter_all: self.filter_all,
-            options: self.options,
-            reconciler,
-        }))
+        self.rest
+            .watching_first(Box::new(primary))
+            .build(reconciler)
     }
 }
 
@@ -196,7 +167,7 @@ impl<K: TypedObject> Builder<K> {
 struct Both<K>(Box<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 
 impl<K: TypedObject> Predicate<K> for Both<K> {
-    fn passes(&self, event: &steersman_informer::Event<K>) -> bool {
+    fn passes(&self, event: &Event<K>) -> bool {
         self.0.passes(event) && self.1.passes(event)
     }
 }
@@ -204,9 +175,8 @@ impl<K: TypedObject> Predicate<K> for Both<K> {
 impl<K: TypedObject> fmt::Debug for Builder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("name", &self.name)
-            .field("watches", &(self.watches.len() + 1))
-            .field("options", &self.options)
+            .field("kind", &Kind::of::<K>())
+            .field("rest", &self.rest)
             .finish_non_exhaustive()
     }
 }

@@ -25,10 +25,19 @@ pub struct Error {
 #[non_exhaustive]
 pub enum ControllerError {
     /// The name is empty.
-    #[error("the controller of {kind} was given an empty name: leave `name` out or give it one")]
-    EmptyName {
-        /// The primary kind.
-        kind: Kind,
+    #[error(
+        "a controller was given an empty name: leave `name` out, or give it one that tells it apart in \
+         logs and metrics"
+    )]
+    EmptyName,
+    /// Nothing would ever cause a request.
+    #[error(
+        "controller {controller:?} watches nothing, so nothing would ever run: \
+         add `watches` or `requests`"
+    )]
+    NothingWatched {
+        /// The controller.
+        controller: String,
     },
     /// No worker would ever run.
     #[error(
@@ -213,12 +222,15 @@ impl ControllerError {
     #[must_use]
     pub fn kind(&self) -> Option<&Kind> {
         match self {
-            Self::EmptyName { kind }
-            | Self::Watch { kind, .. }
+            Self::Watch { kind, .. }
             | Self::Sync { kind, .. }
             | Self::WatchEnded { kind, .. }
             | Self::HandlerPanicked { kind, .. } => Some(kind),
-            Self::NoWorkers { .. } | Self::Metrics { .. } | Self::TaskPanicked { .. } => None,
+            Self::EmptyName
+            | Self::NothingWatched { .. }
+            | Self::NoWorkers { .. }
+            | Self::Metrics { .. }
+            | Self::TaskPanicked { .. } => None,
         }
     }
 }

@@ -44,6 +44,7 @@ mod pump;
 mod worker;
 mod start;
 mod controller;
+mod keyed;
 mod builder;
 
 pub use action::Action;
@@ -51,6 +52,7 @@ pub use builder::Builder;
 pub use context::Context;
 pub use controller::Controller;
 pub use error::{ControllerError, Error};
+pub use keyed::KeyedBuilder;
 pub use options::Clock;
 pub use reconcile::Reconciler;
 pub use request::{Request, RequestKey};

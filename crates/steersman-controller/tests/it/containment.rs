@@ -168,16 +168,16 @@ fn declarations_that_cannot_work_are_refused() {
         .name(" ")
         .build(record().0.reconciler())
         .unwrap_err();
-    assert!(
-        matches!(error, ControllerError::EmptyName { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ControllerError::EmptyName), "{error}");
     let idle = builder().max_concurrent_reconciles(0);
     let error = idle.build(record().0.reconciler()).unwrap_err();
     assert!(
         error.to_string().contains("max_concurrent_reconciles(0)"),
         "{error}"
     );
+    let nothing = Controller::keyed::<Request>("nothing");
+    let error = nothing.build(record().0.reconciler()).unwrap_err();
+    assert!(error.to_string().contains("\"nothing\""), "{error}");
     let controller = builder()
         .owns::<ConfigMap>()
         .build(record().0.reconciler())

@@ -6,6 +6,7 @@
 
 mod world;
 mod containment;
+mod logs;
 mod shutdown;
 mod single_flight;
 mod sync_gate;

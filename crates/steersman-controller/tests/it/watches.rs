@@ -4,7 +4,9 @@ use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_controller::{Controller, Request, handler, predicate};
+use steersman_controller::{
+    Action, Context, Controller, Error, Request, handler, predicate, reconcile,
+};
 use steersman_object::ObjectKey;
 
 use crate::world::{World, owner_reference, record};
@@ -158,4 +160,26 @@ async fn mappings_streams_and_filters_over_all_watches() {
     drop(send);
     world.scale("b", 3);
     assert_eq!(runs.rest().await, ["b"], "the end of a stream is no fault");
+}
+
+// A request type of one's own: all Deployments of a namespace are one request.
+#[tokio::test(start_paused = true)]
+async fn requests_may_be_of_another_type_than_objects() {
+    let mut world = World::new();
+    for name in ["a", "b", "c"] {
+        world.deploy(name);
+    }
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |_: Context, namespace: String| {
+        note.note(&format!("namespace {namespace}"));
+        std::future::ready(Ok::<_, Error>(Action::done()))
+    });
+    let controller = Controller::keyed::<String>("namespaces")
+        .watches::<Deployment>(handler::mapped(|deployment: &Deployment| {
+            deployment.metadata.namespace.clone()
+        }))
+        .build(reconciler)
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["namespace default"]);
 }
