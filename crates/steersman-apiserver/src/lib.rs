@@ -1,8 +1,49 @@
-//! An embedded Kubernetes API server, for tests and development: the machines behind it.
+//! An embedded Kubernetes API server, for tests and development.
+//!
+//! [`ApiServer`] behaves towards its clients like a kube-apiserver 1.36 with a store of its own:
+//! discovery, Kubernetes' own kinds and custom resources, list and watch, optimistic locking,
+//! finalizers, status and scale. There is no cluster behind it: no scheduler, no kubelet and no
+//! controllers, unless a test or an example plays them.
+//!
+//! - In process it is a [`tower::Service`] ([`ApiServer::service`]): no sockets, and all of its
+//!   time is tokio's, so a test with a paused clock lives through hours at once.
+//! - Over HTTPS on loopback ([`ApiServer::serve`]) kubectl and any other client reach it, with the
+//!   kubeconfig that [`Serving::write_kubeconfig`] writes.
+//! - What was asked is in the log ([`ApiServer::requests`]), and requests and watches fail on
+//!   demand ([`ApiServer::faults`]).
+//!
+//! ```
+//! use serde_json::json;
+//! use steersman_apiserver::ApiServer;
+//!
+//! let server = ApiServer::new();
+//! let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+//! server.create(object)?;
+//! assert_eq!(server.list("configmaps", "default").len(), 1);
+//! # Ok::<(), steersman_apiserver::status::Status>(())
+//! ```
+//!
+//! # Invariants of the driver
+//!
+//! - SRV-1: a request does all of its work or none: nothing waits between reading its body
+//!   and its answer.
+//! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between
+//!   the poll and the wait.
+//! - SRV-3: no bytes that a client sends make the server panic.
 
+pub mod error;
 pub mod status;
 pub mod schema;
 pub mod selector;
 pub mod store;
 pub mod patch;
 pub mod registry;
+pub mod faults;
+mod http;
+mod tls;
+mod kubeconfig;
+mod server;
+
+pub use error::Error;
+pub use http::{ApiService, BodyError, ResponseBody};
+pub use server::{ApiServer, ApiServerBuilder, Serving};

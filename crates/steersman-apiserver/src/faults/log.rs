@@ -1,0 +1,154 @@
+//! Handle: the log of requests, which tests query.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::record::{RequestRecord, Verb};
+
+/// What was asked of a server, oldest first. Cheap to clone; clones see the same log.
+///
+/// Bounded: beyond its capacity the oldest records are forgotten and counted by
+/// [`RequestLog::forgotten`].
+#[derive(Debug, Clone)]
+pub struct RequestLog {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    records: VecDeque<RequestRecord>,
+    capacity: usize,
+    next: u64,
+    forgotten: u64,
+}
+
+impl RequestLog {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let state = State {
+            records: VecDeque::new(),
+            capacity,
+            next: 0,
+            forgotten: 0,
+        };
+        let changed = watch::Sender::new(0);
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                changed,
+            }),
+        }
+    }
+
+    /// Notes a request that arrived and gives it its number.
+    pub(crate) fn begin(&self, record: &mut RequestRecord) {
+        let mut state = self.shared.state.lock();
+        record.sequence = state.next;
+        state.next += 1;
+        state.records.push_back(record.clone());
+        while state.records.len() > state.capacity {
+            state.records.pop_front();
+            state.forgotten += 1;
+        }
+        drop(state);
+        self.shared.changed.send_modify(|version| *version += 1);
+    }
+
+    /// Notes how a request was answered.
+    pub(crate) fn finish(&self, sequence: u64, status: u16) {
+        let mut state = self.shared.state.lock();
+        let found = state
+            .records
+            .binary_search_by_key(&sequence, |record| record.sequence);
+        if let Some(record) = found.ok().and_then(|at| state.records.get_mut(at)) {
+            record.status = Some(status);
+        }
+        drop(state);
+        self.shared.changed.send_modify(|version| *version += 1);
+    }
+
+    /// How many requests fit a condition.
+    pub fn count(&self, condition: impl Fn(&RequestRecord) -> bool) -> usize {
+        self.shared
+            .state
+            .lock()
+            .records
+            .iter()
+            .filter(|record| condition(record))
+            .count()
+    }
+
+    /// The requests that fit a condition, oldest first.
+    pub fn matching(&self, condition: impl Fn(&RequestRecord) -> bool) -> Vec<RequestRecord> {
+        let state = self.shared.state.lock();
+        state
+            .records
+            .iter()
+            .filter(|record| condition(record))
+            .cloned()
+            .collect()
+    }
+
+    /// Every request that is remembered, oldest first.
+    #[must_use]
+    pub fn all(&self) -> Vec<RequestRecord> {
+        self.matching(|_| true)
+    }
+
+    /// How many lists of a resource began (further pages of one list do not count). See
+    /// [`RequestRecord::is_for`] for how a resource is written.
+    #[must_use]
+    pub fn lists(&self, resource: &str) -> usize {
+        self.count(|record| record.is_first_page() && record.is_for(resource))
+    }
+
+    /// How many watches of a resource were asked for, those that stream the initial objects left
+    /// out.
+    #[must_use]
+    pub fn watches(&self, resource: &str) -> usize {
+        self.count(|record| {
+            record.does(Verb::Watch) && !record.watch_list && record.is_for(resource)
+        })
+    }
+
+    /// How many watches of a resource asked for the initial objects too (WatchList).
+    #[must_use]
+    pub fn watch_lists(&self, resource: &str) -> usize {
+        self.count(|record| {
+            record.does(Verb::Watch) && record.watch_list && record.is_for(resource)
+        })
+    }
+
+    /// How many of the oldest records the bound has cost.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.shared.state.lock().forgotten
+    }
+
+    /// Empties the log; numbering goes on.
+    pub fn clear(&self) {
+        self.shared.state.lock().records.clear();
+    }
+
+    /// Waits until at least `many` remembered requests fit a condition.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is consumed.
+    pub async fn wait_for(&self, many: usize, condition: impl Fn(&RequestRecord) -> bool) {
+        let mut changed = self.shared.changed.subscribe();
+        while self.count(&condition) < many {
+            // The sender lives in `self`, so this cannot fail while it is borrowed.
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}

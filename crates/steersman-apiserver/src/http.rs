@@ -1,0 +1,25 @@
+//! Room: requests to verbs, and answers back.
+
+mod negotiate;
+mod path;
+mod query;
+mod jsonpath;
+mod table;
+mod events;
+mod reply;
+mod shape;
+mod duplicates;
+mod decode;
+mod discovery;
+mod openapi;
+mod verbs;
+mod documents;
+mod body;
+mod context;
+mod watch;
+mod service;
+
+pub use body::{BodyError, ResponseBody};
+pub use service::ApiService;
+
+pub(crate) use context::{Clock, Context, Tuning};

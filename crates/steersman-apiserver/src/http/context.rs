@@ -1,0 +1,96 @@
+//! Driver: what every request reaches: the locked registry, who waits for it, and the time.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::faults::{Faults, RequestLog};
+use crate::registry::Registry;
+use crate::schema::StorageKey;
+
+/// Tells the wall time.
+pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// How watches behave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    /// Whether `sendInitialEvents` is honoured.
+    pub(crate) watch_list: bool,
+    /// Time between the bookmarks of a watch that allows them.
+    pub(crate) bookmark_every: Duration,
+    /// How long a watch without `timeoutSeconds` lasts.
+    pub(crate) watch_timeout: Duration,
+}
+
+/// The server behind its services and handles.
+pub(crate) struct Context {
+    registry: Mutex<Registry>,
+    changes: Mutex<HashMap<StorageKey, watch::Sender<u64>>>,
+    clock: Clock,
+    pub(crate) tuning: Tuning,
+    pub(crate) log: RequestLog,
+    pub(crate) faults: Faults,
+}
+
+impl Context {
+    pub(crate) fn new(registry: Registry, clock: Clock, tuning: Tuning, log: RequestLog) -> Self {
+        Self {
+            registry: Mutex::new(registry),
+            changes: Mutex::new(HashMap::new()),
+            clock,
+            tuning,
+            log,
+            faults: Faults::default(),
+        }
+    }
+
+    /// The wall time.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Runs with the registry locked, then wakes the watches of what changed.
+    ///
+    /// SRV-1: `work` cannot wait, so a request that is dropped has done all of its work or none.
+    pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
+        let mut registry = self.registry.lock();
+        let result = work(&mut registry);
+        let changed = registry.take_changed();
+        drop(registry);
+        if !changed.is_empty() {
+            self.wake(&changed);
+        }
+        result
+    }
+
+    /// Something that is marked changed whenever the storage is. Subscribe before the first poll.
+    pub(crate) fn subscribe(&self, storage: &StorageKey) -> watch::Receiver<u64> {
+        let mut changes = self.changes.lock();
+        // Storages that nobody watches any more are forgotten here rather than on every write.
+        changes.retain(|key, sender| key == storage || sender.receiver_count() > 0);
+        changes
+            .entry(storage.clone())
+            .or_insert_with(|| watch::Sender::new(0))
+            .subscribe()
+    }
+
+    fn wake(&self, changed: &[StorageKey]) {
+        let changes = self.changes.lock();
+        for sender in changed.iter().filter_map(|storage| changes.get(storage)) {
+            sender.send_modify(|version| *version += 1);
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("tuning", &self.tuning)
+            .finish_non_exhaustive()
+    }
+}

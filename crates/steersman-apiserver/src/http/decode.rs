@@ -1,0 +1,284 @@
+//! Machine: request bodies as JSON values, and the refusals of those that are none.
+
+use serde_json::Value;
+
+use crate::http::negotiate::BodyFormat;
+use crate::registry::DeleteOptions;
+use crate::status::Status;
+
+/// The longest body that is taken, in bytes.
+pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
+
+/// Reads the object of a create or an update; `null` is an empty object.
+pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Value, Status> {
+    let refuse = |why: String| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            excerpt(body)
+        ))
+    };
+    let value = match format {
+        BodyFormat::Json => parse_json(body).map_err(|why| {
+            refuse(format!(
+                "couldn't get version/kind; json parse error: {why}"
+            ))
+        })?,
+        BodyFormat::Yaml => parse_yaml(body).map_err(|why| refuse(format!("yaml: {why}")))?,
+    };
+    match value {
+        Value::Object(_) => Ok(value),
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        other => Err(refuse(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value \
+             of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }}",
+            type_word(&other)
+        ))),
+    }
+}
+
+/// The refusal of a custom resource whose body does not say its kind.
+pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
+    let whole = String::from_utf8_lossy(body);
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in \
+         '{whole}' ({})",
+        excerpt(body)
+    ))
+}
+
+/// Reads the body of a delete, if there is one.
+pub(crate) fn delete_options(
+    body: &[u8],
+    format: BodyFormat,
+) -> Result<Option<DeleteOptions>, Status> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let value = match format {
+        BodyFormat::Json => parse_json(body)
+            .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
+        BodyFormat::Yaml => parse_yaml(body).map_err(|why| format!("yaml: {why}")),
+    }
+    .map_err(Status::bad_request)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let kind = value["kind"].as_str().unwrap_or_default();
+    let version = value["apiVersion"].as_str().unwrap_or_default();
+    match kind {
+        "" | "DeleteOptions" => {}
+        "Status" => {
+            return Err(Status::bad_request(format!(
+                "converting ({version}.Status) to (v1.DeleteOptions): unknown conversion"
+            )));
+        }
+        other => {
+            return Err(Status::bad_request(format!(
+                "no kind \"{other}\" is registered for version \"{version}\" in scheme \
+                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
+            )));
+        }
+    }
+    match serde_json::from_value(value) {
+        Ok(options) => Ok(Some(options)),
+        Err(error) => Err(Status::bad_request(format!(
+            "DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: {error}"
+        ))),
+    }
+}
+
+// SRV-3: both parsers bound how deep values nest, and answer with an error.
+fn parse_json(body: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(body).map_err(|error| go_wording(body, &error))
+}
+
+fn parse_yaml(body: &[u8]) -> Result<Value, String> {
+    serde_yaml_ng::from_slice(body).map_err(|error| {
+        // The real server names no position.
+        let text = error.to_string();
+        text.split(" at line ")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    })
+}
+
+/// A parse error in the words of the real server, where the two parsers agree on what is wrong.
+fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let Some(at) = offset_of(body, error.line(), error.column()) else {
+        return error.to_string();
+    };
+    let found = quoted_character(body, at);
+    let text = error.to_string();
+    if text.starts_with("key must be a string") {
+        format!("invalid character {found} looking for beginning of object key string")
+    } else if text.starts_with("expected value") {
+        format!("invalid character {found} looking for beginning of value")
+    } else if text.starts_with("trailing characters") {
+        format!("invalid character {found} after top-level value")
+    } else if text.starts_with("expected `:`") {
+        format!("invalid character {found} after object key")
+    } else if text.starts_with("expected `,` or `}`") {
+        format!("invalid character {found} after object key:value pair")
+    } else if text.starts_with("expected `,` or `]`") {
+        format!("invalid character {found} after array element")
+    } else if text.starts_with("expected ident") {
+        literal(body, at).unwrap_or(text)
+    } else {
+        text
+    }
+}
+
+/// The refusal of a word that begins like `null`, `true` or `false` and goes on otherwise.
+fn literal(body: &[u8], at: usize) -> Option<String> {
+    for word in ["null", "true", "false"] {
+        for length in (1..word.len()).rev() {
+            let start = at.checked_sub(length);
+            if start.and_then(|start| body.get(start..at)) == Some(&word.as_bytes()[..length]) {
+                let (found, wanted) = (quoted_character(body, at), &word[length..=length]);
+                return Some(format!(
+                    "invalid character {found} in literal {word} (expecting '{wanted}')"
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// The byte a line and a column (both from 1) speak of.
+fn offset_of(body: &[u8], line: usize, column: usize) -> Option<usize> {
+    let mut start = 0;
+    for _ in 1..line {
+        start += body.get(start..)?.iter().position(|byte| *byte == b'\n')? + 1;
+    }
+    (start + column)
+        .checked_sub(1)
+        .filter(|at| *at < body.len())
+}
+
+fn quoted_character(body: &[u8], at: usize) -> String {
+    match body.get(at) {
+        Some(b'\'') => r"'\''".to_owned(),
+        Some(byte) => format!("'{}'", char::from(*byte).escape_default()).replace("\\\"", "\""),
+        None => "''".to_owned(),
+    }
+}
+
+/// The beginning of a body for a message: text where it looks like JSON, else in hexadecimal.
+fn excerpt(body: &[u8]) -> String {
+    const LONGEST: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let (shown, more) = match body.get(..LONGEST) {
+        Some(head) if body.len() > LONGEST => (head, " ..."),
+        _ => (body, ""),
+    };
+    if body.starts_with(b"{") {
+        return format!("{}{more}", String::from_utf8_lossy(shown));
+    }
+    let hex: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{hex}{more}")
+}
+
+fn type_word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(body: &str, format: BodyFormat) -> String {
+        object(body.as_bytes(), format, "ConfigMap")
+            .unwrap_err()
+            .message
+    }
+
+    #[test]
+    fn refusals_read_as_recorded() {
+        let json = |body| refusal(body, BodyFormat::Json);
+        let head = "the object provided is unrecognized (must be of type ConfigMap): couldn't get \
+                    version/kind; json parse error: ";
+        assert_eq!(
+            json(r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x""#),
+            format!(r#"{head}unexpected end of JSON input ({{"apiVersion": "v1", "kind": " ...)"#)
+        );
+        assert_eq!(
+            json("not json at all"),
+            format!(
+                "{head}invalid character 'o' in literal null (expecting 'u') \
+                 (6e6f74206a736f6e20617420616c6c)"
+            )
+        );
+        assert_eq!(
+            json(""),
+            format!("{head}unexpected end of JSON input (<empty>)")
+        );
+        assert!(json("[1,2]").contains("cannot unmarshal array into Go value"));
+        assert!(
+            json("{bad")
+                .contains("invalid character 'b' looking for beginning of object key string")
+        );
+    }
+
+    #[test]
+    fn yaml_is_read_and_refused() {
+        let body = b"a: [1, x]\nb: \"1\"\n";
+        let read = object(body, BodyFormat::Yaml, "ConfigMap").unwrap();
+        assert_eq!(read, serde_json::json!({"a": [1, "x"], "b": "1"}));
+        assert_eq!(
+            refusal("a: b: c", BodyFormat::Yaml),
+            "the object provided is unrecognized (must be of type ConfigMap): yaml: mapping values \
+             are not allowed in this context (613a20623a2063)"
+        );
+    }
+
+    #[test]
+    fn delete_options_of_other_kinds_are_refused() {
+        let read = |body: &str| delete_options(body.as_bytes(), BodyFormat::Json);
+        assert!(read("").unwrap().is_none());
+        let options =
+            read(r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"x":1}"#);
+        assert_eq!(options.unwrap().unwrap().grace_period_seconds, Some(0));
+        assert_eq!(
+            read(r#"{"kind":"ConfigMap","apiVersion":"v1"}"#)
+                .unwrap_err()
+                .code,
+            400
+        );
+        assert_eq!(
+            read("{bad").unwrap_err().message,
+            "couldn't get version/kind; json parse error: invalid character 'b' looking for \
+             beginning of object key string"
+        );
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        for body in [
+            &b"\xff\xfe"[..],
+            b"{\"a\":\"\xc3\"}",
+            b"\n\n\n{",
+            b"nulx",
+            b"'",
+            b"{\"a\" 1}",
+            b"[1 2]",
+        ] {
+            let _ = object(body, BodyFormat::Json, "X");
+            let _ = object(body, BodyFormat::Yaml, "X");
+            let _ = delete_options(body, BodyFormat::Json);
+        }
+    }
+}

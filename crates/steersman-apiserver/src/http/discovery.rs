@@ -1,0 +1,334 @@
+//! Machine: the discovery documents, made from the resources that are served.
+
+use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::http::negotiate::DiscoveryVersion;
+use crate::schema::Resource;
+
+const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// One group and its versions, the preferred one first.
+struct Group<'a> {
+    name: &'a str,
+    versions: Vec<&'a str>,
+}
+
+/// `/api`.
+pub(crate) fn core_versions() -> Value {
+    json!({
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1" }],
+    })
+}
+
+/// `/apis`.
+pub(crate) fn groups(resources: &[Arc<Resource>]) -> Value {
+    let groups: Vec<Value> = collect(resources)
+        .iter()
+        .filter(|group| !group.name.is_empty())
+        .map(|group| Value::Object(group_fields(group)))
+        .collect();
+    json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
+}
+
+/// `/apis/<group>`, if it is served.
+pub(crate) fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
+    let groups = collect(resources);
+    let group = groups
+        .iter()
+        .find(|group| !name.is_empty() && group.name == name)?;
+    let mut document = Map::new();
+    document.insert("kind".to_owned(), "APIGroup".into());
+    document.insert("apiVersion".to_owned(), "v1".into());
+    document.extend(group_fields(group));
+    Some(Value::Object(document))
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`, if it is served.
+pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
+    let mut entries: Vec<(String, Value)> = Vec::new();
+    for resource in of_version(resources, group, version) {
+        let mut entry = json!({
+            "name": resource.plural,
+            "singularName": resource.singular,
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": resource.verbs,
+        });
+        if !resource.short_names.is_empty() {
+            entry["shortNames"] = json!(resource.short_names);
+        }
+        if !resource.categories.is_empty() {
+            entry["categories"] = json!(resource.categories);
+        }
+        entries.push((resource.plural.clone(), entry));
+        let below = |name: &str, kind: &str| {
+            let name = format!("{}/{name}", resource.plural);
+            let entry = json!({
+                "name": name,
+                "singularName": "",
+                "namespaced": resource.namespaced,
+                "kind": kind,
+                "verbs": SUBRESOURCE_VERBS,
+            });
+            (name, entry)
+        };
+        if resource.status {
+            entries.push(below("status", &resource.kind));
+        }
+        if resource.scale.is_some() {
+            let (name, mut entry) = below("scale", "Scale");
+            entry["group"] = "autoscaling".into();
+            entry["version"] = "v1".into();
+            entries.push((name, entry));
+        }
+    }
+    if entries.is_empty() {
+        return None;
+    }
+    entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
+    Some(json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version(group, version),
+        "resources": entries,
+    }))
+}
+
+/// The aggregated document of `/api` (`core`) or of `/apis`.
+pub(crate) fn aggregated(
+    resources: &[Arc<Resource>],
+    core: bool,
+    version: DiscoveryVersion,
+) -> Value {
+    let items: Vec<Value> = collect(resources)
+        .iter()
+        .filter(|group| group.name.is_empty() == core)
+        .map(|group| {
+            let versions: Vec<Value> = group
+                .versions
+                .iter()
+                .map(|version| aggregated_version(resources, group.name, version))
+                .collect();
+            let metadata = if core {
+                json!({})
+            } else {
+                json!({ "name": group.name })
+            };
+            json!({ "metadata": metadata, "versions": versions })
+        })
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": aggregated_api_version(version),
+        "metadata": {},
+        "items": items,
+    })
+}
+
+/// The `apiVersion` of the aggregated documents.
+fn aggregated_api_version(version: DiscoveryVersion) -> &'static str {
+    match version {
+        DiscoveryVersion::V2 => "apidiscovery.k8s.io/v2",
+        DiscoveryVersion::V2Beta1 => "apidiscovery.k8s.io/v2beta1",
+    }
+}
+
+/// The content type of the aggregated documents.
+pub(crate) fn aggregated_content_type(version: DiscoveryVersion) -> &'static str {
+    match version {
+        DiscoveryVersion::V2 => {
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        }
+        DiscoveryVersion::V2Beta1 => {
+            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+        }
+    }
+}
+
+/// A quoted tag that changes with the content.
+pub(crate) fn etag(document: &Value) -> String {
+    let mut hasher = DefaultHasher::new();
+    document.to_string().hash(&mut hasher);
+    format!("\"{:016X}\"", hasher.finish())
+}
+
+/// The resources of one group version.
+pub(crate) fn of_version<'a>(
+    resources: &'a [Arc<Resource>],
+    group: &'a str,
+    version: &'a str,
+) -> impl Iterator<Item = &'a Arc<Resource>> {
+    resources
+        .iter()
+        .filter(move |resource| resource.group == group && resource.version == version)
+}
+
+/// Every group version that is served, as `v1` or `group/version`, without repetition.
+pub(crate) fn group_versions(resources: &[Arc<Resource>]) -> Vec<(&str, &str)> {
+    collect(resources)
+        .into_iter()
+        .flat_map(|group| {
+            group
+                .versions
+                .into_iter()
+                .map(move |version| (group.name, version))
+        })
+        .collect()
+}
+
+/// `v1` or `group/version`.
+pub(crate) fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -> Value {
+    let mut entries: Vec<(&str, Value)> = of_version(resources, group, version)
+        .map(|resource| {
+            // Built-in kinds leave group and version empty: they are those of the document.
+            let (own_group, own_version) = if resource.built_in {
+                ("", "")
+            } else {
+                (group, version)
+            };
+            let kind = json!({ "group": own_group, "version": own_version, "kind": resource.kind });
+            let mut entry = json!({
+                "resource": resource.plural,
+                "responseKind": kind,
+                "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+                "singularResource": resource.singular,
+                "verbs": resource.verbs,
+            });
+            if !resource.short_names.is_empty() {
+                entry["shortNames"] = json!(resource.short_names);
+            }
+            if !resource.categories.is_empty() {
+                entry["categories"] = json!(resource.categories);
+            }
+            let mut below = Vec::new();
+            if resource.scale.is_some() {
+                let scale = json!({ "group": "autoscaling", "version": "v1", "kind": "Scale" });
+                below.push(subresource("scale", scale));
+            }
+            if resource.status {
+                below.push(subresource("status", kind));
+            }
+            if !below.is_empty() {
+                entry["subresources"] = Value::Array(below);
+            }
+            (resource.plural.as_str(), entry)
+        })
+        .collect();
+    entries.sort_by_key(|(plural, _)| *plural);
+    let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
+    json!({ "version": version, "resources": entries, "freshness": "Current" })
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the kind becomes part of the document"
+)]
+fn subresource(name: &str, kind: Value) -> Value {
+    json!({ "subresource": name, "responseKind": kind, "verbs": SUBRESOURCE_VERBS })
+}
+
+/// The groups in the order in which their first resource is served, versions by precedence.
+fn collect(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for resource in resources {
+        match groups.iter_mut().find(|group| group.name == resource.group) {
+            Some(group) => {
+                if !group.versions.contains(&resource.version.as_str()) {
+                    group.versions.push(&resource.version);
+                }
+            }
+            None => groups.push(Group {
+                name: &resource.group,
+                versions: vec![&resource.version],
+            }),
+        }
+    }
+    for group in &mut groups {
+        group
+            .versions
+            .sort_by(|left, right| precedence(left, right));
+    }
+    groups
+}
+
+fn group_fields(group: &Group<'_>) -> Map<String, Value> {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            json!({ "groupVersion": group_version(group.name, version), "version": version })
+        })
+        .collect();
+    let mut fields = Map::new();
+    fields.insert("name".to_owned(), group.name.into());
+    fields.insert(
+        "preferredVersion".to_owned(),
+        versions.first().cloned().unwrap_or_default(),
+    );
+    fields.insert("versions".to_owned(), Value::Array(versions));
+    fields
+}
+
+/// Stable versions before betas before alphas, newer before older, and words last by name.
+fn precedence(left: &str, right: &str) -> Ordering {
+    match (parse_version(left), parse_version(right)) {
+        (Some(left), Some(right)) => right.cmp(&left),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => left.cmp(right),
+    }
+}
+
+/// `v2beta3` as (stage, 2, 3), later stages larger; `None` for what is no such version.
+fn parse_version(text: &str) -> Option<(u8, u64, u64)> {
+    let rest = text.strip_prefix('v')?;
+    let digits = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let major = rest[..digits].parse().ok()?;
+    match &rest[digits..] {
+        "" => Some((2, major, 0)),
+        stage => {
+            let (rank, minor) = match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
+                (Some(minor), _) => (1, minor),
+                (None, Some(minor)) => (0, minor),
+                (None, None) => return None,
+            };
+            Some((rank, major, minor.parse().ok()?))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_by_precedence() {
+        let mut versions = [
+            "foo", "v1beta1", "v1", "v10", "v2", "v1alpha1", "v3beta1", "bar",
+        ];
+        versions.sort_by(|left, right| precedence(left, right));
+        assert_eq!(
+            versions,
+            [
+                "v10", "v2", "v1", "v3beta1", "v1beta1", "v1alpha1", "bar", "foo"
+            ]
+        );
+    }
+}

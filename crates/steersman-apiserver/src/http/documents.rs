@@ -1,0 +1,141 @@
+//! Machine: everything that is read but is no object: health, version, discovery, OpenAPI.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::http::negotiate::{self, Discovery, Format};
+use crate::http::path::Route;
+use crate::http::reply::{JSON, Reply};
+use crate::http::verbs::Refusal;
+use crate::http::{discovery, openapi};
+use crate::schema::Resource;
+use crate::status::Status;
+
+/// The version of Kubernetes whose behaviour is served.
+const MINOR: &str = "36";
+
+/// What a request for a document brings along.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    /// HTTP method.
+    pub(crate) method: &'a str,
+    /// `Accept`.
+    pub(crate) accept: Option<&'a str>,
+    /// `If-None-Match`.
+    pub(crate) if_none_match: Option<&'a str>,
+}
+
+/// Answers a route that names no objects. `Objects` and `Unknown` are answered as pages that are
+/// not there.
+pub(crate) fn answer(
+    route: &Route,
+    ask: &Ask<'_>,
+    resources: &[Arc<Resource>],
+) -> Result<Reply, Refusal> {
+    match route {
+        Route::Health { check: None } => Ok(Reply::text(200, "ok")),
+        Route::Health { check: Some(check) } => match check.as_str() {
+            "ping" | "log" | "etcd" => Ok(Reply::text(200, "ok")),
+            _ => Err(Refusal::PageNotFound),
+        },
+        Route::OpenApiV2 => Ok(Reply::new(404, "", "")),
+        Route::OpenApi { path } => match openapi::document(resources, path) {
+            Some(document) if ask.method == "GET" => Ok(tagged(&document, ask)),
+            _ => Ok(Reply::new(404, "", "")),
+        },
+        Route::Objects(_) | Route::Unknown => Err(Refusal::PageNotFound),
+        Route::Group(name) if ask.method == "DELETE" => group(name, ask, resources),
+        _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
+        Route::Version => Ok(Reply::document(200, &version(), Format::Json)),
+        Route::OpenApiIndex => Ok(tagged(&openapi::index(resources), ask)),
+        Route::CoreVersions => root(ask, resources, true),
+        Route::Groups => root(ask, resources, false),
+        Route::Group(name) => group(name, ask, resources),
+        Route::Resources { group, version } => {
+            let format = legacy(ask)?;
+            match discovery::version(resources, group, version) {
+                Some(document) => Ok(Reply::document(200, &document, format)),
+                None if resources
+                    .iter()
+                    .any(|known| known.built_in && known.group == *group) =>
+                {
+                    Err(Status::no_such_path().into())
+                }
+                None => Err(Refusal::PageNotFound),
+            }
+        }
+    }
+}
+
+fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply, Refusal> {
+    let document = discovery::group(resources, name).ok_or(Refusal::PageNotFound)?;
+    Ok(Reply::document(200, &document, legacy(ask)?))
+}
+
+/// `/api` and `/apis`, which have an aggregated form.
+fn root(ask: &Ask<'_>, resources: &[Arc<Resource>], core: bool) -> Result<Reply, Refusal> {
+    match negotiate::discovery(ask.accept, true)? {
+        Discovery::Aggregated(version) => {
+            let document = discovery::aggregated(resources, core, version);
+            let mut reply = tagged(&document, ask);
+            reply.content_type = discovery::aggregated_content_type(version);
+            Ok(reply)
+        }
+        Discovery::Legacy(format) => {
+            let document = if core {
+                discovery::core_versions()
+            } else {
+                discovery::groups(resources)
+            };
+            Ok(Reply::document(200, &document, format))
+        }
+    }
+}
+
+/// The format of a document that has no aggregated form.
+fn legacy(ask: &Ask<'_>) -> Result<Format, Refusal> {
+    match negotiate::discovery(ask.accept, false)? {
+        Discovery::Legacy(format) => Ok(format),
+        Discovery::Aggregated(_) => Ok(Format::Json),
+    }
+}
+
+/// A document that is answered 304 to a client that has it.
+fn tagged(document: &Value, ask: &Ask<'_>) -> Reply {
+    let tag = discovery::etag(document);
+    let mut reply = if ask.if_none_match.is_some_and(|known| known.contains(&tag)) {
+        Reply::new(304, "", "")
+    } else {
+        Reply::new(200, JSON, document.to_string())
+    };
+    reply.etag = Some(tag);
+    reply
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": MINOR,
+        "emulationMajor": "1",
+        "emulationMinor": MINOR,
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": format!("v1.{MINOR}.0"),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
+    })
+}
+
+/// The processor's name as Go, and so every client of Kubernetes, spells it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,120 @@
+//! Machine: finds the keys that a JSON body names twice in one object.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// The paths of keys that were named before in the same object, for instance `spec.image`. Empty
+/// for a body that is no JSON: that is found out elsewhere.
+pub(crate) fn find(body: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let walk = Walk {
+        path: String::new(),
+        found: &mut found,
+    };
+    if walk.deserialize(&mut reader).is_err() {
+        found.clear();
+    }
+    found
+}
+
+struct Walk<'a> {
+    path: String,
+    found: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let path = if self.path.is_empty() {
+                key.clone()
+            } else {
+                format!("{}.{key}", self.path)
+            };
+            if !seen.insert(key) && !self.found.contains(&path) {
+                self.found.push(path.clone());
+            }
+            map.next_value_seed(Walk {
+                path,
+                found: self.found,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        loop {
+            let path = format!("{}[{index}]", self.path);
+            if items
+                .next_element_seed(Walk {
+                    path,
+                    found: self.found,
+                })?
+                .is_none()
+            {
+                return Ok(());
+            }
+            index += 1;
+        }
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_of_one_object_clash() {
+        assert_eq!(
+            find(br#"{"a":{"x":1},"b":{"x":1},"c":[{"x":1},{"x":1}]}"#),
+            [""; 0]
+        );
+        assert_eq!(
+            find(br#"{"a":1,"s":{"x":1,"x":2,"x":3},"a":null,"l":[{"n":"1","n":"2"}]}"#),
+            ["s.x", "a", "l[0].n"]
+        );
+        assert_eq!(find(br#"{"a":1,"a":"#), [""; 0]);
+    }
+}

@@ -1,0 +1,112 @@
+//! Machine: the lines of a watch, written once per event.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::http::negotiate::{MetaVersion, Shape};
+use crate::http::query::IncludeObject;
+use crate::http::table::{TableMaker, TableMeta, partial};
+use crate::registry::{Object, WatchEvent};
+use crate::schema::Resource;
+
+/// Writes the events of one watch in the shape that was asked for.
+#[derive(Debug)]
+pub(crate) struct EventEncoder {
+    kind: String,
+    api_version: String,
+    view: View,
+    /// The columns of a Table come with the first event alone.
+    columns_sent: bool,
+}
+
+#[derive(Debug)]
+enum View {
+    Whole,
+    Table(Box<TableMaker>),
+    Partial(MetaVersion),
+}
+
+impl EventEncoder {
+    /// For the watch of a resource.
+    pub(crate) fn new(resource: &Resource, shape: Shape, include: IncludeObject) -> Self {
+        let view = match shape {
+            Shape::Whole => View::Whole,
+            Shape::Table(version) => {
+                View::Table(Box::new(TableMaker::new(resource, version, include)))
+            }
+            Shape::Partial(version) | Shape::PartialList(version) => View::Partial(version),
+        };
+        Self {
+            kind: resource.kind.clone(),
+            api_version: resource.api_version(),
+            view,
+            columns_sent: false,
+        }
+    }
+
+    /// The line of one event, with its newline.
+    pub(crate) fn encode(&mut self, event: &WatchEvent, now: Timestamp) -> Bytes {
+        let body = match event {
+            WatchEvent::Added(object)
+            | WatchEvent::Modified(object)
+            | WatchEvent::Deleted(object) => self.object(object, now),
+            WatchEvent::Bookmark {
+                revision,
+                initial_events_end,
+            } => self.bookmark(*revision, *initial_events_end, now),
+            WatchEvent::Error(status) => serde_json::to_vec(status).unwrap_or_default().into(),
+        };
+        let kind = event.kind();
+        let mut line = BytesMut::with_capacity(body.len() + kind.len() + 24);
+        line.put_slice(b"{\"type\":\"");
+        line.put_slice(kind.as_bytes());
+        line.put_slice(b"\",\"object\":");
+        line.put_slice(&body);
+        line.put_slice(b"}\n");
+        line.freeze()
+    }
+
+    fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
+        let value = match &self.view {
+            View::Whole => return object.bytes(),
+            View::Partial(version) => partial(object.value(), *version),
+            View::Table(maker) => {
+                let version = object.value()["metadata"]["resourceVersion"].as_str();
+                let meta = TableMeta {
+                    resource_version: version.unwrap_or_default().to_owned(),
+                    ..TableMeta::default()
+                };
+                let first = !self.columns_sent;
+                maker.table(std::iter::once(object.value()), &meta, first, now)
+            }
+        };
+        self.columns_sent = true;
+        value.to_string().into()
+    }
+
+    fn bookmark(&self, revision: u64, initial_events_end: bool, now: Timestamp) -> Bytes {
+        let revision = revision.to_string();
+        if let View::Table(maker) = &self.view {
+            let meta = TableMeta {
+                resource_version: revision,
+                ..TableMeta::default()
+            };
+            return maker
+                .table(std::iter::empty(), &meta, false, now)
+                .to_string()
+                .into();
+        }
+        let mut metadata = json!({ "resourceVersion": revision });
+        if initial_events_end {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let (kind, api_version): (&str, &str) = match &self.view {
+            View::Partial(version) => ("PartialObjectMetadata", version.api_version()),
+            View::Whole | View::Table(_) => (&self.kind, &self.api_version),
+        };
+        let object: Value =
+            json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        object.to_string().into()
+    }
+}

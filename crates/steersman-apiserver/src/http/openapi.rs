@@ -1,0 +1,152 @@
+//! Machine: OpenAPI v3, as much of it as kubectl needs to validate what it sends.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::http::discovery::{etag, group_versions, of_version};
+use crate::schema::Resource;
+
+/// `/openapi/v3`: where the document of each group version is.
+pub(crate) fn index(resources: &[Arc<Resource>]) -> Value {
+    let mut paths = Map::new();
+    for (group, version) in group_versions(resources) {
+        let path = document_path(group, version);
+        let hash = document(resources, &path)
+            .map(|document| etag(&document))
+            .unwrap_or_default();
+        let url = format!("/openapi/v3/{path}?hash={}", hash.trim_matches('"'));
+        paths.insert(path, json!({ "serverRelativeURL": url }));
+    }
+    json!({ "paths": paths })
+}
+
+/// The document at `api/v1` or `apis/<group>/<version>`, if that is served.
+///
+/// kubectl looks for a PATCH of the kind it sends with a `fieldValidation` parameter, and from
+/// then on leaves validation to the server; `kubectl explain` reads the schemas.
+pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value> {
+    let (group, version) = group_versions(resources)
+        .into_iter()
+        .find(|(group, version)| document_path(group, version) == path)?;
+    let mut paths = Map::new();
+    let mut schemas = Map::new();
+    for resource in of_version(resources, group, version) {
+        let collection = if resource.namespaced {
+            format!("/{path}/namespaces/{{namespace}}/{}", resource.plural)
+        } else {
+            format!("/{path}/{}", resource.plural)
+        };
+        let schema = schema_name(resource);
+        let reference = json!({ "$ref": format!("#/components/schemas/{schema}") });
+        paths.insert(
+            collection.clone(),
+            json!({ "post": operation(resource, "post", &reference) }),
+        );
+        paths.insert(
+            format!("{collection}/{{name}}"),
+            json!({
+                "get": operation(resource, "get", &reference),
+                "patch": operation(resource, "patch", &reference),
+                "put": operation(resource, "put", &reference),
+            }),
+        );
+        schemas.insert(schema, component(resource));
+    }
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": { "title": "Kubernetes", "version": "v1.36.0" },
+        "paths": paths,
+        "components": { "schemas": schemas },
+    }))
+}
+
+fn document_path(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
+}
+
+fn operation(resource: &Resource, action: &str, schema: &Value) -> Value {
+    let parameter = |name: &str, about: &str| {
+        json!({
+            "name": name,
+            "in": "query",
+            "description": about,
+            "schema": { "type": "string", "uniqueItems": true },
+        })
+    };
+    let mut operation = json!({
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": kind(resource),
+        "responses": {
+            "200": {
+                "description": "OK",
+                "content": { "application/json": { "schema": schema } },
+            },
+        },
+    });
+    if action != "get" {
+        operation["parameters"] = json!([
+            parameter("dryRun", "All: nothing is stored."),
+            parameter("fieldManager", "Who is writing."),
+            parameter(
+                "fieldValidation",
+                "Ignore, Warn or Strict: what becomes of unknown fields."
+            ),
+        ]);
+    }
+    operation
+}
+
+fn kind(resource: &Resource) -> Value {
+    json!({ "group": resource.group, "version": resource.version, "kind": resource.kind })
+}
+
+/// `com.example.v1.Website`: the group backwards, the version, the kind.
+fn schema_name(resource: &Resource) -> String {
+    let mut parts: Vec<&str> = if resource.group.is_empty() {
+        vec!["core"]
+    } else {
+        resource.group.split('.').rev().collect()
+    };
+    parts.push(&resource.version);
+    parts.push(&resource.kind);
+    parts.join(".")
+}
+
+fn component(resource: &Resource) -> Value {
+    let mut schema = match resource.schema.as_deref() {
+        Some(schema @ Value::Object(_)) => schema.clone(),
+        _ => json!({ "type": "object" }),
+    };
+    let standard = [
+        (
+            "apiVersion",
+            json!({ "type": "string", "description": "Group and version of the object." }),
+        ),
+        (
+            "kind",
+            json!({ "type": "string", "description": "Kind of the object." }),
+        ),
+        (
+            "metadata",
+            json!({ "type": "object", "description": "Name, labels and the like." }),
+        ),
+    ];
+    if let Some(fields) = schema.as_object_mut() {
+        let properties = fields.entry("properties").or_insert_with(|| json!({}));
+        for (name, field) in standard {
+            if let Some(properties) = properties.as_object_mut() {
+                properties.entry(name).or_insert(field);
+            }
+        }
+        fields.insert(
+            "x-kubernetes-group-version-kind".to_owned(),
+            Value::Array(vec![kind(resource)]),
+        );
+    }
+    schema
+}

@@ -1,0 +1,255 @@
+//! Machine: reads a URL path and says what it names.
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// `/healthz`, `/livez`, `/readyz`, and one check below them.
+    Health {
+        /// The name after the endpoint, if any.
+        check: Option<String>,
+    },
+    /// `/version`.
+    Version,
+    /// `/api`: the versions of the core group.
+    CoreVersions,
+    /// `/apis`: the groups.
+    Groups,
+    /// `/apis/<group>`.
+    Group(String),
+    /// `/api/v1` or `/apis/<group>/<version>`: the resources of a version.
+    Resources {
+        /// Empty for core.
+        group: String,
+        /// For instance `v1`.
+        version: String,
+    },
+    /// `/openapi/v2`.
+    OpenApiV2,
+    /// `/openapi/v3`.
+    OpenApiIndex,
+    /// `/openapi/v3/<path of a version>`.
+    OpenApi {
+        /// `api/v1` or `apis/<group>/<version>`, or anything else that was asked for.
+        path: String,
+    },
+    /// Objects.
+    Objects(ObjectPath),
+    /// Nothing that is served.
+    Unknown,
+}
+
+/// A path below a group version: a collection, an object or a subresource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ObjectPath {
+    /// Empty for core.
+    pub(crate) group: String,
+    /// For instance `v1`.
+    pub(crate) version: String,
+    /// The namespace; `None` for cluster-scoped objects and for all namespaces.
+    pub(crate) namespace: Option<String>,
+    /// The plural name of the resource.
+    pub(crate) resource: String,
+    /// The object; `None` for a collection.
+    pub(crate) name: Option<String>,
+    /// What follows the object's name.
+    pub(crate) subresource: Option<String>,
+    /// Whether the path has the old `/watch/` prefix.
+    pub(crate) watch_prefix: bool,
+}
+
+impl Route {
+    /// Reads a path as it stands in a request line, percent-encoded.
+    pub(crate) fn parse(path: &str) -> Self {
+        let Some(mut segments) = decode_segments(path) else {
+            return Self::Unknown;
+        };
+        if segments.last().is_some_and(String::is_empty) {
+            segments.pop();
+        }
+        if segments.iter().any(String::is_empty) {
+            return Self::Unknown;
+        }
+        let words: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["healthz" | "livez" | "readyz"] => Self::Health { check: None },
+            ["healthz" | "livez" | "readyz", check] => Self::Health {
+                check: Some((*check).to_owned()),
+            },
+            ["version"] => Self::Version,
+            ["api"] => Self::CoreVersions,
+            ["apis"] => Self::Groups,
+            ["apis", group] => Self::Group((*group).to_owned()),
+            ["openapi", "v2"] => Self::OpenApiV2,
+            ["openapi", "v3"] => Self::OpenApiIndex,
+            ["openapi", "v3", rest @ ..] => Self::OpenApi {
+                path: rest.join("/"),
+            },
+            ["api", version] => Self::resources("", version),
+            ["apis", group, version] => Self::resources(group, version),
+            ["api", version, rest @ ..] => Self::objects("", version, rest),
+            ["apis", group, version, rest @ ..] => Self::objects(group, version, rest),
+            _ => Self::Unknown,
+        }
+    }
+
+    fn resources(group: &str, version: &str) -> Self {
+        Self::Resources {
+            group: group.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+
+    fn objects(group: &str, version: &str, rest: &[&str]) -> Self {
+        let (watch_prefix, rest) = match rest {
+            ["watch", after @ ..] if !after.is_empty() => (true, after),
+            _ => (false, rest),
+        };
+        let mut path = ObjectPath {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            watch_prefix,
+            ..ObjectPath::default()
+        };
+        // `/namespaces/x/status` is the status of a namespace, `/namespaces/x/pods` are its pods.
+        let rest = match rest {
+            ["namespaces", namespace, after @ ..]
+                if !after.is_empty() && !matches!(after[0], "status" | "finalize") =>
+            {
+                path.namespace = Some((*namespace).to_owned());
+                after
+            }
+            _ => rest,
+        };
+        let (resource, name, subresource) = match rest {
+            [resource] => (*resource, None, None),
+            [resource, name] => (*resource, Some(*name), None),
+            [resource, name, subresource] => (*resource, Some(*name), Some(*subresource)),
+            _ => return Self::Unknown,
+        };
+        path.resource = resource.to_owned();
+        path.name = name.map(str::to_owned);
+        path.subresource = subresource.map(str::to_owned);
+        Self::Objects(path)
+    }
+}
+
+fn decode_segments(path: &str) -> Option<Vec<String>> {
+    path.strip_prefix('/')?
+        .split('/')
+        .map(|segment| percent_decode(segment, false))
+        .collect()
+}
+
+/// Decodes percent escapes, and `+` as a space where that is the rule (queries). `None` where an
+/// escape is broken or the result is not UTF-8.
+pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let high = hex_digit(bytes.next()?)?;
+                let low = hex_digit(bytes.next()?)?;
+                out.push(high * 16 + low);
+            }
+            b'+' if plus_is_space => out.push(b' '),
+            other => out.push(other),
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn objects(path: &str) -> ObjectPath {
+        match Route::parse(path) {
+            Route::Objects(found) => found,
+            other => panic!("{path} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn collections_objects_and_subresources() {
+        let pods = objects("/api/v1/pods");
+        assert_eq!(
+            (pods.namespace.as_deref(), pods.name.as_deref()),
+            (None, None)
+        );
+        let pod = objects("/api/v1/namespaces/a/pods/b/status");
+        assert_eq!(pod.namespace.as_deref(), Some("a"));
+        assert_eq!(pod.name.as_deref(), Some("b"));
+        assert_eq!(pod.subresource.as_deref(), Some("status"));
+        let scale = objects("/apis/apps/v1/namespaces/a/deployments/b/scale");
+        assert_eq!(
+            (scale.group.as_str(), scale.resource.as_str()),
+            ("apps", "deployments")
+        );
+    }
+
+    #[test]
+    fn a_namespace_is_an_object_and_a_prefix() {
+        let namespace = objects("/api/v1/namespaces/a");
+        assert_eq!(
+            (namespace.resource.as_str(), namespace.name.as_deref()),
+            ("namespaces", Some("a"))
+        );
+        assert_eq!(namespace.namespace, None);
+        let status = objects("/api/v1/namespaces/a/status");
+        assert_eq!(status.subresource.as_deref(), Some("status"));
+        assert_eq!(status.resource, "namespaces");
+        assert_eq!(
+            objects("/api/v1/namespaces/a/pods").namespace.as_deref(),
+            Some("a")
+        );
+    }
+
+    #[test]
+    fn the_old_watch_prefix() {
+        let watched = objects("/api/v1/watch/namespaces/a/configmaps/b");
+        assert!(watched.watch_prefix);
+        assert_eq!(watched.name.as_deref(), Some("b"));
+        assert!(!objects("/apis/x.example.com/v1/watch").watch_prefix);
+    }
+
+    #[test]
+    fn escapes_are_decoded_and_broken_ones_name_nothing() {
+        assert_eq!(
+            objects("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode")
+                .name
+                .as_deref(),
+            Some("system:node")
+        );
+        for path in [
+            "",
+            "x",
+            "/api/v1/pods/%zz",
+            "/api/v1/pods/%",
+            "/api/v1/pods/%ff",
+            "//",
+            "/a",
+        ] {
+            assert_eq!(Route::parse(path), Route::Unknown, "{path}");
+        }
+    }
+
+    #[test]
+    fn documents() {
+        assert_eq!(Route::parse("/apis/"), Route::Groups);
+        assert_eq!(Route::parse("/api"), Route::CoreVersions);
+        assert_eq!(Route::parse("/readyz"), Route::Health { check: None });
+        assert_eq!(
+            Route::parse("/openapi/v3/apis/apps/v1"),
+            Route::OpenApi {
+                path: "apis/apps/v1".to_owned()
+            }
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! Machine: reads a URL query into the options of a verb.
+
+use crate::http::path::percent_decode;
+use crate::registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
+use crate::status::Status;
+
+/// The parameters of one request, in order, decoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+/// How much of each object a Table carries: `includeObject`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum IncludeObject {
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl Query {
+    /// Reads what follows the question mark. Pairs whose escapes are broken are left out, as Go's
+    /// parser leaves them out.
+    pub(crate) fn parse(query: Option<&str>) -> Self {
+        let pairs = query
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .filter_map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                Some((percent_decode(name, true)?, percent_decode(value, true)?))
+            })
+            .collect();
+        Self { pairs }
+    }
+
+    /// Every parameter, in order.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.pairs
+    }
+
+    /// The first value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.pairs
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    fn owned(&self, name: &str) -> Option<String> {
+        self.get(name).map(str::to_owned)
+    }
+
+    fn all(&self, name: &str) -> Vec<String> {
+        self.pairs
+            .iter()
+            .filter(|(key, _)| key == name)
+            .map(|(_, value)| value.clone())
+            .collect()
+    }
+
+    /// A switch: `false` and `0` are off, any other value that is given is on.
+    pub(crate) fn switch(&self, name: &str) -> Option<bool> {
+        self.get(name)
+            .map(|value| !(value == "0" || value.eq_ignore_ascii_case("false")))
+    }
+
+    fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
+        let Some(text) = self.get(name).filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        match text.parse::<i64>() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Status::bad_request(format!(
+                "strconv.ParseInt: parsing {}: invalid syntax",
+                quoted(text)
+            ))),
+        }
+    }
+
+    /// Whether the query asks for a watch.
+    pub(crate) fn is_watch(&self) -> bool {
+        self.switch("watch").unwrap_or(false)
+    }
+
+    /// Whether the answer is to be indented.
+    pub(crate) fn is_pretty(&self) -> bool {
+        self.switch("pretty").unwrap_or(false)
+    }
+
+    /// `timeoutSeconds`, if positive.
+    pub(crate) fn timeout_seconds(&self) -> Result<Option<u64>, Status> {
+        let seconds = self.integer("timeoutSeconds")?;
+        Ok(seconds
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .filter(|seconds| *seconds > 0))
+    }
+
+    /// The options of a GET.
+    pub(crate) fn get_options(&self) -> GetOptions {
+        GetOptions {
+            resource_version: self.owned("resourceVersion"),
+        }
+    }
+
+    /// The options of a list, and the selecting half of those of a deletecollection.
+    pub(crate) fn list_options(&self) -> Result<ListOptions, Status> {
+        self.timeout_seconds()?;
+        Ok(ListOptions {
+            label_selector: self.owned("labelSelector"),
+            field_selector: self.owned("fieldSelector"),
+            limit: self.integer("limit")?.unwrap_or_default(),
+            continue_token: self.owned("continue"),
+            resource_version: self.owned("resourceVersion"),
+            resource_version_match: self.owned("resourceVersionMatch"),
+            send_initial_events: self.switch("sendInitialEvents"),
+        })
+    }
+
+    /// The options of a watch.
+    pub(crate) fn watch_options(&self) -> Result<WatchOptions, Status> {
+        self.integer("limit")?;
+        Ok(WatchOptions {
+            label_selector: self.owned("labelSelector"),
+            field_selector: self.owned("fieldSelector"),
+            resource_version: self.owned("resourceVersion"),
+            resource_version_match: self.owned("resourceVersionMatch"),
+            allow_bookmarks: self.switch("allowWatchBookmarks").unwrap_or(false),
+            send_initial_events: self.switch("sendInitialEvents"),
+            continue_token: self.owned("continue"),
+        })
+    }
+
+    /// The options of a create, an update or a patch.
+    pub(crate) fn write_options(&self) -> WriteOptions {
+        WriteOptions {
+            dry_run: self.all("dryRun"),
+            field_manager: self.owned("fieldManager"),
+            field_validation: self
+                .owned("fieldValidation")
+                .filter(|mode| !mode.is_empty()),
+            force: self.switch("force"),
+        }
+    }
+
+    /// The options of a delete that came without a body.
+    pub(crate) fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        Ok(DeleteOptions {
+            dry_run: self.all("dryRun"),
+            grace_period_seconds: self.integer("gracePeriodSeconds")?,
+            propagation_policy: self
+                .owned("propagationPolicy")
+                .filter(|policy| !policy.is_empty()),
+            orphan_dependents: self.switch("orphanDependents"),
+            preconditions: None,
+        })
+    }
+
+    /// How much of each object a Table is to carry.
+    pub(crate) fn include_object(&self) -> Result<IncludeObject, Status> {
+        match self.get("includeObject").unwrap_or_default() {
+            "" | "Metadata" => Ok(IncludeObject::Metadata),
+            "Object" => Ok(IncludeObject::Object),
+            "None" => Ok(IncludeObject::None),
+            other => Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: \
+                 must be 'Metadata', 'Object', 'None', or empty",
+                quoted(other)
+            ))),
+        }
+    }
+}
+
+/// A text in double quotes, escaped.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_decoded() {
+        let query = Query::parse(Some("labelSelector=a%3Db%2Cc&x=1+2&flag&broken=%zz&"));
+        assert_eq!(query.get("labelSelector"), Some("a=b,c"));
+        assert_eq!(query.get("x"), Some("1 2"));
+        assert_eq!(query.get("flag"), Some(""));
+        assert_eq!(query.get("broken"), None);
+    }
+
+    #[test]
+    fn anything_but_false_and_zero_switches_on() {
+        for (text, on) in [
+            ("1", true),
+            ("true", true),
+            ("maybe", true),
+            ("", true),
+            ("0", false),
+            ("False", false),
+        ] {
+            assert_eq!(
+                Query::parse(Some(&format!("watch={text}"))).is_watch(),
+                on,
+                "{text}"
+            );
+        }
+        assert!(!Query::parse(None).is_watch());
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_refused() {
+        let refused = Query::parse(Some("limit=few")).list_options().unwrap_err();
+        assert_eq!(refused.code, 400);
+        assert_eq!(
+            refused.message,
+            "strconv.ParseInt: parsing \"few\": invalid syntax"
+        );
+        assert_eq!(
+            Query::parse(Some("limit=-3")).list_options().unwrap().limit,
+            -3
+        );
+        assert_eq!(
+            Query::parse(Some("timeoutSeconds=-3"))
+                .timeout_seconds()
+                .unwrap(),
+            None
+        );
+    }
+
+    #[test]
+    fn repeated_dry_runs_are_all_kept() {
+        let options = Query::parse(Some("dryRun=All&dryRun=None")).write_options();
+        assert_eq!(options.dry_run, ["All", "None"]);
+    }
+}

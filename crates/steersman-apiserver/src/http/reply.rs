@@ -1,0 +1,133 @@
+//! Words: an answer before it becomes an HTTP response.
+
+use bytes::Bytes;
+
+use crate::http::negotiate::Format;
+use crate::registry::{Object, WatchCursor};
+use crate::status::Status;
+
+/// The content type of JSON.
+pub(crate) const JSON: &str = "application/json";
+/// The content type of YAML.
+pub(crate) const YAML: &str = "application/yaml";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// HTTP status code.
+    pub(crate) code: u16,
+    /// Content type; empty for none.
+    pub(crate) content_type: &'static str,
+    /// Texts of `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+    /// Seconds of a `Retry-After` header; zero for none.
+    pub(crate) retry_after: u32,
+    /// `ETag`, with its quotes.
+    pub(crate) etag: Option<String>,
+    /// The body.
+    pub(crate) body: ReplyBody,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum ReplyBody {
+    /// All of it.
+    Whole(Bytes),
+    /// A list, whose items stay the bytes they are stored as.
+    List(ListBody),
+    /// A watch that was opened.
+    Watch(Box<WatchBody>),
+}
+
+/// A list that is written while it is sent.
+#[derive(Debug)]
+pub(crate) struct ListBody {
+    /// Everything before the first item.
+    pub(crate) head: Bytes,
+    /// The items.
+    pub(crate) items: std::vec::IntoIter<Object>,
+    /// Whether items carry their kind and apiVersion, as those of custom resources do.
+    pub(crate) typed_items: bool,
+    /// Everything after the last item.
+    pub(crate) tail: &'static str,
+}
+
+/// A watch that was opened and what its events look like.
+#[derive(Debug)]
+pub(crate) struct WatchBody {
+    /// Its position.
+    pub(crate) cursor: WatchCursor,
+    /// Writes its events.
+    pub(crate) encoder: crate::http::events::EventEncoder,
+    /// `timeoutSeconds`, if given.
+    pub(crate) timeout_seconds: Option<u64>,
+    /// Whether bookmarks may be sent.
+    pub(crate) bookmarks: bool,
+}
+
+impl Reply {
+    /// A body of some type.
+    pub(crate) fn new(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self::of(code, content_type, ReplyBody::Whole(body.into()))
+    }
+
+    /// A body that may be written while it is sent.
+    pub(crate) fn of(code: u16, content_type: &'static str, body: ReplyBody) -> Self {
+        Self {
+            code,
+            content_type,
+            warnings: Vec::new(),
+            retry_after: 0,
+            etag: None,
+            body,
+        }
+    }
+
+    /// Plain text.
+    pub(crate) fn text(code: u16, text: &'static str) -> Self {
+        Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
+    }
+
+    /// What is answered below a path that nothing serves.
+    pub(crate) fn page_not_found() -> Self {
+        Self::text(404, "404 page not found\n")
+    }
+
+    /// A JSON document, in the format asked for.
+    pub(crate) fn document(code: u16, document: &serde_json::Value, format: Format) -> Self {
+        match format {
+            Format::Json => {
+                let mut text = document.to_string();
+                text.push('\n');
+                Self::new(code, JSON, text)
+            }
+            Format::Yaml => Self::new(code, YAML, to_yaml(document)),
+        }
+    }
+
+    /// A Status; a success without a code is a 200.
+    pub(crate) fn status(status: &Status, format: Format) -> Self {
+        let code = if status.code == 0 { 200 } else { status.code };
+        let value = serde_json::to_value(status).unwrap_or_default();
+        let mut reply = match format {
+            // Written from the struct rather than the value, which keeps the order of its fields.
+            Format::Json => {
+                let mut text = serde_json::to_vec(status).unwrap_or_default();
+                text.push(b'\n');
+                Self::new(code, JSON, text)
+            }
+            Format::Yaml => Self::document(code, &value, format),
+        };
+        reply.retry_after = status
+            .details
+            .as_ref()
+            .map_or(0, |details| details.retry_after_seconds);
+        reply
+    }
+}
+
+/// A JSON value as YAML; values that came from JSON can always be written.
+pub(crate) fn to_yaml(value: &serde_json::Value) -> String {
+    serde_yaml_ng::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,269 @@
+//! Driver: the tower service: reads a request, does it, and writes the answer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body::Body;
+use tokio_util::sync::CancellationToken;
+
+use crate::faults::{RequestRecord, Verb, WatchMode};
+use crate::http::body::ResponseBody;
+use crate::http::context::Context;
+use crate::http::decode::LIMIT;
+use crate::http::documents::{self, Ask};
+use crate::http::negotiate;
+use crate::http::path::{ObjectPath, Route};
+use crate::http::query::Query;
+use crate::http::reply::{Reply, ReplyBody};
+use crate::http::verbs::{self, Call, Refusal};
+use crate::http::watch;
+use crate::status::Status;
+
+/// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
+///
+/// Takes requests with any body type. All work is done in the returned future; dropping that
+/// future abandons the request, which then has done all of its work or none.
+#[derive(Debug, Clone)]
+pub struct ApiService {
+    context: Arc<Context>,
+    stop: CancellationToken,
+}
+
+impl ApiService {
+    pub(crate) fn new(context: Arc<Context>, stop: CancellationToken) -> Self {
+        Self { context, stop }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for ApiService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> task::Poll<Result<(), Infallible>> {
+        task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}
+
+impl ApiService {
+    async fn handle<B>(self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+    {
+        let (parts, body) = request.into_parts();
+        let route = Route::parse(parts.uri.path());
+        let query = Query::parse(parts.uri.query());
+        let mut record = self.describe(&parts, &route, &query);
+        self.context.log.begin(&mut record);
+        let decision = self.context.faults.decide(&record);
+        if !decision.delay.is_zero() {
+            tokio::time::sleep(decision.delay).await;
+        }
+        let outcome = match decision.answer {
+            Some(status) => Err(Refusal::Status(status)),
+            None => self.answer(&parts, body, &route, &query, record.verb).await,
+        };
+        let reply = outcome.unwrap_or_else(|refusal| match refusal {
+            Refusal::PageNotFound => Reply::page_not_found(),
+            Refusal::Status(status) => {
+                let format = negotiate::format(text(&parts.headers, header::ACCEPT));
+                Reply::status(&status, format)
+            }
+        });
+        self.context.log.finish(record.sequence, reply.code);
+        self.respond(reply, &record, decision.silence)
+    }
+
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        route: &Route,
+        query: &Query,
+        verb: Option<Verb>,
+    ) -> Result<Reply, Refusal>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+    {
+        if self.stop.is_cancelled() {
+            let why = "the server is shutting down";
+            return Err(Status::failure(503, "ServiceUnavailable", why).into());
+        }
+        let accept = text(&parts.headers, header::ACCEPT);
+        let Route::Objects(path) = route else {
+            let if_none_match = text(&parts.headers, header::IF_NONE_MATCH);
+            let ask = Ask {
+                method: parts.method.as_str(),
+                accept,
+                if_none_match,
+            };
+            let resources = self
+                .context
+                .with_registry(|registry| registry.resources().to_vec());
+            return documents::answer(route, &ask, &resources);
+        };
+        self.check_served(path)?;
+        let media = negotiate::objects(accept)?;
+        let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();
+        let watch_list = self.context.tuning.watch_list;
+        let call = Call {
+            path,
+            verb,
+            query,
+            media,
+            content_type,
+            watch_list,
+        };
+        let reads = matches!(verb, None | Some(Verb::Get | Verb::List | Verb::Watch));
+        let body = if reads {
+            Bytes::new()
+        } else {
+            read(&parts.headers, body).await?
+        };
+        let now = self.context.now();
+        // SRV-1: nothing waits between here and the answer.
+        self.context
+            .with_registry(|registry| verbs::perform(registry, &call, &body, now))
+    }
+
+    /// A path that nothing serves is refused before its Accept and its body are looked at.
+    fn check_served(&self, path: &ObjectPath) -> Result<(), Refusal> {
+        self.context.with_registry(|registry| {
+            match registry.resource(&path.group, &path.version, &path.resource) {
+                Some(_) => Ok(()),
+                None => Err(verbs::unknown_version(registry, &path.group)),
+            }
+        })
+    }
+
+    fn describe(&self, parts: &Parts, route: &Route, query: &Query) -> RequestRecord {
+        let object = match route {
+            Route::Objects(path) => path.clone(),
+            Route::Resources { group, version } => ObjectPath {
+                group: group.clone(),
+                version: version.clone(),
+                ..ObjectPath::default()
+            },
+            _ => ObjectPath::default(),
+        };
+        let verb = match route {
+            Route::Objects(path) => verbs::verb_of(&parts.method, path, query),
+            _ => None,
+        };
+        let initial = query.switch("sendInitialEvents").unwrap_or(false);
+        RequestRecord {
+            sequence: 0,
+            at: self.context.now(),
+            method: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
+            parameters: query.pairs().to_vec(),
+            verb,
+            group: object.group,
+            version: object.version,
+            resource: object.resource,
+            subresource: object.subresource,
+            namespace: object.namespace,
+            name: object.name,
+            user_agent: text(&parts.headers, header::USER_AGENT)
+                .unwrap_or_default()
+                .to_owned(),
+            watch_list: verb == Some(Verb::Watch) && initial,
+            status: None,
+        }
+    }
+
+    fn respond(self, reply: Reply, record: &RequestRecord, silent: bool) -> Response<ResponseBody> {
+        let body = match reply.body {
+            ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
+            ReplyBody::List(list) => ResponseBody::list(list),
+            ReplyBody::Watch(watch) => {
+                let mode = if silent {
+                    WatchMode::Silent
+                } else {
+                    WatchMode::Live
+                };
+                let tap = self.context.faults.open(record, mode);
+                ResponseBody::stream(watch::stream(self.context, *watch, tap, self.stop))
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() =
+            StatusCode::from_u16(reply.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        if !reply.content_type.is_empty() {
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static(reply.content_type),
+            );
+        }
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-cache, private"),
+        );
+        if reply.retry_after > 0 {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(reply.retry_after));
+        }
+        if let Some(tag) = reply.etag {
+            append(headers, header::ETAG, &tag);
+        }
+        for warning in &reply.warnings {
+            let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+            append(headers, header::WARNING, &format!("299 - \"{quoted}\""));
+        }
+        response
+    }
+}
+
+/// A header as text; one that is no text counts as absent.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Adds a header unless its value cannot stand in one.
+fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        headers.append(name, value);
+    }
+}
+
+/// Reads a body, up to the limit.
+async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Status>
+where
+    B: Body,
+{
+    let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    if announced.is_some_and(|length: u64| length > LIMIT as u64) {
+        return Err(Status::too_large(LIMIT));
+    }
+    let mut body = pin!(body);
+    let mut all = BytesMut::new();
+    while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await
+    {
+        let frame = frame.map_err(|_| Status::bad_request("the request body ended too early"))?;
+        if let Ok(data) = frame.into_data() {
+            if all.len() + data.remaining() > LIMIT {
+                return Err(Status::too_large(LIMIT));
+            }
+            all.put(data);
+        }
+    }
+    Ok(all.freeze())
+}

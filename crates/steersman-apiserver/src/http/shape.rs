@@ -1,0 +1,239 @@
+//! Machine: objects and pages in the shape that was asked for.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::http::negotiate::{Format, Media, MetaVersion, Shape};
+use crate::http::query::{IncludeObject, Query};
+use crate::http::reply::{JSON, ListBody, Reply, ReplyBody};
+use crate::http::table::{TableMaker, TableMeta, partial};
+use crate::registry::{Object, Page};
+use crate::schema::Resource;
+use crate::status::Status;
+
+/// What an answer is made for: the view that was asked for and the moment ages are counted from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View {
+    /// The chosen media type.
+    pub(crate) media: Media,
+    /// What a Table's rows carry.
+    pub(crate) include: IncludeObject,
+    /// Whether JSON is indented.
+    pub(crate) pretty: bool,
+    /// Now.
+    pub(crate) now: Timestamp,
+}
+
+impl View {
+    /// Reads the parts of the view that the query holds.
+    pub(crate) fn new(media: Media, query: &Query, now: Timestamp) -> Result<Self, Status> {
+        let include = match media.shape {
+            Shape::Table(_) => query.include_object()?,
+            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) => IncludeObject::default(),
+        };
+        Ok(Self {
+            media,
+            include,
+            pretty: query.is_pretty(),
+            now,
+        })
+    }
+
+    /// Refuses a list's view of one object, and the reverse, before anything is done.
+    pub(crate) fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
+        let (asked, fits) = match self.media.shape {
+            Shape::Whole | Shape::Table(_) => return Ok(()),
+            Shape::Partial(_) => ("PartialObjectMetadata", !is_list),
+            Shape::PartialList(_) => ("PartialObjectMetadataList", is_list),
+        };
+        if fits {
+            return Ok(());
+        }
+        let package = match resource.group.split('.').next() {
+            Some(group) if !group.is_empty() => group,
+            _ => "core",
+        };
+        let (package, kind, list_kind) = if resource.built_in {
+            (package, resource.kind.as_str(), resource.list_kind.as_str())
+        } else {
+            ("unstructured", "Unstructured", "UnstructuredList")
+        };
+        let what = if is_list {
+            format!("a list (*{package}.{list_kind})")
+        } else {
+            format!("not a list (*{package}.{kind})")
+        };
+        let message = format!("you requested {asked}, but the requested object is {what}");
+        Err(Status::failure(406, "NotAcceptable", message))
+    }
+
+    /// The answer that carries one object.
+    pub(crate) fn object(&self, code: u16, resource: &Resource, object: &Object) -> Reply {
+        let value = match self.media.shape {
+            Shape::Whole => return self.bytes(code, object.bytes()),
+            Shape::Table(version) => {
+                let metadata = &object.value()["metadata"];
+                let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
+                let meta = TableMeta {
+                    resource_version: revision.to_owned(),
+                    ..TableMeta::default()
+                };
+                let objects = std::iter::once(object.value());
+                TableMaker::new(resource, version, self.include)
+                    .table(objects, &meta, true, self.now)
+            }
+            Shape::Partial(version) | Shape::PartialList(version) => {
+                partial(object.value(), version)
+            }
+        };
+        self.value(code, &value)
+    }
+
+    /// The answer that carries a page of a list.
+    pub(crate) fn page(&self, resource: &Resource, page: Page) -> Reply {
+        match self.media.shape {
+            Shape::Whole => self.whole_page(resource, page),
+            Shape::Table(version) => {
+                let meta = TableMeta {
+                    resource_version: page.revision.to_string(),
+                    continue_token: page.continue_token.clone(),
+                    remaining: page.remaining,
+                };
+                let objects = page.items.iter().map(Object::value);
+                let table = TableMaker::new(resource, version, self.include)
+                    .table(objects, &meta, true, self.now);
+                self.value(200, &table)
+            }
+            Shape::Partial(version) | Shape::PartialList(version) => {
+                self.value(200, &partial_page(&page, version))
+            }
+        }
+    }
+
+    fn whole_page(&self, resource: &Resource, page: Page) -> Reply {
+        let head = format!(
+            "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
+            Value::from(resource.list_kind.as_str()),
+            Value::from(resource.api_version()),
+            list_metadata(&page, !resource.built_in),
+        );
+        let list = ListBody {
+            head: head.into(),
+            items: page.items.into_iter(),
+            typed_items: !resource.built_in,
+            tail: "]}\n",
+        };
+        if self.media.format == Format::Json && !self.pretty {
+            return Reply::of(200, JSON, ReplyBody::List(list));
+        }
+        self.bytes(200, list.collect())
+    }
+
+    fn bytes(&self, code: u16, bytes: Bytes) -> Reply {
+        if self.media.format == Format::Json && !self.pretty {
+            return Reply::new(code, JSON, bytes);
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => self.value(code, &value),
+            Err(_) => Reply::new(code, JSON, bytes),
+        }
+    }
+
+    fn value(&self, code: u16, value: &Value) -> Reply {
+        if self.media.format == Format::Json && self.pretty {
+            let text = serde_json::to_vec_pretty(value).unwrap_or_default();
+            return Reply::new(code, JSON, text);
+        }
+        Reply::document(code, value, self.media.format)
+    }
+}
+
+/// How many bytes of a list are gathered into one piece before it is sent.
+const PIECE: usize = 64 * 1024;
+
+impl ListBody {
+    /// How long the whole list is.
+    pub(crate) fn length(&self) -> u64 {
+        let items: usize = self
+            .items
+            .as_slice()
+            .iter()
+            .map(|item| self.item_length(item))
+            .sum();
+        let commas = self.items.as_slice().len().saturating_sub(1);
+        (self.head.len() + items + commas + self.tail.len()) as u64
+    }
+
+    /// The next piece, empty when everything was written.
+    pub(crate) fn next_piece(&mut self) -> Bytes {
+        let mut piece = BytesMut::new();
+        if !self.head.is_empty() {
+            piece.put_slice(&std::mem::take(&mut self.head));
+        }
+        while piece.len() < PIECE {
+            let Some(item) = self.items.next() else {
+                piece.put_slice(std::mem::take(&mut self.tail).as_bytes());
+                break;
+            };
+            if self.typed_items {
+                piece.put_slice(&item.bytes());
+            } else {
+                piece.put_u8(b'{');
+                piece.put_slice(&item.bytes_after_type());
+            }
+            if !self.items.as_slice().is_empty() {
+                piece.put_u8(b',');
+            }
+        }
+        piece.freeze()
+    }
+
+    fn collect(mut self) -> Bytes {
+        let mut all = BytesMut::new();
+        loop {
+            let piece = self.next_piece();
+            if piece.is_empty() {
+                return all.freeze();
+            }
+            all.put_slice(&piece);
+        }
+    }
+
+    fn item_length(&self, item: &Object) -> usize {
+        if self.typed_items {
+            item.bytes().len()
+        } else {
+            item.bytes_after_type().len() + 1
+        }
+    }
+}
+
+/// The metadata of a list. Those of custom resources always name a continue token.
+fn list_metadata(page: &Page, always_continue: bool) -> Value {
+    let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
+    match &page.continue_token {
+        Some(token) => metadata["continue"] = token.as_str().into(),
+        None if always_continue => metadata["continue"] = "".into(),
+        None => {}
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
+
+fn partial_page(page: &Page, version: MetaVersion) -> Value {
+    let items: Vec<Value> = page
+        .items
+        .iter()
+        .map(|object| partial(object.value(), version))
+        .collect();
+    json!({
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": version.api_version(),
+        "metadata": list_metadata(page, false),
+        // An empty list of this kind has null items, as recorded from a kube-apiserver 1.36.
+        "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
+    })
+}

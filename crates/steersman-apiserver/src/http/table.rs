@@ -1,0 +1,208 @@
+//! Machine: objects as the rows of a Table, which is what `kubectl get` prints.
+
+mod age;
+mod cells;
+mod columns;
+mod workloads;
+mod builtin;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::columns::Columns;
+use crate::http::jsonpath::JsonPath;
+use crate::http::negotiate::MetaVersion;
+use crate::http::query::IncludeObject;
+use crate::schema::{PrinterColumn, Resource};
+
+/// Makes the Tables of one resource. The columns are prepared once.
+#[derive(Debug)]
+pub(crate) struct TableMaker {
+    version: MetaVersion,
+    include: IncludeObject,
+    columns: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    BuiltIn(Columns),
+    Custom(Vec<(PrinterColumn, Option<JsonPath>)>),
+}
+
+/// What a Table says about the list it shows.
+#[derive(Debug, Default)]
+pub(crate) struct TableMeta {
+    /// `metadata.resourceVersion`.
+    pub(crate) resource_version: String,
+    /// `metadata.continue`.
+    pub(crate) continue_token: Option<String>,
+    /// `metadata.remainingItemCount`.
+    pub(crate) remaining: Option<u64>,
+}
+
+impl TableMaker {
+    /// Prepares the columns of a resource.
+    pub(crate) fn new(resource: &Resource, version: MetaVersion, include: IncludeObject) -> Self {
+        let columns = if resource.built_in {
+            Source::BuiltIn(builtin::columns(&resource.group, &resource.plural))
+        } else if resource.columns.is_empty() {
+            Source::Custom(vec![(
+                default_column(),
+                JsonPath::parse(".metadata.creationTimestamp"),
+            )])
+        } else {
+            let paths = resource.columns.iter();
+            Source::Custom(
+                paths
+                    .map(|column| (column.clone(), JsonPath::parse(&column.json_path)))
+                    .collect(),
+            )
+        };
+        Self {
+            version,
+            include,
+            columns,
+        }
+    }
+
+    /// A Table of these objects. `with_columns` is off for the later events of a watch.
+    pub(crate) fn table<'a>(
+        &self,
+        objects: impl Iterator<Item = &'a Value>,
+        meta: &TableMeta,
+        with_columns: bool,
+        now: Timestamp,
+    ) -> Value {
+        let mut metadata = json!({ "resourceVersion": meta.resource_version });
+        if let Some(token) = &meta.continue_token {
+            metadata["continue"] = token.as_str().into();
+        }
+        if let Some(remaining) = meta.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+        let definitions = if with_columns {
+            self.definitions()
+        } else {
+            Value::Null
+        };
+        let rows: Vec<Value> = objects.map(|object| self.row(object, now)).collect();
+        json!({
+            "kind": "Table",
+            "apiVersion": self.version.api_version(),
+            "metadata": metadata,
+            "columnDefinitions": definitions,
+            "rows": rows,
+        })
+    }
+
+    fn definitions(&self) -> Value {
+        let name = json!({
+            "name": "Name",
+            "type": "string",
+            "format": "name",
+            "description": "Name of the object, unique among those of its kind and namespace.",
+            "priority": 0,
+        });
+        let mut all = vec![name];
+        match &self.columns {
+            Source::BuiltIn(columns) => all.extend(columns.headings.iter().map(|heading| {
+                json!({
+                    "name": heading.name,
+                    "type": "string",
+                    "format": "",
+                    "description": heading.about,
+                    "priority": i32::from(heading.wide),
+                })
+            })),
+            Source::Custom(columns) => all.extend(columns.iter().map(|(column, _)| {
+                json!({
+                    "name": column.name,
+                    "type": column.kind,
+                    "format": column.format,
+                    "description": column.description,
+                    "priority": column.priority,
+                })
+            })),
+        }
+        Value::Array(all)
+    }
+
+    fn row(&self, object: &Value, now: Timestamp) -> Value {
+        let mut cells = vec![object["metadata"]["name"].clone()];
+        match &self.columns {
+            Source::BuiltIn(columns) => cells.extend((columns.row)(object, now)),
+            Source::Custom(columns) => cells.extend(columns.iter().map(|(column, path)| {
+                let found = path
+                    .as_ref()
+                    .and_then(|path| path.find(object).first().copied());
+                found.map_or(Value::Null, |value| custom_cell(&column.kind, value, now))
+            })),
+        }
+        let included = match self.include {
+            IncludeObject::None => Value::Null,
+            IncludeObject::Object => object.clone(),
+            IncludeObject::Metadata => partial(object, self.version),
+        };
+        let mut row = json!({ "cells": cells, "object": included });
+        if let Some(condition) = completion(object) {
+            row["conditions"] = json!([condition]);
+        }
+        row
+    }
+}
+
+/// The metadata of an object, as a PartialObjectMetadata.
+pub(crate) fn partial(object: &Value, version: MetaVersion) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": version.api_version(),
+        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+    })
+}
+
+fn default_column() -> PrinterColumn {
+    PrinterColumn {
+        name: "Age".to_owned(),
+        kind: "date".to_owned(),
+        format: String::new(),
+        description: "Time since the object was created.".to_owned(),
+        priority: 0,
+        json_path: ".metadata.creationTimestamp".to_owned(),
+    }
+}
+
+/// A value as a column of this type shows it; null where it is of another type.
+fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
+    match (kind, value) {
+        (_, Value::Null) => Value::Null,
+        ("string", Value::String(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("string", other) => other.to_string().into(),
+        #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+        ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => whole.into(),
+            (None, Some(real)) => (real as i64).into(),
+            (None, None) => Value::Null,
+        },
+        ("number", Value::Number(_)) => value.clone(),
+        ("date", Value::String(_)) => age::since(Some(value), now).into(),
+        _ => Value::Null,
+    }
+}
+
+/// The condition that tells kubectl to leave out finished pods.
+fn completion(object: &Value) -> Option<Value> {
+    if object["kind"] != "Pod" || object["apiVersion"] != "v1" {
+        return None;
+    }
+    let message = match object["status"]["phase"].as_str()? {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    Some(json!({
+        "type": "Completed",
+        "status": "True",
+        "reason": object["status"]["phase"],
+        "message": message,
+    }))
+}

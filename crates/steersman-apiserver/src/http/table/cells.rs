@@ -1,0 +1,102 @@
+//! Machine: small readings of objects that the columns of several kinds share.
+
+use serde_json::Value;
+
+/// A value that is not there.
+pub(super) const NONE: &str = "<none>";
+
+/// The value behind a chain of keys.
+pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, key| value.get(key))
+}
+
+/// The text behind a chain of keys, empty where there is none.
+pub(super) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    at(object, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The text behind a chain of keys, or `<none>`.
+pub(super) fn text_or_none<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    match text(object, path) {
+        "" => NONE,
+        found => found,
+    }
+}
+
+/// The number behind a chain of keys, zero where there is none.
+pub(super) fn number(object: &Value, path: &[&str]) -> i64 {
+    at(object, path).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// The list behind a chain of keys, empty where there is none.
+pub(super) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    at(object, path)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// How many entries the map behind a chain of keys has.
+pub(super) fn entries(object: &Value, path: &[&str]) -> usize {
+    at(object, path)
+        .and_then(Value::as_object)
+        .map_or(0, serde_json::Map::len)
+}
+
+/// One field of each container of a pod template, joined by commas.
+pub(super) fn containers(object: &Value, path: &[&str], field: &str) -> String {
+    let values: Vec<&str> = list(object, path)
+        .iter()
+        .map(|container| text(container, &[field]))
+        .collect();
+    values.join(",")
+}
+
+/// Labels as `a=b,c=d`, or `<none>`.
+pub(super) fn labels(value: Option<&Value>) -> String {
+    let Some(Value::Object(map)) = value else {
+        return NONE.to_owned();
+    };
+    let pairs: Vec<String> = map
+        .iter()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    if pairs.is_empty() {
+        NONE.to_owned()
+    } else {
+        pairs.join(",")
+    }
+}
+
+/// A label selector object as kubectl prints it, or `<none>`.
+pub(super) fn selector(value: Option<&Value>) -> String {
+    let Some(selector) = value else {
+        return NONE.to_owned();
+    };
+    let mut terms: Vec<String> = Vec::new();
+    if let Some(Value::Object(map)) = selector.get("matchLabels") {
+        terms.extend(
+            map.iter()
+                .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())),
+        );
+    }
+    for expression in list(selector, &["matchExpressions"]) {
+        let key = text(expression, &["key"]);
+        let values: Vec<&str> = list(expression, &["values"])
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let values = values.join(",");
+        terms.push(match text(expression, &["operator"]) {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    if terms.is_empty() {
+        NONE.to_owned()
+    } else {
+        terms.join(",")
+    }
+}

@@ -1,0 +1,367 @@
+//! Machine: one request on objects, from its path and method to an answer.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::faults::Verb;
+use crate::http::events::EventEncoder;
+use crate::http::negotiate::{self, BodyFormat, Format, Media, Shape};
+use crate::http::path::ObjectPath;
+use crate::http::query::Query;
+use crate::http::reply::{JSON, Reply, ReplyBody, WatchBody};
+use crate::http::shape::View;
+use crate::http::{decode, duplicates};
+use crate::registry::{DeleteOptions, Deleted, PatchKind, Registry, Subresource, Written};
+use crate::schema::Resource;
+use crate::status::{Details, Status, Subject};
+
+/// A request on objects, without its body.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    /// What the path names.
+    pub(crate) path: &'a ObjectPath,
+    /// What is to be done; `None` for a method that no path takes.
+    pub(crate) verb: Option<Verb>,
+    /// The query.
+    pub(crate) query: &'a Query,
+    /// The chosen media type.
+    pub(crate) media: Media,
+    /// The `Content-Type` header, empty where there is none.
+    pub(crate) content_type: &'a str,
+    /// Whether `sendInitialEvents` is honoured.
+    pub(crate) watch_list: bool,
+}
+
+/// Which verb a method is on this path. `None` where no path takes the method.
+pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -> Option<Verb> {
+    let named = path.name.is_some();
+    match method.as_str() {
+        "GET" if path.watch_prefix || (!named && query.is_watch()) => Some(Verb::Watch),
+        "GET" if named => Some(Verb::Get),
+        "GET" => Some(Verb::List),
+        "POST" => Some(Verb::Create),
+        "PUT" => Some(Verb::Update),
+        "PATCH" => Some(Verb::Patch),
+        "DELETE" if named => Some(Verb::Delete),
+        "DELETE" => Some(Verb::DeleteCollection),
+        _ => None,
+    }
+}
+
+/// Does what the call asks for. All or nothing: nothing in here waits.
+pub(crate) fn perform(
+    registry: &mut Registry,
+    call: &Call<'_>,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Reply, Refusal> {
+    let path = call.path;
+    let Some(resource) = registry.resource(&path.group, &path.version, &path.resource) else {
+        return Err(unknown_version(registry, &path.group));
+    };
+    let resource = &*resource;
+    let outcome = subresource_of(resource, path).and_then(|subresource| {
+        perform_on(registry, call, resource, subresource, body, now).map_err(Refusal::from)
+    });
+    match outcome {
+        Ok(mut reply) => {
+            // A write has named it already.
+            if let Some(warning) = &resource.deprecation_warning
+                && !reply.warnings.contains(warning)
+            {
+                reply.warnings.push(warning.clone());
+            }
+            Ok(reply)
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Why a request was refused: most are Statuses, a path that nothing serves is a page of text.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// A Status.
+    Status(Box<Status>),
+    /// The text page.
+    PageNotFound,
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}
+
+/// What is answered for a version, or anything below it, that the group does not serve: a group of
+/// Kubernetes' own answers a Status, any other exists only as far as definitions made it.
+pub(crate) fn unknown_version(registry: &Registry, group: &str) -> Refusal {
+    let own = registry
+        .resources()
+        .iter()
+        .any(|known| known.built_in && known.group == group);
+    if own {
+        Status::no_such_path().into()
+    } else {
+        Refusal::PageNotFound
+    }
+}
+
+fn subresource_of(resource: &Resource, path: &ObjectPath) -> Result<Subresource, Refusal> {
+    let in_namespace = path.namespace.is_some();
+    let misplaced = if in_namespace {
+        !resource.namespaced
+    } else {
+        resource.namespaced
+    };
+    // Without a namespace a namespaced collection still spans all of them.
+    if misplaced && (in_namespace || path.name.is_some()) {
+        return Err(if resource.built_in {
+            Status::no_such_path().into()
+        } else {
+            Refusal::PageNotFound
+        });
+    }
+    match path.subresource.as_deref() {
+        None => Ok(Subresource::Main),
+        Some("status") if resource.status => Ok(Subresource::Status),
+        Some("scale") if resource.scale.is_some() => Ok(Subresource::Scale),
+        Some("status" | "scale") if !resource.built_in => {
+            let name = path.name.as_deref().unwrap_or_default();
+            let subject = Subject::new(&resource.group, &resource.plural);
+            Err(Status::not_found(subject, name).into())
+        }
+        Some(_) => Err(Status::no_such_path().into()),
+    }
+}
+
+fn perform_on(
+    registry: &mut Registry,
+    call: &Call<'_>,
+    resource: &Resource,
+    subresource: Subresource,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Reply, Status> {
+    let verb = allowed(call, resource, subresource)?;
+    let view = View::new(call.media, call.query, now)?;
+    let is_list = matches!(verb, Verb::List | Verb::DeleteCollection);
+    if verb != Verb::Watch {
+        view.check(resource, is_list)?;
+    }
+    let namespace = call.path.namespace.as_deref();
+    let name = call.path.name.as_deref().unwrap_or_default();
+    let query = call.query;
+    match verb {
+        Verb::Get => {
+            let options = query.get_options();
+            let object = registry.get(resource, subresource, namespace, name, &options)?;
+            Ok(view.object(200, resource, &object))
+        }
+        Verb::List => {
+            let page = registry.list(resource, namespace, &query.list_options()?)?;
+            Ok(view.page(resource, page))
+        }
+        Verb::Watch => watch(registry, call, resource, view),
+        Verb::Create => {
+            let (object, warnings) = object_body(call, resource, subresource, body)?;
+            let options = query.write_options();
+            let written = registry.create(resource, namespace, object, &options, now)?;
+            Ok(answer_write(view, resource, written, warnings))
+        }
+        Verb::Update => {
+            let (object, warnings) = object_body(call, resource, subresource, body)?;
+            let options = query.write_options();
+            let written = registry.update(
+                resource,
+                subresource,
+                namespace,
+                name,
+                object,
+                &options,
+                now,
+            )?;
+            Ok(answer_write(view, resource, written, warnings))
+        }
+        Verb::Patch => {
+            let kind = patch_kind(call, resource)?;
+            let options = query.write_options();
+            let written = registry.patch(
+                resource,
+                subresource,
+                namespace,
+                name,
+                kind,
+                body,
+                &options,
+                now,
+            )?;
+            Ok(answer_write(view, resource, written, Vec::new()))
+        }
+        Verb::Delete => {
+            let options = delete_options(call, body)?;
+            match registry.delete(resource, namespace, name, &options, now)? {
+                Deleted::Gone(status) => Ok(Reply::status(&status, view.media.format)),
+                Deleted::Object(object) => Ok(view.object(200, resource, &object)),
+            }
+        }
+        Verb::DeleteCollection => {
+            let options = delete_options(call, body)?;
+            let selection = query.list_options()?;
+            let page =
+                registry.delete_collection(resource, namespace, &selection, &options, now)?;
+            Ok(view.page(resource, page))
+        }
+    }
+}
+
+/// The verb, if the resource has it here.
+fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Result<Verb, Status> {
+    let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
+    let named = call.path.name.is_some();
+    let here = match (subresource, verb) {
+        (Subresource::Main, Verb::Create) => !named,
+        (Subresource::Main, Verb::Update | Verb::Patch) => named,
+        (Subresource::Main, _) | (_, Verb::Get | Verb::Update | Verb::Patch) => true,
+        (_, _) => false,
+    };
+    let writes_all = matches!(verb, Verb::Create | Verb::DeleteCollection);
+    let across = resource.namespaced && call.path.namespace.is_none() && writes_all;
+    let known = subresource != Subresource::Main || resource.verbs.contains(&verb.as_str());
+    if here && known && !across {
+        Ok(verb)
+    } else {
+        Err(Status::method_not_allowed())
+    }
+}
+
+/// The object in the body, and warnings about it.
+fn object_body(
+    call: &Call<'_>,
+    resource: &Resource,
+    subresource: Subresource,
+    body: &[u8],
+) -> Result<(Value, Vec<String>), Status> {
+    let format = negotiate::body(Some(call.content_type))?;
+    let kind = if subresource == Subresource::Scale {
+        "Scale"
+    } else {
+        &resource.kind
+    };
+    let object = decode::object(body, format, kind)?;
+    // Kubernetes' own kinds may leave their kind out: the path says it.
+    if !resource.built_in && subresource != Subresource::Scale && object.get("kind").is_none() {
+        return Err(decode::kind_is_missing(body, kind));
+    }
+    let mode = call.query.get("fieldValidation").unwrap_or_default();
+    if format != BodyFormat::Json || mode == "Ignore" {
+        return Ok((object, Vec::new()));
+    }
+    let twice: Vec<String> = duplicates::find(body)
+        .iter()
+        .map(|path| format!("duplicate field \"{path}\""))
+        .collect();
+    if mode == "Strict" && !twice.is_empty() {
+        return Err(Status::bad_request(format!(
+            "{kind} in version \"{}\" cannot be handled as a {kind}: strict decoding error: {}",
+            resource.version,
+            twice.join(", ")
+        )));
+    }
+    Ok((object, twice))
+}
+
+/// Which patch the content type stands for. Types that are no patches at all have a refusal of
+/// their own.
+fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status> {
+    match negotiate::media_type(call.content_type).as_str() {
+        "application/json-patch+json"
+        | "application/merge-patch+json"
+        | "application/strategic-merge-patch+json"
+        | "application/apply-patch+yaml" => {
+            PatchKind::from_content_type(call.content_type, resource)
+        }
+        _ => {
+            let message = "415: Unsupported Media Type";
+            let refusal = Status::failure(415, "UnsupportedMediaType", message);
+            Err(refusal.with_details(Details::default()))
+        }
+    }
+}
+
+fn answer_write(
+    view: View,
+    resource: &Resource,
+    written: Written,
+    mut warnings: Vec<String>,
+) -> Reply {
+    let code = if written.created { 201 } else { 200 };
+    let mut reply = view.object(code, resource, &written.object);
+    warnings.extend(written.warnings);
+    reply.warnings = warnings;
+    reply
+}
+
+fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
+    let format = if body.is_empty() {
+        BodyFormat::Json
+    } else {
+        negotiate::body(Some(call.content_type))?
+    };
+    match decode::delete_options(body, format)? {
+        Some(mut options) => {
+            // A dry run asked for in the query must never delete, whatever the body says.
+            if options.dry_run.is_empty() {
+                options.dry_run = call.query.write_options().dry_run;
+            }
+            Ok(options)
+        }
+        None => call.query.delete_options(),
+    }
+}
+
+fn watch(
+    registry: &Registry,
+    call: &Call<'_>,
+    resource: &Resource,
+    view: View,
+) -> Result<Reply, Status> {
+    if call.media.format != Format::Json {
+        return Err(Status::not_acceptable(&[JSON]));
+    }
+    let mut options = call.query.watch_options()?;
+    let timeout_seconds = call.query.timeout_seconds()?;
+    if !call.watch_list && options.send_initial_events.is_some() {
+        return Err(watch_list_is_off());
+    }
+    if let Some(name) = call.path.name.as_deref() {
+        let one = format!("metadata.name={name}");
+        options.field_selector = Some(match options.field_selector {
+            Some(more) if !more.is_empty() => format!("{one},{more}"),
+            _ => one,
+        });
+    }
+    let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
+    let shape = match view.media.shape {
+        Shape::PartialList(version) => Shape::Partial(version),
+        shape => shape,
+    };
+    let encoder = EventEncoder::new(resource, shape, view.include);
+    let body = WatchBody {
+        cursor,
+        encoder,
+        timeout_seconds,
+        bookmarks: options.allow_bookmarks,
+    };
+    Ok(Reply::of(200, JSON, ReplyBody::Watch(Box::new(body))))
+}
+
+/// How a server without the WatchList feature refuses it.
+fn watch_list_is_off() -> Status {
+    use crate::status::FieldError;
+    let why =
+        "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+    Status::invalid_options(
+        "ListOptions",
+        &[FieldError::forbidden("sendInitialEvents", why)],
+    )
+}

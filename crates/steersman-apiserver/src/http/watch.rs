@@ -1,0 +1,182 @@
+//! Driver: the stream of a watch: polls its cursor, waits for changes, bookmarks and the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::faults::{WatchMode, WatchTap};
+use crate::http::body::BodyError;
+use crate::http::context::Context;
+use crate::http::events::EventEncoder;
+use crate::http::reply::WatchBody;
+use crate::registry::{WatchCursor, WatchEvent};
+
+/// How many events are taken from the registry under one lock.
+const BATCH: usize = 128;
+
+/// How long before its end a watch sends its last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+struct OpenWatch {
+    context: Arc<Context>,
+    cursor: WatchCursor,
+    encoder: EventEncoder,
+    changed: watch::Receiver<u64>,
+    tap: WatchTap,
+    stop: CancellationToken,
+    ends: Instant,
+    next_bookmark: Option<Instant>,
+}
+
+/// What a watch does next.
+enum Next {
+    Send(Bytes),
+    Wait,
+    End,
+    Break,
+}
+
+/// The lines of a watch. Dropping the stream closes the watch.
+pub(crate) fn stream(
+    context: Arc<Context>,
+    body: WatchBody,
+    tap: WatchTap,
+    stop: CancellationToken,
+) -> BoxStream<'static, Result<Bytes, BodyError>> {
+    let now = Instant::now();
+    let lasts = body
+        .timeout_seconds
+        .map_or(context.tuning.watch_timeout, Duration::from_secs);
+    let ends = now
+        .checked_add(lasts)
+        .unwrap_or(now + context.tuning.watch_timeout);
+    let changed = context.subscribe(body.cursor.storage());
+    let mut open = OpenWatch {
+        changed,
+        cursor: body.cursor,
+        encoder: body.encoder,
+        tap,
+        stop,
+        ends,
+        next_bookmark: None,
+        context,
+    };
+    if body.bookmarks {
+        open.schedule_bookmark(now);
+    }
+    stream::unfold(Some(open), |state| async move {
+        let mut open = state?;
+        loop {
+            match open.next() {
+                Next::Send(line) => return Some((Ok(line), Some(open))),
+                Next::Wait => {
+                    if let Some(line) = open.wait().await {
+                        return Some((Ok(line), Some(open)));
+                    }
+                }
+                Next::End => return None,
+                Next::Break => return Some((Err(BodyError), None)),
+            }
+        }
+    })
+    .boxed()
+}
+
+impl OpenWatch {
+    fn next(&mut self) -> Next {
+        match self.tap.mode() {
+            WatchMode::Live => {}
+            WatchMode::Silent => return Next::Wait,
+            WatchMode::Cut => return Next::End,
+            WatchMode::Broken => return Next::Break,
+        }
+        if self.stop.is_cancelled() || Instant::now() >= self.ends {
+            return Next::End;
+        }
+        // SRV-2: marked as seen before the poll, so that a change after the poll wakes the wait.
+        self.changed.borrow_and_update();
+        let cursor = &mut self.cursor;
+        let events = self
+            .context
+            .with_registry(|registry| registry.poll(cursor, BATCH));
+        if !events.is_empty() {
+            return Next::Send(self.encode(&events));
+        }
+        if self.cursor.is_over() {
+            Next::End
+        } else {
+            Next::Wait
+        }
+    }
+
+    /// Waits for something to do; a bookmark that falls due is returned at once.
+    async fn wait(&mut self) -> Option<Bytes> {
+        if self.tap.mode() == WatchMode::Silent {
+            // A connection that went silent does not end by itself either.
+            tokio::select! {
+                () = self.tap.turned() => {}
+                () = self.stop.cancelled() => self.ends = Instant::now(),
+            }
+            return None;
+        }
+        let bookmark = self.next_bookmark;
+        tokio::select! {
+            biased;
+            () = self.tap.turned() => None,
+            () = self.stop.cancelled() => None,
+            changed = self.changed.changed() => {
+                if changed.is_err() {
+                    // The sender is forgotten only when nobody subscribes to it.
+                    self.changed = self.context.subscribe(self.cursor.storage());
+                }
+                None
+            }
+            () = due(bookmark) => self.bookmark(),
+            () = sleep_until(self.ends) => None,
+        }
+    }
+
+    fn bookmark(&mut self) -> Option<Bytes> {
+        self.schedule_bookmark(Instant::now());
+        let cursor = &mut self.cursor;
+        let event = self
+            .context
+            .with_registry(|registry| registry.bookmark(cursor))?;
+        Some(self.encode(&[event]))
+    }
+
+    /// The next bookmark comes after the usual time, or shortly before the end if that is sooner.
+    fn schedule_bookmark(&mut self, now: Instant) {
+        let regular = now + self.context.tuning.bookmark_every;
+        let last = self
+            .ends
+            .checked_sub(LAST_BOOKMARK)
+            .filter(|last| *last > now);
+        self.next_bookmark = Some(last.map_or(regular, |last| regular.min(last)));
+    }
+
+    fn encode(&mut self, events: &[WatchEvent]) -> Bytes {
+        let now = self.context.now();
+        if let [event] = events {
+            return self.encoder.encode(event, now);
+        }
+        let mut lines = BytesMut::new();
+        for event in events {
+            lines.put_slice(&self.encoder.encode(event, now));
+        }
+        lines.freeze()
+    }
+}
+
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

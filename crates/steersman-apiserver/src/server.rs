@@ -1,0 +1,335 @@
+//! Handle: `ApiServer`, a Kubernetes API server inside this process.
+
+mod options;
+mod serving;
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::net::ToSocketAddrs;
+use tokio_util::sync::CancellationToken;
+
+pub use options::ApiServerBuilder;
+pub use serving::Serving;
+
+use crate::error::Error;
+use crate::faults::{Faults, RequestLog};
+use crate::http::{ApiService, Clock, Context, Tuning};
+use crate::registry::{
+    DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Subresource,
+    WriteOptions,
+};
+use crate::schema::Resource;
+use crate::status::{Status, Subject};
+
+/// A Kubernetes API server inside this process. Cheap to clone; clones are the same server.
+///
+/// Clients in the process use [`service`](Self::service), others [`serve`](Self::serve). The
+/// methods that read and write objects directly are conveniences for tests: they do what the
+/// verbs do, and neither appear in the request log nor meet faults.
+///
+/// They name resources as kubectl does: `pods`, `deployments.apps`, `websites.example.com`, and
+/// `deployments.apps/status` where a subresource is meant. `namespace` is empty for cluster-scoped
+/// resources.
+#[derive(Clone)]
+pub struct ApiServer {
+    context: Arc<Context>,
+    stop: CancellationToken,
+}
+
+impl ApiServerBuilder {
+    /// Makes the server. It has Kubernetes' own kinds and the namespaces `default`, `kube-system`,
+    /// `kube-public` and `kube-node-lease`.
+    #[must_use]
+    pub fn build(self) -> ApiServer {
+        let clock = self.clock.unwrap_or_else(|| default_clock(self.starts_at));
+        let options = RegistryOptions {
+            seed: self.seed,
+            retained_revisions: self.retained_revisions,
+            ..RegistryOptions::default()
+        };
+        let tuning = Tuning {
+            watch_list: self.watch_list,
+            bookmark_every: self.bookmark_every,
+            watch_timeout: self.watch_timeout,
+        };
+        let registry = Registry::new(options, clock());
+        let log = RequestLog::new(self.log_capacity);
+        let context = Arc::new(Context::new(registry, clock, tuning, log));
+        ApiServer {
+            context,
+            stop: CancellationToken::new(),
+        }
+    }
+}
+
+/// Wall time that moves with tokio's clock, so that a paused clock pauses it.
+fn default_clock(starts_at: Option<Timestamp>) -> Clock {
+    let begin = starts_at.unwrap_or_else(Timestamp::now);
+    let started = tokio::time::Instant::now();
+    Arc::new(move || {
+        let elapsed = tokio::time::Instant::now().saturating_duration_since(started);
+        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        begin.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+    })
+}
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ApiServer {
+    /// A server with the default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Sets up a server.
+    pub fn builder() -> ApiServerBuilder {
+        ApiServerBuilder::default()
+    }
+
+    /// The server as a `tower::Service`, for clients in this process. Use it within a tokio
+    /// runtime: watches and delays need its timers.
+    #[must_use]
+    pub fn service(&self) -> ApiService {
+        ApiService::new(Arc::clone(&self.context), self.stop.clone())
+    }
+
+    /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free
+    /// one. Any credential, and none, is accepted.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] where the address cannot be used, [`Error::NotLoopback`] where others
+    /// could reach it, [`Error::Certificates`] where no certificates could be made.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is listening before it returns.
+    pub async fn serve(&self, address: impl ToSocketAddrs + fmt::Debug) -> Result<Serving, Error> {
+        let described = format!("{address:?}");
+        let stop = self.stop.child_token();
+        Serving::start(Arc::clone(&self.context), stop, address, described).await
+    }
+
+    /// Stops every listener, ends every watch, and refuses later requests with 503.
+    pub fn shut_down(&self) {
+        self.stop.cancel();
+    }
+
+    /// What was asked of the server.
+    #[must_use]
+    pub fn requests(&self) -> &RequestLog {
+        &self.context.log
+    }
+
+    /// Failures on demand.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.context.faults
+    }
+
+    /// Forgets every past revision. Watches that resume from before now end with 410, and so do
+    /// continue tokens of lists that began before.
+    pub fn compact(&self) {
+        self.context.with_registry(Registry::compact);
+    }
+
+    /// The newest revision.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.context.with_registry(|registry| registry.revision())
+    }
+
+    /// The server's wall time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.context.now()
+    }
+
+    /// Creates or replaces a CustomResourceDefinition, which is served at once.
+    ///
+    /// # Errors
+    /// The Status with which the definition was refused.
+    pub fn install_crd(&self, crd: Value) -> Result<Value, Status> {
+        let now = self.context.now();
+        let written = self
+            .context
+            .with_registry(|registry| registry.install_crd(crd, now))?;
+        Ok(written.object.value().clone())
+    }
+
+    /// An object, if it exists.
+    #[must_use]
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.context.with_registry(|registry| {
+            let (resource, subresource) = find(registry, resource).ok()?;
+            let namespace = scope(&resource, namespace);
+            let options = GetOptions::default();
+            let found = registry
+                .get(&resource, subresource, namespace, name, &options)
+                .ok()?;
+            Some(found.value().clone())
+        })
+    }
+
+    /// The objects of a namespace, or of all with an empty one.
+    #[must_use]
+    pub fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
+        let page = self.context.with_registry(|registry| {
+            let (resource, _) = find(registry, resource)?;
+            let namespace = scope(&resource, namespace);
+            registry.list(&resource, namespace, &ListOptions::default())
+        });
+        let items = page.map(|page| page.items).unwrap_or_default();
+        items.iter().map(|object| object.value().clone()).collect()
+    }
+
+    /// Creates an object; its kind and version say where. Without a namespace it goes to `default`.
+    ///
+    /// # Errors
+    /// The Status with which it was refused.
+    pub fn create(&self, object: Value) -> Result<Value, Status> {
+        let now = self.context.now();
+        self.context.with_registry(|registry| {
+            let resource = of_object(registry, &object)?;
+            let namespace = object["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or("default")
+                .to_owned();
+            let namespace = scope(&resource, &namespace);
+            let options = WriteOptions::default();
+            let written = registry.create(&resource, namespace, object, &options, now)?;
+            Ok(written.object.value().clone())
+        })
+    }
+
+    /// Replaces an object, or its status with `deployments.apps/status`.
+    ///
+    /// # Errors
+    /// The Status with which it was refused.
+    pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
+        let now = self.context.now();
+        self.context.with_registry(|registry| {
+            let (resource, subresource) = find(registry, resource)?;
+            let metadata = object["metadata"].clone();
+            let namespace = scope(
+                &resource,
+                metadata["namespace"].as_str().unwrap_or("default"),
+            );
+            let name = metadata["name"].as_str().unwrap_or_default();
+            let options = WriteOptions::default();
+            let written = registry.update(
+                &resource,
+                subresource,
+                namespace,
+                name,
+                object,
+                &options,
+                now,
+            )?;
+            Ok(written.object.value().clone())
+        })
+    }
+
+    /// Changes an object by a merge patch.
+    ///
+    /// # Errors
+    /// The Status with which it was refused.
+    pub fn merge_patch(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, Status> {
+        let now = self.context.now();
+        let body = patch.to_string();
+        self.context.with_registry(|registry| {
+            let (resource, subresource) = find(registry, resource)?;
+            let (namespace, options) = (scope(&resource, namespace), WriteOptions::default());
+            let written = registry.patch(
+                &resource,
+                subresource,
+                namespace,
+                name,
+                PatchKind::Merge,
+                body.as_bytes(),
+                &options,
+                now,
+            )?;
+            Ok(written.object.value().clone())
+        })
+    }
+
+    /// Deletes an object, or marks it for deletion where finalizers hold it.
+    ///
+    /// # Errors
+    /// The Status with which it was refused.
+    pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
+        let now = self.context.now();
+        self.context.with_registry(|registry| {
+            let (resource, _) = find(registry, resource)?;
+            let namespace = scope(&resource, namespace);
+            registry.delete(&resource, namespace, name, &DeleteOptions::default(), now)?;
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer").finish_non_exhaustive()
+    }
+}
+
+/// The resource that kubectl would take for a name such as `deployments.apps/status`, in its
+/// storage version where that is served.
+fn find(registry: &Registry, name: &str) -> Result<(Arc<Resource>, Subresource), Status> {
+    let (full, subresource) = match name.split_once('/') {
+        None => (name, Subresource::Main),
+        Some((full, "status")) => (full, Subresource::Status),
+        Some((full, "scale")) => (full, Subresource::Scale),
+        Some(_) => return Err(Status::no_such_path()),
+    };
+    let (plural, group) = full.split_once('.').unwrap_or((full, ""));
+    let mut served = registry
+        .resources()
+        .iter()
+        .filter(|resource| resource.plural == plural && resource.group == group);
+    let stored = served
+        .clone()
+        .find(|resource| resource.version == resource.storage_version);
+    match stored.or_else(|| served.next()) {
+        Some(resource) => Ok((Arc::clone(resource), subresource)),
+        None => Err(Status::not_found(Subject::new("", "resources"), name)),
+    }
+}
+
+/// The resource of an object's kind and version.
+fn of_object(registry: &Registry, object: &Value) -> Result<Arc<Resource>, Status> {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let found = registry
+        .resources()
+        .iter()
+        .find(|resource| resource.kind == kind && resource.api_version() == api_version);
+    found.cloned().ok_or_else(|| {
+        Status::bad_request(format!(
+            "no resource serves kind \"{kind}\" of \"{api_version}\""
+        ))
+    })
+}
+
+/// The namespace as the registry wants it: none for cluster-scoped resources and for all.
+fn scope<'a>(resource: &Resource, namespace: &'a str) -> Option<&'a str> {
+    if resource.namespaced && !namespace.is_empty() {
+        Some(namespace)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,103 @@
+//! Words: how a server is set up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::http::Clock;
+
+/// Sets up an [`ApiServer`](crate::ApiServer). Nothing is done before `build`.
+#[derive(Clone)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct ApiServerBuilder {
+    pub(super) seed: u64,
+    pub(super) clock: Option<Clock>,
+    pub(super) starts_at: Option<Timestamp>,
+    pub(super) retained_revisions: usize,
+    pub(super) watch_list: bool,
+    pub(super) bookmark_every: Duration,
+    pub(super) watch_timeout: Duration,
+    pub(super) log_capacity: usize,
+}
+
+impl Default for ApiServerBuilder {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            clock: None,
+            starts_at: None,
+            retained_revisions: 10_000,
+            watch_list: true,
+            bookmark_every: Duration::from_secs(60),
+            watch_timeout: Duration::from_secs(45 * 60),
+            log_capacity: 100_000,
+        }
+    }
+}
+
+impl ApiServerBuilder {
+    /// Seed of uids and generated names: the same seed gives the same ones. Default 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The wall clock: creation times, ages and the like. The default counts on with tokio's clock,
+    /// which tests can pause and advance, from the moment of `build` or from
+    /// [`starts_at`](Self::starts_at).
+    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// The time at which the default clock begins. Default: the system's time.
+    pub fn starts_at(mut self, time: Timestamp) -> Self {
+        self.starts_at = Some(time);
+        self
+    }
+
+    /// How many past revisions watches can resume from before the oldest half is compacted away.
+    /// Default 10,000.
+    pub fn retained_revisions(mut self, revisions: usize) -> Self {
+        self.retained_revisions = revisions;
+        self
+    }
+
+    /// Whether watches may ask for the initial objects (`sendInitialEvents`); where not, they are
+    /// refused as by a server without the WatchList feature. Default on.
+    pub fn watch_list(mut self, on: bool) -> Self {
+        self.watch_list = on;
+        self
+    }
+
+    /// Time between the bookmarks of a watch that allows them. Default one minute, as upstream.
+    pub fn bookmark_every(mut self, time: Duration) -> Self {
+        self.bookmark_every = time;
+        self
+    }
+
+    /// How long a watch lasts that sets no `timeoutSeconds`. Default 45 minutes (upstream chooses
+    /// between 30 and 60).
+    pub fn watch_timeout(mut self, time: Duration) -> Self {
+        self.watch_timeout = time;
+        self
+    }
+
+    /// How many requests the log remembers. Default 100,000.
+    pub fn log_capacity(mut self, requests: usize) -> Self {
+        self.log_capacity = requests;
+        self
+    }
+}
+
+impl fmt::Debug for ApiServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServerBuilder")
+            .field("seed", &self.seed)
+            .field("retained_revisions", &self.retained_revisions)
+            .field("watch_list", &self.watch_list)
+            .finish_non_exhaustive()
+    }
+}

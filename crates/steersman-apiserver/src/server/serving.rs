@@ -1,0 +1,212 @@
+//! Driver: the HTTPS listener on loopback and its connections.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::error::Error;
+use crate::http::{ApiService, Context};
+use crate::kubeconfig;
+use crate::tls::Identity;
+
+/// How long a client may take to shake hands.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long requests in flight may take when the listener stops. Watches end at once.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long the listener rests after the operating system refused it a connection.
+const REST: Duration = Duration::from_millis(50);
+
+/// A server that is reachable over HTTPS. Dropping it stops listening and ends its connections.
+#[derive(Debug)]
+#[must_use = "dropping it stops listening"]
+pub struct Serving {
+    address: SocketAddr,
+    ca_pem: String,
+    token: String,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Serving {
+    pub(super) async fn start(
+        context: Arc<Context>,
+        stop: CancellationToken,
+        address: impl ToSocketAddrs,
+        described: String,
+    ) -> Result<Self, Error> {
+        let listen = |source| Error::Listen {
+            address: described.clone(),
+            source,
+        };
+        let resolved = tokio::net::lookup_host(address).await.map_err(listen)?;
+        let resolved: Vec<SocketAddr> = resolved.collect();
+        if let Some(address) = resolved.iter().find(|address| !address.ip().is_loopback()) {
+            return Err(Error::NotLoopback { address: *address });
+        }
+        let listener = TcpListener::bind(resolved.as_slice())
+            .await
+            .map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let identity = Identity::generate()?;
+        let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
+        let tasks = TaskTracker::new();
+        let accepting = Accepting {
+            listener,
+            acceptor,
+            service: ApiService::new(context, stop.clone()),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+        };
+        tasks.spawn(accepting.run());
+        let token = "steersman".to_owned();
+        Ok(Self {
+            address,
+            ca_pem: identity.ca_pem,
+            token,
+            stop,
+            tasks,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `https://<address>`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The certificate of the authority that vouches for the server, in PEM.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// A kubeconfig for kubectl and other clients, with the authority's certificate inside.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        kubeconfig::text(&self.url(), &self.ca_pem, &self.token)
+    }
+
+    /// Writes the kubeconfig to a file, readable by its owner alone where there are owners.
+    ///
+    /// # Errors
+    /// [`Error::WriteKubeconfig`] with what the operating system says.
+    pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        write_private(path, &self.kubeconfig()).map_err(|source| Error::WriteKubeconfig {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// Stops listening, ends watches, lets requests in flight finish within five seconds, and
+    /// returns when the last connection is closed.
+    ///
+    /// # Cancel safety
+    /// Safe: the listener stops all the same.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+#[cfg(unix)]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(not(unix))]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    std::fs::write(path, text)
+}
+
+struct Accepting {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    service: ApiService,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Accepting {
+    async fn run(self) {
+        loop {
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((socket, _)) => {
+                    let connection = serve(
+                        socket,
+                        self.acceptor.clone(),
+                        self.service.clone(),
+                        self.stop.clone(),
+                    );
+                    self.tasks.spawn(connection);
+                }
+                // Out of file descriptors, for instance: others may be given back soon.
+                Err(_) => tokio::time::sleep(REST).await,
+            }
+        }
+    }
+}
+
+/// Serves one connection until the client closes it, it breaks, or the listener stops.
+async fn serve(
+    socket: TcpStream,
+    acceptor: TlsAcceptor,
+    service: ApiService,
+    stop: CancellationToken,
+) {
+    // Without it every small answer waits for the acknowledgement of the one before. A socket that
+    // refuses is slower, not wrong.
+    let _ = socket.set_nodelay(true);
+    let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket));
+    let stream = tokio::select! {
+        () = stop.cancelled() => return,
+        shaken = handshake => match shaken {
+            Ok(Ok(stream)) => stream,
+            // A client that does not trust the certificate, or speaks no TLS, is its own problem.
+            Ok(Err(_)) | Err(_) => return,
+        },
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut connection = pin!(connection);
+    // Errors are those of the connection: the client went away, or sent what is no HTTP.
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(GRACE, connection).await;
+        }
+    }
+}

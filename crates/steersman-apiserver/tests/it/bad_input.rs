@@ -1,0 +1,166 @@
+//! Bodies and queries that are wrong: one clear Status each, and never a panic.
+
+use serde_json::json;
+
+use crate::support::{CONFIG_MAPS, ask, config_map, create_config_maps, get, server};
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_not_json() {
+    let server = server();
+    for body in ["not json at all", "", "[1,2]", "{\"a\":", "\"text\""] {
+        let refused = ask(&server, "POST", CONFIG_MAPS, &[], body)
+            .await
+            .expect(400);
+        assert_eq!(refused["reason"], "BadRequest", "{body}");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("must be of type ConfigMap"), "{message}");
+    }
+    let refused = ask(&server, "POST", CONFIG_MAPS, &[], &b"\xff\xfe\x00"[..]).await;
+    assert_eq!(refused.status, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_too_large() {
+    let server = server();
+    let body = "x".repeat(3 * 1024 * 1024 + 1);
+    let refused = ask(&server, "POST", CONFIG_MAPS, &[], body.clone())
+        .await
+        .expect(413);
+    assert_eq!(refused["reason"], "RequestEntityTooLarge");
+    assert_eq!(
+        refused["message"],
+        "Request entity too large: limit is 3145728"
+    );
+    let announced = [("content-length", "99999999")];
+    assert_eq!(
+        ask(&server, "POST", CONFIG_MAPS, &announced, "{}")
+            .await
+            .status,
+        413
+    );
+    // One byte less is read, and refused for what it is.
+    assert_eq!(
+        ask(&server, "POST", CONFIG_MAPS, &[], body[1..].to_owned())
+            .await
+            .status,
+        400
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_another_type() {
+    let server = server();
+    create_config_maps(&server, &["a"]).await;
+    let protobuf = [("content-type", "application/vnd.kubernetes.protobuf")];
+    let refused = ask(&server, "POST", CONFIG_MAPS, &protobuf, "k8s\0")
+        .await
+        .expect(415);
+    assert_eq!(
+        refused["message"],
+        "the body of the request was in an unknown format - accepted media types include: \
+         application/json, application/yaml"
+    );
+    let json = [("content-type", "application/json")];
+    let refused = ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json, "{}")
+        .await
+        .expect(415);
+    assert_eq!(refused["reason"], "UnsupportedMediaType");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_named_twice() {
+    let server = server();
+    let body = r#"{"metadata":{"name":"a"},"data":{"k":"1"},"data":{"k":"2"}}"#;
+    let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
+    let refused = ask(&server, "POST", &strict, &[], body).await.expect(400);
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("duplicate field \"data\"")
+    );
+    let warned = ask(&server, "POST", CONFIG_MAPS, &[], body).await;
+    assert_eq!(
+        warned.header("warning"),
+        r#"299 - "duplicate field \"data\"""#
+    );
+    assert_eq!(warned.expect(201)["data"]["k"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_that_are_wrong() {
+    let server = server();
+    let refused = get(&server, &format!("{CONFIG_MAPS}?fieldSelector=data%3Dx"))
+        .await
+        .expect(400);
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("\"data\" is not a known field selector"),
+        "{message}"
+    );
+    let refused = get(&server, &format!("{CONFIG_MAPS}?labelSelector=a%20b"))
+        .await
+        .expect(400);
+    assert_eq!(refused["reason"], "BadRequest");
+    get(&server, &format!("{CONFIG_MAPS}?limit=few"))
+        .await
+        .expect(400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_options_that_are_wrong() {
+    let server = server();
+    create_config_maps(&server, &["a"]).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    for body in ["{bad".to_owned(), config_map("a").to_string()] {
+        assert_eq!(ask(&server, "DELETE", &path, &[], body).await.status, 400);
+    }
+    let preconditions = json!({ "preconditions": { "uid": "another" } }).to_string();
+    assert_eq!(
+        ask(&server, "DELETE", &path, &[], preconditions)
+            .await
+            .status,
+        409
+    );
+    assert!(server.get("configmaps", "default", "a").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_path_or_query_makes_it_panic() {
+    // SRV-3
+    let server = server();
+    let ends = [
+        "",
+        "/",
+        "//",
+        "/%",
+        "/%ff",
+        "/..",
+        "?",
+        "?%",
+        "?watch=1&timeoutSeconds=99999999999999999999",
+        "?limit=-9223372036854775808",
+        "?continue=%00",
+        "?resourceVersion=18446744073709551616",
+    ];
+    let starts = [
+        "/",
+        "/api",
+        "/apis",
+        "/api/v1/pods",
+        "/apis/apps/v1",
+        "/openapi/v3",
+        CONFIG_MAPS,
+        "/api/v1/watch",
+        "/api/v1/namespaces",
+    ];
+    for start in starts {
+        for end in ends {
+            for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+                let path = format!("{start}{end}");
+                let (status, _, _) = crate::support::send(&server, method, &path, &[], "{}").await;
+                assert!(status >= 200, "{method} {path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Custom resources over the wire.
+
+use serde_json::json;
+
+use crate::support::{WEBSITES, ask, get, merge, post, server, website, website_crd};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_served_at_once() {
+    let server = server();
+    assert_eq!(post(&server, WEBSITES, &website("one")).await.status, 404);
+    post(&server, DEFINITIONS, &website_crd()).await.expect(201);
+    let crd = get(&server, &format!("{DEFINITIONS}/websites.example.com"))
+        .await
+        .expect(200);
+    let established = crd["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    assert!(established, "{crd}");
+    let created = post(&server, WEBSITES, &website("one")).await.expect(201);
+    assert_eq!(created["spec"]["replicas"], 1, "the default is filled in");
+    assert_eq!(created["metadata"]["generation"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_schema_forbids_is_refused_with_causes() {
+    let server = server();
+    server.install_crd(website_crd()).unwrap();
+    let mut wrong = website("one");
+    wrong["spec"] = json!({ "replicas": -1 });
+    let refused = post(&server, WEBSITES, &wrong).await.expect(422);
+    let causes: Vec<_> = refused["details"]["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
+    assert!(
+        causes.iter().any(|cause| cause["field"] == "spec.image"),
+        "{refused}"
+    );
+    assert!(
+        causes.iter().any(|cause| cause["field"] == "spec.replicas"),
+        "{refused}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strategic_patch_is_refused_naming_the_accepted_types() {
+    let server = server();
+    server.install_crd(website_crd()).unwrap();
+    post(&server, WEBSITES, &website("one")).await.expect(201);
+    let path = format!("{WEBSITES}/one");
+    let headers = [("content-type", "application/strategic-merge-patch+json")];
+    let refused = ask(&server, "PATCH", &path, &headers, "{}")
+        .await
+        .expect(415);
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("application/json-patch+json, application/merge-patch+json"),
+        "{message}"
+    );
+    merge(&server, &path, &json!({ "spec": { "image": "other" } }))
+        .await
+        .expect(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_and_scale() {
+    let server = server();
+    server.install_crd(website_crd()).unwrap();
+    post(&server, WEBSITES, &website("one")).await.expect(201);
+    let status = json!({ "status": { "replicas": 1 }, "spec": { "image": "ignored" } });
+    let patched = merge(&server, &format!("{WEBSITES}/one/status"), &status)
+        .await
+        .expect(200);
+    assert_eq!(patched["spec"]["image"], "registry.example.com/site:1");
+    let four = json!({ "spec": { "replicas": 4 } });
+    let scaled = merge(&server, &format!("{WEBSITES}/one/scale"), &four)
+        .await
+        .expect(200);
+    assert_eq!(scaled["status"]["replicas"], 1);
+    assert_eq!(
+        server
+            .get("websites.example.com", "default", "one")
+            .unwrap()["spec"]["replicas"],
+        4
+    );
+}

@@ -1,0 +1,166 @@
+//! What the server says about itself.
+
+use serde_json::{Value, json};
+
+use crate::support::{ask, get, server, website_crd};
+
+const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+fn entry<'a>(list: &'a Value, field: &str, name: &str) -> &'a Value {
+    list.as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry[field] == name)
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_versions_and_resources() {
+    let server = server();
+    assert_eq!(
+        get(&server, "/api").await.expect(200)["versions"],
+        json!(["v1"])
+    );
+    let apps = get(&server, "/apis/apps").await.expect(200);
+    assert_eq!(apps["preferredVersion"]["groupVersion"], "apps/v1");
+    let groups = get(&server, "/apis").await.expect(200);
+    entry(&groups["groups"], "name", "apiextensions.k8s.io");
+    let apps = get(&server, "/apis/apps/v1").await.expect(200);
+    let deployments = entry(&apps["resources"], "name", "deployments");
+    assert_eq!(deployments["shortNames"], json!(["deploy"]));
+    assert_eq!(deployments["categories"], json!(["all"]));
+    assert_eq!(
+        entry(&apps["resources"], "name", "deployments/scale")["group"],
+        "autoscaling"
+    );
+    let names: Vec<&str> = apps["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|resource| resource["name"].as_str().unwrap())
+        .collect();
+    assert!(names.is_sorted(), "{names:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_resource_appears_and_goes() {
+    let server = server();
+    assert_eq!(get(&server, "/apis/example.com").await.status, 404);
+    server.install_crd(website_crd()).unwrap();
+    let group = get(&server, "/apis/example.com").await.expect(200);
+    assert_eq!(group["preferredVersion"]["version"], "v1");
+    let resources = get(&server, "/apis/example.com/v1").await.expect(200);
+    let websites = entry(&resources["resources"], "name", "websites");
+    assert_eq!(
+        (&websites["singularName"], &websites["kind"]),
+        (&json!("website"), &json!("Website"))
+    );
+    server
+        .delete(
+            "customresourcedefinitions.apiextensions.k8s.io",
+            "",
+            "websites.example.com",
+        )
+        .unwrap();
+    assert_eq!(get(&server, "/apis/example.com/v1").await.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn aggregated_documents_have_a_tag_that_changes_with_them() {
+    let server = server();
+    let headers = [("accept", AGGREGATED)];
+    let core = ask(&server, "GET", "/api", &headers, "").await;
+    assert_eq!(
+        core.header("content-type"),
+        AGGREGATED.split(',').next().unwrap()
+    );
+    let core = core.expect(200);
+    let pods = entry(
+        &core["items"][0]["versions"][0]["resources"],
+        "resource",
+        "pods",
+    );
+    assert_eq!(pods["responseKind"]["kind"], "Pod");
+    assert_eq!(
+        entry(&pods["subresources"], "subresource", "status")["verbs"][0],
+        "get"
+    );
+
+    let first = ask(&server, "GET", "/apis", &headers, "").await;
+    let tag = first.header("etag").to_owned();
+    let again = [("accept", AGGREGATED), ("if-none-match", tag.as_str())];
+    assert_eq!(ask(&server, "GET", "/apis", &again, "").await.status, 304);
+    server.install_crd(website_crd()).unwrap();
+    let changed = ask(&server, "GET", "/apis", &again, "").await.expect(200);
+    let group = changed["items"].as_array().unwrap().iter();
+    assert!(
+        group
+            .clone()
+            .any(|group| group["metadata"]["name"] == "example.com")
+    );
+
+    // A document without an aggregated form is refused where nothing else is accepted.
+    let only = [("accept", AGGREGATED.split(',').next().unwrap())];
+    assert_eq!(
+        ask(&server, "GET", "/apis/apps", &only, "").await.status,
+        406
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_and_health() {
+    let server = server();
+    let version = get(&server, "/version").await.expect(200);
+    assert_eq!(
+        (&version["major"], &version["minor"]),
+        (&json!("1"), &json!("36"))
+    );
+    for path in ["/healthz", "/livez", "/readyz", "/livez/ping"] {
+        assert_eq!(get(&server, path).await.text, "ok", "{path}");
+    }
+    assert_eq!(get(&server, "/healthz/none").await.status, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn openapi_has_what_kubectl_looks_for() {
+    let server = server();
+    server.install_crd(website_crd()).unwrap();
+    let index = get(&server, "/openapi/v3").await.expect(200);
+    for (path, kind) in [
+        ("api/v1", "Pod"),
+        ("apis/apps/v1", "Deployment"),
+        ("apis/example.com/v1", "Website"),
+    ] {
+        let url = index["paths"][path]["serverRelativeURL"].as_str().unwrap();
+        let document = get(&server, url).await.expect(200);
+        let found = document["paths"].as_object().unwrap().values().any(|item| {
+            let patch = &item["patch"];
+            patch["x-kubernetes-group-version-kind"]["kind"] == kind
+                && patch["parameters"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|one| one["name"] == "fieldValidation"))
+        });
+        assert!(found, "{path} has a validating PATCH of {kind}");
+    }
+    let document = get(&server, "/openapi/v3/apis/example.com/v1")
+        .await
+        .expect(200);
+    let schema = &document["components"]["schemas"]["com.example.v1.Website"];
+    assert_eq!(
+        schema["properties"]["spec"]["properties"]["image"]["type"],
+        "string"
+    );
+    assert_eq!(
+        schema["x-kubernetes-group-version-kind"][0]["kind"],
+        "Website"
+    );
+    for path in [
+        "/openapi/v3/apis/none.example.com/v1",
+        "/openapi/v3/nothing",
+        "/openapi/v2",
+    ] {
+        let none = get(&server, path).await;
+        assert_eq!((none.status, none.text.as_str()), (404, ""), "{path}");
+    }
+}

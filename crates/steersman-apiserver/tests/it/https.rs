@@ -1,0 +1,215 @@
+//! Over HTTPS, with a real client: kube-client, and hands that speak no HTTP.
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kube_client::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
+    PatchParams, PostParams, WatchEvent, WatchParams,
+};
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Client, Config};
+use serde_json::json;
+use steersman_apiserver::{ApiServer, Error, Serving};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{config_map, website, website_crd};
+
+/// Longer than anything here takes; a wait that ends this way has failed.
+const TOO_LONG: Duration = Duration::from_secs(60);
+
+async fn client(serving: &Serving) -> Client {
+    let kubeconfig = Kubeconfig::from_yaml(&serving.kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+fn config_maps(client: Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("", "v1", "ConfigMap");
+    Api::default_namespaced_with(client, &ApiResource::from_gvk(&kind))
+}
+
+fn typed(object: serde_json::Value) -> DynamicObject {
+    serde_json::from_value(object).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_writes_reads_and_watches() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let api = config_maps(client(&serving).await);
+    let watch = api
+        .watch(&WatchParams::default(), &server.revision().to_string())
+        .await
+        .unwrap();
+    let mut watch = Box::pin(watch);
+    api.create(&PostParams::default(), &typed(config_map("a")))
+        .await
+        .unwrap();
+    let event = tokio::time::timeout(TOO_LONG, watch.try_next())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        matches!(event, Some(WatchEvent::Added(object)) if object.metadata.name.as_deref() == Some("a"))
+    );
+    let patch = Patch::Merge(json!({ "data": { "k": "2" } }));
+    api.patch("a", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    assert_eq!(api.get("a").await.unwrap().data["data"]["k"], "2");
+    assert_eq!(
+        api.list(&ListParams::default()).await.unwrap().items.len(),
+        1
+    );
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    let absent = api.get("a").await.unwrap_err();
+    assert!(matches!(absent, kube_client::Error::Api(status) if status.code == 404));
+    let log = server.requests();
+    assert!(log.count(|request| request.is_for("configmaps")) >= 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_client_works_in_process() {
+    let server = ApiServer::new();
+    let api = config_maps(Client::new(server.service(), "default"));
+    let watch = api
+        .watch(&WatchParams::default(), &server.revision().to_string())
+        .await
+        .unwrap();
+    let mut watch = Box::pin(watch);
+    api.create(&PostParams::default(), &typed(config_map("a")))
+        .await
+        .unwrap();
+    assert!(matches!(
+        watch.try_next().await.unwrap(),
+        Some(WatchEvent::Added(_))
+    ));
+    tokio::time::advance(Duration::from_secs(50)).await;
+    assert!(matches!(
+        watch.try_next().await.unwrap(),
+        Some(WatchEvent::Bookmark(_))
+    ));
+    server.faults().cut_watches();
+    assert!(watch.try_next().await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn custom_resources_are_discovered() {
+    let server = ApiServer::new();
+    server.install_crd(website_crd()).unwrap();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let client = client(&serving).await;
+    let kind = GroupVersionKind::gvk("example.com", "v1", "Website");
+    let (resource, capabilities) = kube_client::discovery::pinned_kind(&client, &kind)
+        .await
+        .unwrap();
+    assert_eq!(resource.plural, "websites");
+    assert!(
+        capabilities
+            .subresources
+            .iter()
+            .any(|(below, _)| below.plural == "status")
+    );
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    api.create(&PostParams::default(), &typed(website("one")))
+        .await
+        .unwrap();
+    assert_eq!(server.list("websites.example.com", "default").len(), 1);
+    let all = kube_client::discovery::Discovery::new(client)
+        .run()
+        .await
+        .unwrap();
+    assert!(all.has_group("example.com"));
+}
+
+#[tokio::test]
+async fn stopping_ends_watches_and_connections() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let address = serving.addr();
+    let api = config_maps(client(&serving).await);
+    let watch = api
+        .watch(&WatchParams::default(), &server.revision().to_string())
+        .await
+        .unwrap();
+    let mut watch = Box::pin(watch);
+    tokio::time::timeout(TOO_LONG, serving.stop())
+        .await
+        .unwrap();
+    let end = tokio::time::timeout(TOO_LONG, watch.try_next())
+        .await
+        .unwrap();
+    assert!(matches!(end, Ok(None)), "{end:?}");
+    tokio::net::TcpStream::connect(address).await.unwrap_err();
+    // The server itself goes on, and can be served again.
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    config_maps(client(&serving).await)
+        .list(&ListParams::default())
+        .await
+        .unwrap();
+    let address = serving.addr();
+    drop(serving);
+    while tokio::net::TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_tls_harm_nobody() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"\x16\x03\x01\xff\xff",
+        b"\0\0\0\0",
+    ] {
+        let mut socket = tokio::net::TcpStream::connect(serving.addr())
+            .await
+            .unwrap();
+        socket.write_all(bytes).await.unwrap();
+        socket.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        // An alert, a reset or nothing: the server closes the connection in any case.
+        let _ = tokio::time::timeout(TOO_LONG, socket.read_to_end(&mut answer))
+            .await
+            .unwrap();
+    }
+    config_maps(client(&serving).await)
+        .list(&ListParams::default())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn only_loopback_is_served() {
+    let server = ApiServer::new();
+    let refused = server.serve("0.0.0.0:0").await.unwrap_err();
+    assert!(matches!(refused, Error::NotLoopback { .. }));
+    assert!(refused.is_address());
+    let first = server.serve("127.0.0.1:0").await.unwrap();
+    let taken = server.serve(first.addr()).await.unwrap_err();
+    assert!(
+        taken.to_string().contains(&first.addr().to_string()),
+        "{taken}"
+    );
+}
+
+#[tokio::test]
+async fn the_kubeconfig_is_written_for_its_owner() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    serving.write_kubeconfig(&path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, serving.kubeconfig());
+    assert!(text.contains("certificate-authority-data: "));
+    let missing = folder.path().join("missing").join("kubeconfig");
+    let refused = serving.write_kubeconfig(&missing).unwrap_err();
+    assert!(refused.to_string().contains("missing"), "{refused}");
+}

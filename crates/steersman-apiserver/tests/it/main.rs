@@ -1,0 +1,16 @@
+//! The embedded API server seen from outside: in process on a paused clock, over HTTPS with a real
+//! client, and with kubectl.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+mod bad_input;
+mod crds;
+mod discovery;
+mod faults;
+mod https;
+mod kubectl;
+mod lists;
+mod shapes;
+mod verbs;
+mod watches;
