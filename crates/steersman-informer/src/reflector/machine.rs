@@ -293,6 +293,11 @@ impl Machine {
                 self.phase = Phase::Empty;
                 return;
             }
+            // A token that the server does not understand (any more).
+            Class::Rejected if paging => {
+                self.unpaged = true;
+                self.restart(ResourceVersion::unset());
+            }
             Class::Decode if self.phase == Phase::Watching => {
                 self.broken += 1;
                 if self.broken >= 2 {
@@ -376,7 +381,8 @@ impl Machine {
 
     fn watch_timeout(&mut self) -> Duration {
         let less = WATCH_JITTER.mul_f64(self.backoff.jitter().fraction());
-        self.watch.timeout = WATCH - less;
+        // Servers take whole seconds.
+        self.watch.timeout = Duration::from_secs((WATCH - less).as_secs());
         self.watch.timeout
     }
 }

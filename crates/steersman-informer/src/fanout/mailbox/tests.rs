@@ -1,1 +1,204 @@
-//! Replayed events equal the final state.
+//! Replayed events equal the final state, collapsed or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use proptest::prelude::*;
+
+use super::*;
+
+type Map = ConfigMap;
+type Seen = BTreeMap<u8, Entry<Map>>;
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Creates or changes an object.
+    Put(u8),
+    Delete(u8),
+    /// Deletes and creates again, under another uid.
+    Recreate(u8),
+    Resync(u8),
+    Take(u8),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let name = 0..5_u8;
+    prop_oneof![
+        4 => name.clone().prop_map(Act::Put),
+        2 => name.clone().prop_map(Act::Delete),
+        1 => name.clone().prop_map(Act::Recreate),
+        1 => name.prop_map(Act::Resync),
+        3 => (0..4_u8).prop_map(Act::Take),
+    ]
+}
+
+fn object(name: u8, uid: u64, version: u64) -> Entry<Map> {
+    let mut map = Map::default();
+    map.metadata.name = Some(name.to_string());
+    map.metadata.uid = Some(uid.to_string());
+    map.metadata.resource_version = Some(version.to_string());
+    Entry::new(map)
+}
+
+/// A store that tells a mailbox what happens, and a subscriber who replays what it takes.
+struct Bench {
+    mailbox: Mailbox<Map>,
+    store: Seen,
+    seen: Seen,
+    version: u64,
+    synced: u32,
+    /// Objects that were there at the start and still are the same.
+    initial: BTreeMap<u8, u64>,
+}
+
+impl Bench {
+    fn new(bound: usize, present: &BTreeSet<u8>) -> Self {
+        let mut mailbox = Mailbox::new(bound);
+        let present = present
+            .iter()
+            .map(|name| (*name, object(*name, u64::from(*name), 1)));
+        let store: Seen = present.collect();
+        mailbox.fill(store.values().cloned());
+        mailbox.mark_synced();
+        Self {
+            mailbox,
+            initial: store.keys().map(|name| (*name, u64::from(*name))).collect(),
+            store,
+            seen: Seen::new(),
+            version: 1000,
+            synced: 0,
+        }
+    }
+
+    fn act(&mut self, act: Act) -> Result<(), TestCaseError> {
+        self.version += 1;
+        let version = self.version;
+        match act {
+            Act::Put(name) => {
+                let old = self.store.get(&name).cloned();
+                let uid = old
+                    .as_ref()
+                    .map_or(version, |old| old.uid().parse().unwrap());
+                let new = object(name, uid, version);
+                self.store.insert(name, new.clone());
+                self.mailbox.push(match old {
+                    Some(old) => Event::updated(old, new, Origin::Live),
+                    None => Event::created(new, Origin::Live),
+                });
+            }
+            Act::Delete(name) => self.delete(name),
+            Act::Recreate(name) => {
+                self.delete(name);
+                let new = object(name, version, version);
+                self.store.insert(name, new.clone());
+                self.mailbox.push(Event::created(new, Origin::Live));
+            }
+            Act::Resync(name) => {
+                if let Some(entry) = self.store.get(&name).cloned() {
+                    let event = Event::updated(entry.clone(), entry, Origin::Resync);
+                    self.mailbox.push(event);
+                }
+            }
+            Act::Take(count) => {
+                for _ in 0..count {
+                    self.take()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, name: u8) {
+        if let Some(old) = self.store.remove(&name) {
+            self.initial.remove(&name);
+            self.mailbox.push(Event::deleted(old, Certainty::Observed));
+        }
+    }
+
+    /// Takes one thing and replays it; says whether there was one.
+    fn take(&mut self) -> Result<bool, TestCaseError> {
+        let event = match self.mailbox.take() {
+            Taken::Nothing => return Ok(false),
+            Taken::Synced => {
+                self.synced += 1;
+                // What was there at the start and still is was handed over before.
+                for (name, uid) in &self.initial {
+                    let seen = self.seen.get(name).map(|seen| seen.uid().to_owned());
+                    prop_assert_eq!(seen, Some(uid.to_string()));
+                }
+                return Ok(true);
+            }
+            Taken::Event(event) => event,
+        };
+        let name: u8 = event.key().name().parse().unwrap();
+        match &event {
+            // FAN-1
+            Event::Created { new, origin } => {
+                prop_assert!(self.seen.insert(name, new.clone()).is_none());
+                prop_assert_eq!(*origin == Origin::Initial, self.synced == 0);
+            }
+            Event::Updated { old, new, .. } => {
+                let before = self.seen.insert(name, new.clone());
+                prop_assert!(before.is_some_and(|before| before.is_same_version_as(old)));
+                prop_assert!(old.is_same_as(new));
+            }
+            // FAN-2: every delete is of an object that was taken.
+            Event::Deleted { last_known, .. } => {
+                let before = self.seen.remove(&name);
+                prop_assert!(before.is_some_and(|before| before.is_same_as(last_known)));
+            }
+        }
+        Ok(true)
+    }
+}
+
+proptest! {
+    // FAN-1, FAN-2
+    #[test]
+    fn fan_2_replayed_events_equal_the_final_state(
+        bound in prop_oneof![Just(0), 1..6_usize, Just(1000)],
+        present in prop::collection::btree_set(0..5_u8, 0..5),
+        acts in prop::collection::vec(act(), 0..60),
+    ) {
+        let mut bench = Bench::new(bound, &present);
+        for act in acts {
+            bench.act(act)?;
+            if bound < 1000 {
+                // Five objects seen, five that exist, the marker, half a step.
+                let most = bound.max(5) + 7;
+                prop_assert!(bench.mailbox.len() <= most, "{}", bench.mailbox.len());
+            }
+        }
+        while bench.take()? {}
+        prop_assert_eq!(bench.synced, 1);
+        let show = |seen: &Seen| -> Vec<String> {
+            seen.values().map(|entry| format!("{entry:?}")).collect()
+        };
+        prop_assert_eq!(show(&bench.seen), show(&bench.store));
+        prop_assert_eq!(bench.mailbox.len(), 0);
+    }
+}
+
+#[test]
+fn within_the_bound_every_event_comes() {
+    let mut bench = Bench::new(1000, &BTreeSet::new());
+    for _ in 0..10 {
+        bench.act(Act::Put(1)).unwrap();
+    }
+    assert_eq!(bench.mailbox.len(), 11);
+}
+
+#[test]
+fn a_step_waits_where_its_newest_event_would() {
+    let mut bench = Bench::new(0, &BTreeSet::from([1, 2]));
+    while bench.take().unwrap() {}
+    for act in [Act::Put(1), Act::Put(2), Act::Put(1)] {
+        bench.act(act).unwrap();
+    }
+    let names: Vec<String> = std::iter::from_fn(|| match bench.mailbox.take() {
+        Taken::Event(event) => Some(event.key().name().to_owned()),
+        _ => None,
+    })
+    .collect();
+    assert_eq!(names, ["2", "1"]);
+}

@@ -1,1 +1,214 @@
-//! The transition table.
+//! The transition table: every phase, after every input.
+
+use std::fmt::Write as _;
+
+use super::*;
+
+/// An origin of time for tables.
+#[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
+fn origin() -> Instant {
+    Instant::now()
+}
+
+fn version(text: &str) -> ResourceVersion {
+    ResourceVersion::new(text)
+}
+
+/// Long enough after the beginning that a watch is not a short one.
+const LATER: Duration = Duration::from_secs(100);
+
+/// A machine in each phase, at `now`.
+fn phases(now: Instant) -> Vec<(&'static str, Machine)> {
+    let listing = || {
+        let mut machine = Machine::new(false, 500, 7);
+        machine.next(now);
+        machine
+    };
+    let paging = || {
+        let mut machine = listing();
+        machine.handle_page(&version("10"), Some("token".into()));
+        machine.next(now);
+        machine
+    };
+    let streaming = || {
+        let mut machine = Machine::new(true, 500, 7);
+        machine.next(now);
+        machine.handle_open(now);
+        machine
+    };
+    let watching = |streams: bool| {
+        let mut machine = if streams { streaming() } else { listing() };
+        if streams {
+            machine.handle_bookmark(&version("10"), true, now);
+        } else {
+            machine.handle_page(&version("10"), None);
+            machine.next(now);
+            machine.handle_open(now);
+        }
+        machine
+    };
+    vec![
+        ("listing", listing()),
+        ("paging", paging()),
+        ("streaming", streaming()),
+        ("watching after a list", watching(false)),
+        ("watching after a stream", watching(true)),
+    ]
+}
+
+type Input = (&'static str, fn(&mut Machine, Instant));
+
+fn fail(machine: &mut Machine, class: Class, now: Instant) {
+    let failure = Failure {
+        class,
+        after: None,
+        message: "scripted".into(),
+    };
+    machine.handle_failure(&failure, now);
+}
+
+const INPUTS: &[Input] = &[
+    ("a last page", |m, _| {
+        m.handle_page(&version("20"), None);
+    }),
+    ("a page with another after it", |m, _| {
+        m.handle_page(&version("20"), Some("next".into()));
+    }),
+    ("an event", |m, now| m.handle_event(&version("30"), now)),
+    ("an older event", |m, now| {
+        m.handle_event(&version("9"), now)
+    }),
+    ("a bookmark", |m, now| {
+        m.handle_bookmark(&version("40"), false, now);
+    }),
+    ("the end of the initial events", |m, now| {
+        m.handle_bookmark(&version("50"), true, now);
+    }),
+    ("an end", |m, now| m.handle_end(End::Closed, now)),
+    ("an event and an end", |m, now| {
+        m.handle_event(&version("30"), now);
+        m.handle_end(End::Closed, now);
+    }),
+    ("two ends", |m, now| {
+        m.handle_end(End::Closed, now);
+        m.next(now + LATER);
+        m.handle_open(now + LATER);
+        m.handle_end(End::Closed, now + LATER);
+    }),
+    ("silence", |m, now| m.handle_end(End::Silent, now)),
+    ("expired", |m, now| fail(m, Class::Expired, now)),
+    ("expired twice", |m, now| {
+        fail(m, Class::Expired, now);
+        m.next(now);
+        fail(m, Class::Expired, now);
+    }),
+    ("version unknown", |m, now| {
+        fail(m, Class::VersionUnknown, now)
+    }),
+    ("rejected", |m, now| fail(m, Class::Rejected, now)),
+    ("not served", |m, now| fail(m, Class::NotServed, now)),
+    ("forbidden", |m, now| fail(m, Class::Forbidden, now)),
+    ("throttled", |m, now| fail(m, Class::Throttled, now)),
+    ("network", |m, now| fail(m, Class::Network, now)),
+    ("server", |m, now| fail(m, Class::Server, now)),
+    ("decode", |m, now| fail(m, Class::Decode, now)),
+    ("decode twice", |m, now| {
+        fail(m, Class::Decode, now);
+        m.next(now + LATER);
+        fail(m, Class::Decode, now + LATER);
+    }),
+];
+
+fn show(step: &Step) -> String {
+    match step {
+        Step::List {
+            version,
+            limit,
+            page,
+        } => {
+            let limit = limit.map_or("all".to_owned(), |limit| limit.to_string());
+            let page = page.as_deref().unwrap_or("first page");
+            format!("list from {version:?}, {limit}, {page}")
+        }
+        Step::Watch { after, .. } => format!("watch after {after:?}"),
+        Step::Stream { version, .. } => format!("stream from {version:?}"),
+        Step::Sleep { .. } => "sleep".to_owned(),
+    }
+}
+
+#[test]
+fn transition_table() {
+    let start = origin();
+    let now = start + LATER;
+    let mut table = String::new();
+    for (name, _) in phases(start) {
+        writeln!(table, "{name}").unwrap();
+        for (input, apply) in INPUTS {
+            let (_, mut machine) = phases(start).into_iter().find(|(n, _)| *n == name).unwrap();
+            apply(&mut machine, now);
+            let problem = machine.problem().map(|p| format!(" [{}]", p.reason));
+            let mut step = machine.next(now + LATER + LATER);
+            let waits = machine_waits(&mut step, apply, name, start, now);
+            let problem = problem.unwrap_or_default();
+            writeln!(table, "  {input:<30} {waits}{}{problem}", show(&step)).unwrap();
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+/// Whether the machine waits before that step.
+fn machine_waits(
+    step: &mut Step,
+    apply: &fn(&mut Machine, Instant),
+    name: &str,
+    start: Instant,
+    now: Instant,
+) -> &'static str {
+    let (_, mut machine) = phases(start).into_iter().find(|(n, _)| *n == name).unwrap();
+    apply(&mut machine, now);
+    match machine.next(now) {
+        Step::Sleep { .. } => "waits, then ",
+        immediate => {
+            *step = immediate;
+            ""
+        }
+    }
+}
+
+// REFL-1
+#[test]
+fn refl_1_within_a_watch_the_version_only_advances() {
+    let now = origin();
+    let (_, mut machine) = phases(now).remove(3);
+    for (seen, expected) in [
+        ("11", "11"),
+        ("9", "11"),
+        ("", "11"),
+        ("0", "11"),
+        ("30", "30"),
+    ] {
+        machine.handle_event(&version(seen), now);
+        assert_eq!(machine.position, version(expected));
+    }
+    // Where versions cannot be ordered, the newest is the last that came.
+    machine.handle_event(&version("x7"), now);
+    machine.handle_event(&version("x6"), now);
+    assert_eq!(machine.position, version("x6"));
+}
+
+#[test]
+fn watches_last_a_little_less_than_five_minutes_and_differ() {
+    let timeouts: std::collections::BTreeSet<Duration> = (0..20)
+        .map(|seed| {
+            let now = origin();
+            let mut machine = Machine::new(true, 500, seed);
+            match machine.next(now) {
+                Step::Stream { timeout, .. } => timeout,
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    assert!(timeouts.len() > 5);
+    let bounds = Duration::from_secs(269)..=Duration::from_secs(290);
+    assert!(timeouts.iter().all(|timeout| bounds.contains(timeout)));
+}

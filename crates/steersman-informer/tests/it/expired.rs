@@ -1,0 +1,72 @@
+//! 410 in both shapes, and versions the server does not know yet.
+
+use super::fake::*;
+use steersman_api::WatchEvent;
+
+async fn a_410_relists(event: bool) {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    if event {
+        let wire = fake.watch();
+        let error = refused("watch", 410, "Expired");
+        wire.unbounded_send(Ok(WatchEvent::Error(error))).unwrap();
+    } else {
+        fake.watch_refused(410, "Gone");
+    }
+    fake.page("20", [good("a", 1), good("b", 15)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut states = running.informer.state_changes();
+    let mut seen = running.informer.subscribe();
+    assert_eq!(take(&mut seen, 3).await, ["*a@1", "synced", "+b@15"]);
+    let (watch, list) = (fake.request(2).await, fake.request(3).await);
+    assert_eq!(watch.after(), "10");
+    assert_eq!(list.from(), "");
+    // An expired version is a part of life: no delay, no alarm.
+    assert_eq!(list.at, watch.at);
+    assert!(states.borrow_and_update().is_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_410_as_an_http_status_relists() {
+    a_410_relists(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_410_as_an_error_event_relists() {
+    a_410_relists(true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_that_expire_at_once_do_not_make_a_loop() {
+    let fake = Fake::new();
+    for _ in 0..6 {
+        fake.page("10", [good("a", 1)]);
+        fake.watch_refused(410, "Expired");
+    }
+    let running = run(&fake, listing());
+    running.informer.wait_for_sync().await.unwrap();
+    let (first, last) = (fake.request(3).await.at, fake.request(11).await.at);
+    assert!(last - first >= std::time::Duration::from_secs(10));
+    assert!(running.informer.state().is_degraded());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_the_server_has_not_reached_is_listed_anew() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    let wire = fake.watch();
+    wire.unbounded_send(modified("a", 30)).unwrap();
+    drop(wire);
+    // The server was restored from a backup.
+    fake.then_too_large();
+    fake.page("12", [good("a", 5)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut seen = running.informer.subscribe();
+    let expected = ["*a@1", "synced", "~a@1>30", "~a@30>5"];
+    assert_eq!(take(&mut seen, 4).await, expected);
+    assert_eq!(fake.request(3).await.after(), "30");
+    assert_eq!(fake.request(4).await.from(), "");
+    assert_eq!(fake.request(5).await.after(), "12");
+}

@@ -1,0 +1,334 @@
+//! A server that answers what a test tells it to, and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::channel::mpsc;
+use futures::stream::BoxStream;
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_api::error::{Asked, Status};
+use steersman_api::{
+    Decoded, Error, ListOptions, ListPage, ListWatch, Malformed, WatchEvent, WatchOptions,
+};
+use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
+use steersman_object::{Kind, ObjectKey, ResourceVersion};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+type Map = ConfigMap;
+type Item = Result<WatchEvent<Map>, Error>;
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Asks {
+    List(ListOptions),
+    Watch(WatchOptions),
+}
+
+/// One request, and when it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) asks: Asks,
+    pub(crate) at: Instant,
+}
+
+/// The test's end of an open watch; dropping it ends the watch.
+pub(crate) type Wire = mpsc::UnboundedSender<Item>;
+
+enum Answer {
+    Page(Result<ListPage<Map>, Error>),
+    Watch(Result<mpsc::UnboundedReceiver<Item>, Error>),
+}
+
+/// The server: answers in the order of the script, and never once that is at its end.
+#[derive(Clone)]
+pub(crate) struct Fake {
+    script: Arc<parking_lot::Mutex<VecDeque<Answer>>>,
+    log: watch::Sender<Vec<Request>>,
+}
+
+impl Fake {
+    pub(crate) fn new() -> Self {
+        Self {
+            script: Arc::default(),
+            log: watch::Sender::new(Vec::new()),
+        }
+    }
+
+    fn then(&self, answer: Answer) {
+        self.script.lock().push_back(answer);
+    }
+
+    /// The next request is answered with a last page.
+    pub(crate) fn page(&self, version: &str, maps: impl IntoIterator<Item = Decoded<Map>>) {
+        let page = ListPage::new(maps.into_iter().collect(), ResourceVersion::new(version));
+        self.then(Answer::Page(Ok(page)));
+    }
+
+    /// The next request is answered with a page that has one after it.
+    pub(crate) fn page_then(
+        &self,
+        token: &str,
+        version: &str,
+        maps: impl IntoIterator<Item = Decoded<Map>>,
+    ) {
+        let page = ListPage::new(maps.into_iter().collect(), ResourceVersion::new(version));
+        self.then(Answer::Page(Ok(page.continued(token))));
+    }
+
+    /// The next request is answered with a watch, which lasts as long as the wire.
+    pub(crate) fn watch(&self) -> Wire {
+        let (wire, receiver) = mpsc::unbounded();
+        self.then(Answer::Watch(Ok(receiver)));
+        wire
+    }
+
+    /// The next request is a list and refused.
+    pub(crate) fn list_refused(&self, code: u16, reason: &str) {
+        self.then(Answer::Page(Err(refused("list", code, reason))));
+    }
+
+    /// The next request is a watch and refused with an HTTP status.
+    pub(crate) fn watch_refused(&self, code: u16, reason: &str) {
+        self.then(Answer::Watch(Err(refused("watch", code, reason))));
+    }
+
+    /// The next request is a watch, from a version that the server has not reached.
+    pub(crate) fn then_too_large(&self) {
+        let status = Status {
+            code: 504,
+            reason: "Timeout".into(),
+            message: "Too large resource version: 30, current: 12".into(),
+            ..Status::default()
+        };
+        let asked = Asked::of_collection("watch", &Kind::of::<Map>(), None);
+        let error = Error::from_status(asked, status, None);
+        self.then(Answer::Watch(Err(error)));
+    }
+
+    /// What was asked until now.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.log.borrow().clone()
+    }
+
+    /// Waits for the request of this number, from 1.
+    pub(crate) async fn request(&self, number: usize) -> Request {
+        let mut log = self.log.subscribe();
+        let log = log.wait_for(|log| log.len() >= number).await.unwrap();
+        log[number - 1].clone()
+    }
+
+    fn ask(&self, asks: Asks) -> Option<Answer> {
+        let at = Instant::now();
+        self.log.send_modify(|log| log.push(Request { asks, at }));
+        self.script.lock().pop_front()
+    }
+}
+
+impl ListWatch<Map> for Fake {
+    async fn list(&self, options: &ListOptions) -> Result<ListPage<Map>, Error> {
+        match self.ask(Asks::List(options.clone())) {
+            Some(Answer::Page(page)) => page,
+            Some(Answer::Watch(_)) => panic!("the script has a watch, and a list was asked"),
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn watch(&self, options: &WatchOptions) -> Result<BoxStream<'static, Item>, Error> {
+        match self.ask(Asks::Watch(options.clone())) {
+            Some(Answer::Watch(watch)) => Ok(watch?.boxed()),
+            Some(Answer::Page(_)) => panic!("the script has a list, and a watch was asked"),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Request {
+    pub(crate) fn list(&self) -> &ListOptions {
+        match &self.asks {
+            Asks::List(options) => options,
+            Asks::Watch(options) => panic!("a watch: {options:?}"),
+        }
+    }
+
+    pub(crate) fn watch(&self) -> &WatchOptions {
+        match &self.asks {
+            Asks::Watch(options) => options,
+            Asks::List(options) => panic!("a list: {options:?}"),
+        }
+    }
+
+    /// The version after which a watch starts.
+    pub(crate) fn after(&self) -> &str {
+        self.watch().resource_version.as_str()
+    }
+
+    /// The version a list starts from.
+    pub(crate) fn from(&self) -> &str {
+        let version = self.list().resource_version.as_ref();
+        version.map_or("", ResourceVersion::as_str)
+    }
+}
+
+/// A refusal as an api-server answers it.
+pub(crate) fn refused(verb: &'static str, code: u16, reason: &str) -> Error {
+    let status = Status {
+        code,
+        reason: reason.into(),
+        message: format!("{reason} by the script"),
+        ..Status::default()
+    };
+    let asked = Asked::of_collection(verb, &Kind::of::<Map>(), None);
+    Error::from_status(asked, status, None)
+}
+
+/// A broken connection.
+pub(crate) fn broken() -> Error {
+    Error::Transport {
+        asked: Box::new(Asked::of_collection("watch", &Kind::of::<Map>(), None)),
+        endpoint: None,
+        cause: "connection reset by the script".into(),
+    }
+}
+
+/// A ConfigMap of the namespace `ns`, of uid `name`'s own.
+pub(crate) fn map(name: &str, version: u64) -> Map {
+    map_of(name, version, &format!("uid-of-{name}"))
+}
+
+pub(crate) fn map_of(name: &str, version: u64, uid: &str) -> Map {
+    let mut map = Map::default();
+    map.metadata.namespace = Some("ns".into());
+    map.metadata.name = Some(name.into());
+    map.metadata.resource_version = Some(version.to_string());
+    map.metadata.uid = Some(uid.into());
+    map
+}
+
+pub(crate) fn good(name: &str, version: u64) -> Decoded<Map> {
+    Decoded::Good(map(name, version))
+}
+
+pub(crate) fn bad(name: &str, version: u64) -> Decoded<Map> {
+    Decoded::Malformed(Malformed::new(
+        key(name),
+        format!("uid-of-{name}"),
+        ResourceVersion::new(version.to_string()),
+        "broken by the script",
+    ))
+}
+
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("ns", name)
+}
+
+pub(crate) fn added(name: &str, version: u64) -> Item {
+    Ok(WatchEvent::Added(good(name, version)))
+}
+
+pub(crate) fn modified(name: &str, version: u64) -> Item {
+    Ok(WatchEvent::Modified(good(name, version)))
+}
+
+pub(crate) fn deleted(name: &str, version: u64) -> Item {
+    Ok(WatchEvent::Deleted(good(name, version)))
+}
+
+pub(crate) fn bookmark(version: u64) -> Item {
+    Ok(WatchEvent::Bookmark {
+        version: ResourceVersion::new(version.to_string()),
+        initial_events_end: false,
+    })
+}
+
+pub(crate) fn end_of_initial_events(version: u64) -> Item {
+    Ok(WatchEvent::Bookmark {
+        version: ResourceVersion::new(version.to_string()),
+        initial_events_end: true,
+    })
+}
+
+/// An informer of ConfigMaps that runs until it goes out of scope.
+pub(crate) struct Running {
+    pub(crate) informer: Informer<Map>,
+    pub(crate) task: tokio::task::JoinHandle<()>,
+    _stop: DropGuard,
+}
+
+/// Without streaming lists: these have tests of their own.
+pub(crate) fn listing() -> InformerOptions {
+    InformerOptions::new().watch_list(false).seed(7)
+}
+
+pub(crate) fn run(fake: &Fake, options: InformerOptions) -> Running {
+    let informer = Informer::new(Kind::of::<Map>(), options);
+    run_informer(fake, informer)
+}
+
+pub(crate) fn run_informer(fake: &Fake, informer: Informer<Map>) -> Running {
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(informer.run(fake.clone(), cancel.clone()));
+    Running {
+        informer,
+        task,
+        _stop: cancel.drop_guard(),
+    }
+}
+
+impl Running {
+    /// Name and version of each stored object.
+    pub(crate) fn stored(&self) -> Vec<String> {
+        let store = self.informer.store();
+        let entries = store.entries(None);
+        entries.iter().map(|entry| format!("{entry:?}")).collect()
+    }
+
+    /// Waits until the store has applied this version.
+    pub(crate) async fn applied(&self, version: u64) {
+        let version = ResourceVersion::new(version.to_string());
+        let store = self.informer.store();
+        while !store.version().is_at_least(&version) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// An event in one word: `+a@1` created, `~a@1>2` updated, `-a@2` deleted, `-a@2?` deleted with
+/// its final state unknown. Of the initial set `*a@1`, of a resync `=a@1`.
+pub(crate) fn word(event: &Event<Map>) -> String {
+    use steersman_informer::Origin;
+    let name = event.key().name().to_owned();
+    let version = event.object().version();
+    match event {
+        Event::Created { origin, .. } if *origin == Origin::Initial => format!("*{name}@{version}"),
+        Event::Created { .. } => format!("+{name}@{version}"),
+        Event::Updated { origin, .. } if *origin == Origin::Resync => format!("={name}@{version}"),
+        Event::Updated { old, .. } => format!("~{name}@{}>{version}", old.version()),
+        Event::Deleted { .. } if event.final_state_unknown() => format!("-{name}@{version}?"),
+        Event::Deleted { .. } => format!("-{name}@{version}"),
+    }
+}
+
+/// The next delivery in one word; `synced` for the marker, `end` after the last.
+pub(crate) async fn next(subscription: &mut Subscription<Map>) -> String {
+    let next = tokio::time::timeout(Duration::from_secs(3600), subscription.next());
+    match next.await {
+        Ok(Some(Delivery::Event(event))) => word(&event),
+        Ok(Some(Delivery::Synced)) => "synced".into(),
+        Ok(Some(_)) => "unknown".into(),
+        Ok(None) => "end".into(),
+        Err(_) => "silence".into(),
+    }
+}
+
+/// So many deliveries.
+pub(crate) async fn take(subscription: &mut Subscription<Map>, count: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    for _ in 0..count {
+        words.push(next(subscription).await);
+    }
+    words
+}

@@ -1,0 +1,75 @@
+//! Indexes, added before and while an informer runs.
+
+use super::fake::*;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+fn first_letter(map: &ConfigMap) -> Vec<String> {
+    let name = map.metadata.name.iter();
+    name.filter_map(|n| n.get(..1)).map(Into::into).collect()
+}
+
+// STORE-1
+#[tokio::test(start_paused = true)]
+async fn store_1_an_index_added_late_has_what_is_there_and_follows() {
+    let fake = Fake::new();
+    fake.page(
+        "10",
+        [good("apple", 1), good("avocado", 2), good("banana", 3)],
+    );
+    let wire = fake.watch();
+    let running = run(&fake, listing());
+    let (informer, store) = (&running.informer, running.informer.store());
+    let names = |value: &str| -> Vec<String> {
+        let found = store.by_index("letter", value).unwrap();
+        found
+            .iter()
+            .filter_map(|m| m.metadata.name.clone())
+            .collect()
+    };
+    let error = store.by_index("letter", "a").unwrap_err();
+    assert!(error.is_no_such_index(), "{error}");
+    informer.wait_for_sync().await.unwrap();
+    informer.add_index("letter", first_letter).unwrap();
+    assert_eq!(names("a"), ["apple", "avocado"]);
+    assert!(
+        informer
+            .add_index("letter", first_letter)
+            .unwrap_err()
+            .is_index_exists()
+    );
+    wire.unbounded_send(added("almond", 11)).unwrap();
+    wire.unbounded_send(deleted("apple", 12)).unwrap();
+    running.applied(12).await;
+    assert_eq!(names("a"), ["almond", "avocado"]);
+    assert_eq!(names("x"), Vec::<String>::new());
+    assert_eq!(
+        store.by_index_in("letter", "a", Some("ns")).unwrap().len(),
+        2
+    );
+    assert_eq!(
+        store
+            .by_index_in("letter", "a", Some("other"))
+            .unwrap()
+            .len(),
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_function_that_panics_costs_its_own_value() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1), good("b", 2)]);
+    let _wire = fake.watch();
+    let informer =
+        steersman_informer::Informer::new(steersman_object::Kind::of::<ConfigMap>(), listing());
+    let index = |map: &ConfigMap| {
+        assert_ne!(map.metadata.name.as_deref(), Some("a"));
+        vec!["fine".to_owned()]
+    };
+    informer.add_index("picky", index).unwrap();
+    let running = run_informer(&fake, informer);
+    running.informer.wait_for_sync().await.unwrap();
+    let store = running.informer.store();
+    assert_eq!(store.len(), 2);
+    assert_eq!(store.by_index("picky", "fine").unwrap().len(), 1);
+}

@@ -1,0 +1,158 @@
+//! What a list means to those who had another one.
+
+use super::fake::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_followed_by_a_watch_from_its_version() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1), good("b", 2)]);
+    let wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut seen = running.informer.subscribe();
+    assert_eq!(take(&mut seen, 3).await, ["*a@1", "*b@2", "synced"]);
+    for event in [added("c", 11), modified("a", 12), deleted("b", 13)] {
+        wire.unbounded_send(event).unwrap();
+    }
+    assert_eq!(take(&mut seen, 3).await, ["+c@11", "~a@1>12", "-b@13"]);
+    assert_eq!(running.stored(), ["ns/a@12", "ns/c@11"]);
+    let (list, watch) = (fake.request(1).await, fake.request(2).await);
+    assert_eq!((list.from(), list.list().limit), ("0", Some(500)));
+    assert_eq!(watch.after(), "10");
+    assert!(watch.watch().bookmarks && watch.watch().timeout.is_some());
+    assert_eq!(fake.requests().len(), 2);
+}
+
+// STORE-3
+#[tokio::test(start_paused = true)]
+async fn store_3_a_relist_reports_what_went_missing_to_every_subscriber_once() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1), good("b", 2), good("c", 3)]);
+    drop(fake.watch());
+    fake.watch_refused(410, "Expired");
+    fake.page("20", [good("a", 1), good("c", 15)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut one = running.informer.subscribe();
+    let mut two = running.informer.subscribe();
+    for seen in [&mut one, &mut two] {
+        let expected = ["*a@1", "*b@2", "*c@3", "synced", "-b@2?", "~c@3>15"];
+        assert_eq!(take(seen, 6).await, expected);
+        // What is unchanged is not told again.
+        assert_eq!(seen.waiting(), 0);
+    }
+    assert_eq!(running.stored(), ["ns/a@1", "ns/c@15"]);
+    // A relist after an expired version asks for the newest state.
+    assert_eq!(fake.request(4).await.from(), "");
+    assert_eq!(fake.request(5).await.after(), "20");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_of_the_same_versions_says_nothing_and_keeps_the_entries() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1), good("b", 2)]);
+    fake.watch_refused(410, "Gone");
+    fake.page("20", [good("b", 2), good("a", 1)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    running.informer.wait_for_sync().await.unwrap();
+    let before = running.informer.store().get(&key("a")).unwrap();
+    let mut seen = running.informer.subscribe();
+    running.applied(20).await;
+    let after = running.informer.store().get(&key("a")).unwrap();
+    assert!(std::sync::Arc::ptr_eq(&before, &after));
+    assert_eq!(take(&mut seen, 3).await, ["*a@1", "*b@2", "synced"]);
+    assert_eq!(seen.waiting(), 0);
+}
+
+// STORE-4
+#[tokio::test(start_paused = true)]
+async fn store_4_recreated_while_disconnected_is_a_delete_and_a_create() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    fake.watch_refused(410, "Expired");
+    let reborn = steersman_api::Decoded::Good(map_of("a", 15, "another"));
+    fake.page("20", [reborn]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut seen = running.informer.subscribe();
+    assert_eq!(
+        take(&mut seen, 4).await,
+        ["*a@1", "synced", "-a@1?", "+a@15"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_pages_come_before_synced() {
+    let fake = Fake::new();
+    fake.page_then("t1", "10", [good("a", 1)]);
+    fake.page_then("t2", "10", [good("b", 2)]);
+    fake.page("10", [good("c", 3)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing().page_size(1));
+    let mut seen = running.informer.subscribe();
+    assert_eq!(take(&mut seen, 4).await, ["*a@1", "*b@2", "*c@3", "synced"]);
+    let second = fake.request(2).await;
+    assert_eq!(second.list().continue_token.as_deref(), Some("t1"));
+    assert_eq!(fake.request(4).await.after(), "10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_expires_mid_list_restarts_the_list_in_one_page() {
+    let fake = Fake::new();
+    fake.page_then("t1", "10", [good("gone", 1), good("a", 2)]);
+    fake.list_refused(410, "Expired");
+    fake.page("20", [good("a", 2), good("b", 15)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    running.informer.wait_for_sync().await.unwrap();
+    assert_eq!(running.stored(), ["ns/a@2", "ns/b@15"]);
+    let again = fake.request(3).await;
+    assert_eq!(again.from(), "");
+    assert_eq!(again.list().continue_token, None);
+    assert_eq!(again.list().limit, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_page_is_asked_for_again_and_not_the_whole_list() {
+    let fake = Fake::new();
+    fake.page_then("t1", "10", [good("a", 1)]);
+    fake.list_refused(429, "TooManyRequests");
+    fake.page("10", [good("b", 2)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    running.informer.wait_for_sync().await.unwrap();
+    assert_eq!(running.stored(), ["ns/a@1", "ns/b@2"]);
+    let again = fake.request(3).await;
+    assert_eq!(again.list().continue_token.as_deref(), Some("t1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_ends_at_once_and_a_stopped_informer_ends_its_subscriptions() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    running.informer.wait_for_sync().await.unwrap();
+    let mut seen = running.informer.subscribe();
+    let again = running.informer.run(fake.clone(), Default::default());
+    again.await;
+    assert!(running.informer.state().is_synced());
+    running.task.abort();
+    assert_eq!(take(&mut seen, 3).await, ["*a@1", "synced", "end"]);
+    assert_eq!(running.informer.state(), steersman_informer::State::Stopped);
+    assert_eq!(
+        take(&mut running.informer.subscribe(), 3).await,
+        ["*a@1", "synced", "end"]
+    );
+    assert!(running.informer.store().get(&key("a")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_stops_unsynced_says_so() {
+    let fake = Fake::new();
+    let running = run(&fake, listing());
+    fake.request(1).await;
+    running.task.abort();
+    let error = running.informer.wait_for_sync().await.unwrap_err();
+    assert!(error.is_stopped(), "{error}");
+}

@@ -1,0 +1,111 @@
+//! Streaming lists, and servers that do not have them.
+
+use super::fake::*;
+use steersman_informer::InformerOptions;
+
+fn streaming() -> InformerOptions {
+    InformerOptions::new().seed(7)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_lists_and_watches() {
+    let fake = Fake::new();
+    let wire = fake.watch();
+    let running = run(&fake, streaming());
+    let mut seen = running.informer.subscribe();
+    for event in [
+        added("a", 1),
+        added("b", 2),
+        end_of_initial_events(10),
+        added("c", 11),
+    ] {
+        wire.unbounded_send(event).unwrap();
+    }
+    assert_eq!(
+        take(&mut seen, 4).await,
+        ["*a@1", "*b@2", "synced", "+c@11"]
+    );
+    let request = fake.request(1).await;
+    assert!(request.watch().initial_events && request.watch().bookmarks);
+    assert_eq!(request.after(), "");
+    assert_eq!(fake.requests().len(), 1);
+    // The next one is an ordinary watch.
+    drop(wire);
+    let next = fake.request(2).await;
+    assert!(!next.watch().initial_events);
+    assert_eq!(next.after(), "11");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_gets_an_ordinary_list() {
+    for (code, reason) in [
+        (422, "Invalid"),
+        (400, "BadRequest"),
+        (405, "MethodNotAllowed"),
+    ] {
+        let fake = Fake::new();
+        fake.watch_refused(code, reason);
+        fake.page("10", [good("a", 1)]);
+        let _wire = fake.watch();
+        let running = run(&fake, streaming());
+        running.informer.wait_for_sync().await.unwrap();
+        let (refused, list) = (fake.request(1).await, fake.request(2).await);
+        assert_eq!(refused.at, list.at);
+        assert_eq!(list.from(), "0");
+        assert_eq!(fake.request(3).await.after(), "10");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_sends_the_end_gets_an_ordinary_list() {
+    let fake = Fake::new();
+    let wire = fake.watch();
+    wire.unbounded_send(added("a", 1)).unwrap();
+    // An annotation with another value is not the end.
+    wire.unbounded_send(bookmark(5)).unwrap();
+    fake.page("10", [good("a", 1)]);
+    let _wire = fake.watch();
+    let running = run(&fake, streaming());
+    running.informer.wait_for_sync().await.unwrap();
+    assert_eq!(running.stored(), ["ns/a@1"]);
+    assert_eq!(fake.request(2).await.from(), "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_does_not_resurrect_what_it_began_with() {
+    let fake = Fake::new();
+    let first = fake.watch();
+    first.unbounded_send(added("a", 1)).unwrap();
+    first.unbounded_send(added("b", 2)).unwrap();
+    drop(first);
+    let second = fake.watch();
+    second.unbounded_send(added("a", 1)).unwrap();
+    second.unbounded_send(end_of_initial_events(12)).unwrap();
+    let running = run(&fake, streaming());
+    let mut seen = running.informer.subscribe();
+    assert_eq!(take(&mut seen, 2).await, ["*a@1", "synced"]);
+    assert_eq!(running.stored(), ["ns/a@1"]);
+    assert_eq!(fake.requests().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_stream_starts_no_earlier_than_the_first_got() {
+    let fake = Fake::new();
+    let wire = fake.watch();
+    wire.unbounded_send(added("a", 1)).unwrap();
+    wire.unbounded_send(end_of_initial_events(10)).unwrap();
+    let error = refused("watch", 410, "Expired");
+    wire.unbounded_send(Err(error)).unwrap();
+    let second = fake.watch();
+    second.unbounded_send(added("c", 3)).unwrap();
+    second.unbounded_send(end_of_initial_events(20)).unwrap();
+    let running = run(&fake, streaming());
+    let mut seen = running.informer.subscribe();
+    assert_eq!(
+        take(&mut seen, 4).await,
+        ["*a@1", "synced", "-a@1?", "+c@3"]
+    );
+    let again = fake.request(2).await;
+    assert!(again.watch().initial_events);
+    assert_eq!(again.after(), "");
+}
