@@ -1,0 +1,350 @@
+//! Handle: declares kinds, runs their informers, and answers reads from memory.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+
+use steersman_api::Connection;
+use steersman_informer::Informer;
+use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+use tokio_util::sync::CancellationToken;
+
+use crate::coverage::check;
+use crate::error::{Error, Unsynced};
+use crate::field_index::FieldIndex;
+use crate::options::{CacheOptions, ListOptions};
+use crate::running::Declared;
+use crate::shared::{Shared, Use};
+
+/// One informer per kind and namespace, shared by all who read or watch. Cheap to clone.
+///
+/// # Examples
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Pod;
+/// use steersman_cache::{Cache, CacheOptions, ListOptions};
+///
+/// # async fn f(connection: steersman_api::Connection) -> Result<(), steersman_cache::Error> {
+/// let cache = Cache::new(CacheOptions::new())?;
+/// cache.index_field::<Pod>("spec.nodeName", |pod| pod.spec.as_ref()?.node_name.clone())?;
+/// tokio::spawn(cache.run(connection, Default::default()));
+/// cache.wait_for_sync().await?;
+/// let here = ListOptions::new().index("spec.nodeName", "node-1");
+/// println!("{} pods", cache.list::<Pod>(&here).await?.len());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Cache {
+    shared: Arc<Shared>,
+}
+
+impl Cache {
+    /// A cache that holds nothing and does nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Options`] where the options contradict themselves.
+    pub fn new(options: CacheOptions) -> Result<Self, Error> {
+        check(&options)?;
+        Ok(Self {
+            shared: Arc::new(Shared::new(options)),
+        })
+    }
+
+    // ===== declaring =====
+
+    /// The informer of the kind `K`, shared with whoever asks for it too. Declares it: it starts with the
+    /// cache, or now if the cache runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SeveralInformers`] where the kind is cached in several namespaces,
+    /// [`Error::HeldAs`] where it is cached as another type, [`Error::Stopped`].
+    pub fn informer<K: TypedObject>(&self) -> Result<Informer<K>, Error> {
+        let kind = Kind::of::<K>();
+        let namespace = self.shared.coverage(&kind).only_informer()?;
+        self.shared.declare(&kind, namespace, Use::Meant)
+    }
+
+    /// All informers of the kind `K`: one, or one for each namespace it is cached in. Declares them, as
+    /// [`informer`](Self::informer).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HeldAs`] where the kind is cached as another type, [`Error::Stopped`].
+    pub fn informers<K: TypedObject>(&self) -> Result<Vec<Informer<K>>, Error> {
+        self.informers_of(&Kind::of::<K>())
+    }
+
+    /// As [`informers`](Self::informers), of a kind known only at runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`informers`](Self::informers).
+    pub fn informers_of<K: Object>(&self, kind: &Kind) -> Result<Vec<Informer<K>>, Error> {
+        let places = self.shared.coverage(kind).informers();
+        places
+            .into_iter()
+            .map(|place| self.shared.declare(kind, place, Use::Meant))
+            .collect()
+    }
+
+    /// Registers a field index: under `name`, an object is found by the value of a field it may have.
+    ///
+    /// May be called before or after the cache runs, once for each name. `value` must depend on the object
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexExists`], [`Error::HeldAs`], [`Error::Stopped`].
+    pub fn index_field<K: TypedObject>(
+        &self,
+        name: &str,
+        value: impl Fn(&K) -> Option<String> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        self.register(&FieldIndex::new(name, value))
+    }
+
+    /// As [`index_field`](Self::index_field), for what an object has many of: it is found by each value.
+    ///
+    /// # Errors
+    ///
+    /// As [`index_field`](Self::index_field).
+    pub fn index_values<K: TypedObject>(
+        &self,
+        name: &str,
+        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        self.register(&FieldIndex::new(name, values))
+    }
+
+    fn register<K: TypedObject>(&self, index: &FieldIndex<K>) -> Result<(), Error> {
+        for informer in self.informers::<K>()? {
+            informer
+                .add_index(index.name(), index.function())
+                .map_err(|_| Error::IndexExists {
+                    kind: Kind::of::<K>(),
+                    index: index.name().to_owned(),
+                })?;
+        }
+        Ok(())
+    }
+
+    // ===== reading =====
+
+    /// The object, shared. Waits for the kind's first sync.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`]; at once, what keeps the kind from being read ([`Error::Unavailable`] while it never
+    /// synced, [`Error::OutsideScope`], [`Error::MustBeDeclared`], [`Error::NotStarted`] and the like);
+    /// [`Error::SyncTimeout`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe. An informer that the read started goes on.
+    #[track_caller]
+    pub fn get<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let kind = Kind::of::<K>();
+            let coverage = self.shared.coverage(&kind);
+            let place = coverage.informer_for(key)?;
+            let informer = self
+                .shared
+                .readable::<K>(&kind, &coverage, place, caller)
+                .await?;
+            let key = match key.namespace() {
+                Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
+                _ => key,
+            };
+            informer.store().get(key).ok_or_else(|| Error::NotFound {
+                key: key.clone(),
+                scoped_by: coverage.scoped_by(),
+                kind,
+            })
+        }
+    }
+
+    /// As [`get`](Self::get), with `None` for an object that is not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), except that an absent object is none.
+    #[track_caller]
+    pub fn get_opt<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
+        let read = self.get::<K>(key);
+        async move {
+            match read.await {
+                Ok(object) => Ok(Some(object)),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// The objects that `options` select, shared, in no particular order.
+    ///
+    /// Of a kind cached in several namespaces, each one's objects are of one version; together they may not
+    /// be.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and [`Error::NoIndex`].
+    #[track_caller]
+    pub fn list<K: TypedObject>(
+        &self,
+        options: &ListOptions,
+    ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let kind = Kind::of::<K>();
+            let coverage = self.shared.coverage(&kind);
+            let mut found = Vec::new();
+            for place in coverage.informers_for(options.selected_namespace())? {
+                let informer = self
+                    .shared
+                    .readable::<K>(&kind, &coverage, place, caller)
+                    .await?;
+                select(&informer, &kind, options, &mut found)?;
+            }
+            Ok(found)
+        }
+    }
+
+    // ===== asking =====
+
+    /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
+    #[must_use]
+    pub fn is_cached(&self, kind: &Kind) -> bool {
+        self.shared.coverage(kind).is_cached()
+    }
+
+    /// The selectors under which the kind is cached, where there are any: they may hide objects.
+    #[must_use]
+    pub fn scoped_by(&self, kind: &Kind) -> Option<String> {
+        self.shared.coverage(kind).scoped_by()
+    }
+
+    /// Every informer of the kind that was declared and has not synced, and why.
+    #[must_use]
+    pub fn unsynced(&self, kind: &Kind) -> Vec<Unsynced> {
+        let mut unsynced = self.all_unsynced();
+        unsynced.retain(|u| u.kind == *kind);
+        unsynced
+    }
+
+    /// Every informer that was declared and has not synced, and why.
+    #[must_use]
+    pub fn all_unsynced(&self) -> Vec<Unsynced> {
+        let entries = self.shared.registry.lock().entries();
+        entries
+            .iter()
+            .filter(|e| !e.has_synced())
+            .map(Declared::unsynced)
+            .collect()
+    }
+
+    // ===== running =====
+
+    /// Starts every declared informer, and those declared later; ends when `cancel` fires and all of them
+    /// have stopped.
+    ///
+    /// The cache counts as running from the call on; it does so while the future is awaited.
+    ///
+    /// A kind that cannot be listed keeps nobody waiting but its own readers (`CACHE-2`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyRan`], [`Error::Connection`], and [`Error::Panicked`] when an informer panicked, which ends
+    /// them all.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the informers.
+    pub fn run(
+        &self,
+        connection: Connection,
+        cancel: CancellationToken,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        // From the call on, so that a read right after it waits instead of finding nothing started.
+        let begun = Shared::begin(&self.shared);
+        async move {
+            match begun {
+                Some(run) => run.until(connection, &cancel).await,
+                None => Err(Error::AlreadyRan),
+            }
+        }
+    }
+
+    /// Waits until the cache runs and every informer known by then has synced.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SyncTimeout`] names every kind that did not sync in time, why, and the way out.
+    pub async fn wait_for_sync(&self) -> Result<(), Error> {
+        let limit = self.shared.options.sync_timeout;
+        // What did not sync is told by its state, whether the time ran out or the cache stopped.
+        self.shared
+            .every(|entry| async move { entry.synced().await })
+            .await;
+        match self.all_unsynced() {
+            unsynced if unsynced.is_empty() => Ok(()),
+            unsynced => Err(Error::SyncTimeout {
+                timeout: limit,
+                unsynced,
+            }),
+        }
+    }
+
+    /// Waits until the cache runs and every informer known by then has synced or can say why it
+    /// has not; at most as long as [`wait_for_sync`](Self::wait_for_sync).
+    pub async fn settled(&self) {
+        self.shared
+            .every(|entry| async move { entry.settled().await })
+            .await;
+    }
+}
+
+fn select<K: TypedObject>(
+    informer: &Informer<K>,
+    kind: &Kind,
+    options: &ListOptions,
+    found: &mut Vec<Arc<K>>,
+) -> Result<(), Error> {
+    let store = informer.store();
+    let (namespace, labels) = (options.selected_namespace(), options.selected_labels());
+    let namespace = namespace.filter(|_| kind.is_namespaced());
+    let Some((index, value)) = options.selected_index() else {
+        found.extend(store.list_with(namespace, labels));
+        return Ok(());
+    };
+    let no_index = |_| Error::NoIndex {
+        kind: kind.clone(),
+        index: index.to_owned(),
+    };
+    let indexed = store.by_index(index, value).map_err(no_index)?;
+    found.extend(indexed.into_iter().filter(|object| {
+        let meta = object.meta();
+        namespace.is_none_or(|n| meta.namespace.as_deref() == Some(n))
+            && labels.matches(meta.labels.as_ref())
+    }));
+    Ok(())
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("options", &self.shared.options)
+            .field("registry", &*self.shared.registry.lock())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,233 @@
+//! Words: what a cache refuses or cannot answer, and why.
+
+use std::time::Duration;
+
+use steersman_object::{Kind, ObjectKey};
+use thiserror::Error as ThisError;
+
+/// Why a cache did not answer.
+///
+/// Displays one level; [`source`](std::error::Error::source) has the rest.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The object is not in the cache.
+    #[error("{kind} {key} was not found in the cache{}", scope_note(scoped_by.as_deref()))]
+    NotFound {
+        /// The kind asked for.
+        kind: Kind,
+        /// The key asked for.
+        key: ObjectKey,
+        /// The selectors under which this kind is cached, where there are any: the object may
+        /// exist and be hidden by them.
+        scoped_by: Option<String>,
+    },
+    /// The cache does not run, so it holds nothing.
+    #[error(
+        "{kind} cannot be read from the cache before it runs: start the manager (or `Cache::run`) first, \
+         or read live"
+    )]
+    NotStarted {
+        /// The kind asked for. It is declared now, and will be there once the cache runs.
+        kind: Kind,
+    },
+    /// The cache has stopped.
+    #[error("the cache has stopped: {kind} cannot be read or watched any more")]
+    Stopped {
+        /// The kind asked for.
+        kind: Kind,
+    },
+    /// [`Cache::run`](crate::Cache::run) was called twice.
+    #[error("this cache has been run already: make a new one, it cannot run twice")]
+    AlreadyRan,
+    /// The options say that this kind is read live.
+    #[error("{kind} is declared uncached: read it through `Client::get` or `Client::live`")]
+    NotCached {
+        /// The kind asked for.
+        kind: Kind,
+    },
+    /// Nothing declared this kind, and it is too sensitive or too large to be cached cluster-wide by
+    /// accident.
+    #[error(
+        "nothing declares {kind}, and a read does not start a cluster-wide cache of it: \
+         declare it with `{line}`, or read it through `Client::live`"
+    )]
+    MustBeDeclared {
+        /// The kind asked for.
+        kind: Kind,
+        /// A line for the cache options that would declare it.
+        line: String,
+    },
+    /// The namespace is outside what the cache looks at.
+    #[error(
+        "{kind} is cached in {} only, not in {}: widen the scope in `CacheOptions`, or read live",
+        named(scope),
+        asked.as_ref().map_or_else(|| "all namespaces".to_owned(), |n| format!("namespace {n:?}"))
+    )]
+    OutsideScope {
+        /// The kind asked for.
+        kind: Kind,
+        /// The namespace asked for; `None` where all of them were.
+        asked: Option<String>,
+        /// The namespaces that are cached.
+        scope: Vec<String>,
+    },
+    /// A kind cached in several namespaces has several informers, and one was asked for.
+    #[error(
+        "{kind} is cached by one informer for each of {}: use `Cache::informers`",
+        named(scope)
+    )]
+    SeveralInformers {
+        /// The kind asked for.
+        kind: Kind,
+        /// The namespaces that are cached.
+        scope: Vec<String>,
+    },
+    /// A namespaced object was asked for without a namespace.
+    #[error("{kind} is namespaced, and the key {key} has no namespace")]
+    NamespaceMissing {
+        /// The kind asked for.
+        kind: Kind,
+        /// The key asked for.
+        key: ObjectKey,
+    },
+    /// The kind is cached as another Rust type, and there is one informer per kind.
+    #[error(
+        "{kind} is cached as `{held}` already and cannot be cached as `{asked}` too: use one type for it"
+    )]
+    HeldAs {
+        /// The kind asked for.
+        kind: Kind,
+        /// The Rust type its informer holds.
+        held: &'static str,
+        /// The Rust type asked for.
+        asked: &'static str,
+    },
+    /// The kind never synced, and its informer knows why.
+    #[error("{0}")]
+    Unavailable(Unsynced),
+    /// Some kinds did not sync in time.
+    #[error("the cache did not sync within {timeout:?}: {}", joined(unsynced))]
+    SyncTimeout {
+        /// How long was waited.
+        timeout: Duration,
+        /// Every kind that did not sync, and what is known about it.
+        unsynced: Vec<Unsynced>,
+    },
+    /// No index of that name.
+    #[error("{kind} has no field index {index:?}: register it with `Cache::index_field`")]
+    NoIndex {
+        /// The kind asked for.
+        kind: Kind,
+        /// The index asked for.
+        index: String,
+    },
+    /// An index of that name exists.
+    #[error("{kind} has a field index {index:?} already: each name is registered once")]
+    IndexExists {
+        /// The kind.
+        kind: Kind,
+        /// The index.
+        index: String,
+    },
+    /// The options contradict themselves.
+    #[error("the cache options for {kind} cannot be used: {problem}")]
+    Options {
+        /// The kind they are for.
+        kind: Kind,
+        /// What is wrong, and what to write instead.
+        problem: String,
+    },
+    /// No client could be made of the connection.
+    #[error("the cache could not connect")]
+    Connection(#[source] steersman_api::Error),
+    /// An informer's task panicked: a defect, and the end of this cache.
+    #[error("the informer of {kind} panicked: {message}")]
+    Panicked {
+        /// The kind of the informer.
+        kind: Kind,
+        /// What the panic said.
+        message: String,
+    },
+}
+
+/// A kind whose informer has not synced, and what is known about it.
+///
+/// Displays as one line that names the kind, where it is looked for, why it is not there, and the
+/// way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unsynced {
+    /// The kind.
+    pub kind: Kind,
+    /// The namespace of the informer; `None` where it looks at all of them, or the kind has none.
+    pub namespace: Option<String>,
+    /// What the informer says: the server's message, or that the first list has not ended.
+    pub why: String,
+    /// What to do about it, where something is known.
+    pub way_out: Option<String>,
+}
+
+impl Error {
+    /// Whether the object is absent, or hidden by a selector of the cache.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// Whether the kind cannot be read because it has not synced.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::SyncTimeout { .. })
+    }
+
+    /// Whether the namespace asked for is not one the cache looks at.
+    #[must_use]
+    pub fn is_outside_scope(&self) -> bool {
+        matches!(self, Self::OutsideScope { .. })
+    }
+
+    /// The selectors that may hide the object of a [`NotFound`](Self::NotFound).
+    ///
+    /// `None` says that the kind is cached without selectors: the object was absent from the server
+    /// when the cache last heard of it.
+    #[must_use]
+    pub fn scoped_by(&self) -> Option<&str> {
+        match self {
+            Self::NotFound { scoped_by, .. } => scoped_by.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Unsynced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} could not be cached", self.kind)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, " in namespace {namespace:?}")?;
+        }
+        write!(f, ": {}", self.why)?;
+        match &self.way_out {
+            Some(way_out) => write!(f, "; {way_out}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn scope_note(scoped_by: Option<&str>) -> String {
+    scoped_by.map_or_else(String::new, |selectors| {
+        format!(" (it may exist: this kind is cached by {selectors} only)")
+    })
+}
+
+fn named(namespaces: &[String]) -> String {
+    match namespaces {
+        [one] => format!("namespace {one:?}"),
+        several => format!("the namespaces {}", several.join(", ")),
+    }
+}
+
+fn joined(unsynced: &[Unsynced]) -> String {
+    let lines: Vec<String> = unsynced.iter().map(ToString::to_string).collect();
+    lines.join("; ")
+}

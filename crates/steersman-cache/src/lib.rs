@@ -1,0 +1,48 @@
+//! One informer per kind, shared by every reader and controller; reads answer from memory.
+//!
+//! A [`Cache`] is declared before it runs: which kinds, in which namespaces, under which selectors,
+//! with which field indexes. Declaring does no I/O. [`Cache::run`] then starts every declared informer, and
+//! whatever is declared later starts at once. However many controllers and readers use a kind, there
+//! is one informer for each (kind, namespace) the options name (`CACHE-1`).
+//!
+//! What a read can answer:
+//!
+//! - The object, as a shared [`Arc`](std::sync::Arc). Nobody can change it, so nobody needs a copy.
+//! - [`Error::NotFound`]: the api-server has no such object, or a selector of the cache hides it;
+//!   [`Error::scoped_by`] tells which of the two is possible.
+//! - [`Error::OutsideScope`]: the cache never looks into that namespace.
+//! - [`Error::Unavailable`], at once: the kind never synced and its informer knows why (403, a CRD that is not
+//!   installed, an unreachable server). Other kinds are not affected (`CACHE-2`).
+//! - [`Error::SyncTimeout`]: the first list did not end in time.
+//!
+//! A cached read may be older than what the server has; it is never older than an event that was
+//! handed to a controller.
+//!
+//! Modules, words first:
+//!
+//! - [`error`] has [`Error`] and [`Unsynced`].
+//! - [`options`] has [`CacheOptions`] and [`ByObject`].
+//! - `field_index` has one named index of a kind.
+//! - `coverage` decides which informers a kind gets and what they can see.
+//! - `advice` says what to do about a kind that does not sync.
+//! - `erased` has the only `Any` downcast.
+//! - `registry` keeps one entry per kind and namespace, started once.
+//! - `running` runs one informer whose type is erased.
+//! - `shared` declares, runs and waits: what the handles of one cache share.
+//! - [`cache`] has the handle, [`Cache`].
+
+pub mod error;
+pub mod options;
+mod field_index;
+mod coverage;
+mod advice;
+mod erased;
+mod registry;
+mod running;
+mod shared;
+pub mod cache;
+
+pub use cache::Cache;
+pub use error::{Error, Unsynced};
+pub use options::{ByObject, CacheOptions, ListOptions};
+pub use steersman_informer::InformerMetrics;

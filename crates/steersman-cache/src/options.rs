@@ -1,0 +1,212 @@
+//! Words: what a cache looks at, by default and for single kinds, and what a list selects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use steersman_informer::InformerMetrics;
+use steersman_object::{Gvk, Kind, LabelSelector, TypedObject};
+
+/// What a [`Cache`](crate::Cache) looks at.
+///
+/// Nothing is checked against a cluster; contradictions are refused by
+/// [`Cache::new`](crate::Cache::new).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct CacheOptions {
+    pub(crate) default_namespaces: Vec<String>,
+    pub(crate) watch_list: bool,
+    pub(crate) sync_timeout: Duration,
+    pub(crate) metrics: Option<InformerMetrics>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
+}
+
+/// What a cache looks at for one kind; what is not said here is inherited from [`CacheOptions`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ByObject {
+    pub(crate) namespaces: Option<Vec<String>>,
+    pub(crate) labels: Option<String>,
+    pub(crate) fields: Option<String>,
+    pub(crate) uncached: bool,
+}
+
+/// What a cached list selects; everything in scope by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct ListOptions {
+    pub(crate) namespace: Option<String>,
+    pub(crate) labels: LabelSelector,
+    pub(crate) index: Option<(String, String)>,
+}
+
+impl CacheOptions {
+    /// Every namespace, WatchList streaming, and two minutes to sync.
+    pub fn new() -> Self {
+        Self {
+            default_namespaces: Vec::new(),
+            watch_list: true,
+            sync_timeout: Duration::from_secs(120),
+            metrics: None,
+            seed: None,
+            objects: BTreeMap::new(),
+        }
+    }
+
+    /// The namespaces in which namespaced kinds are cached unless [`ByObject::namespaces`] says
+    /// otherwise. None of them means all; cluster-scoped kinds are not affected.
+    pub fn default_namespaces<N: Into<String>>(
+        mut self,
+        namespaces: impl IntoIterator<Item = N>,
+    ) -> Self {
+        self.default_namespaces = unique(namespaces);
+        self
+    }
+
+    /// Whether informers ask for the initial state as a stream (WatchList) before they fall back to
+    /// paged lists. On by default.
+    pub fn watch_list(mut self, on: bool) -> Self {
+        self.watch_list = on;
+        self
+    }
+
+    /// How long a read, and [`Cache::wait_for_sync`](crate::Cache::wait_for_sync), wait for a first
+    /// sync. Two minutes by default.
+    pub fn sync_timeout(mut self, timeout: Duration) -> Self {
+        self.sync_timeout = timeout;
+        self
+    }
+
+    /// Where informers count what they do. Nowhere by default; a manager passes those of its registry.
+    pub fn metrics(mut self, metrics: InformerMetrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Fixes the chance in the informers' delays, for worlds that are to be repeated. Each kind and namespace
+    /// draws its own from it.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Whether metrics were set.
+    #[must_use]
+    pub fn has_metrics(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    /// Sets what is cached of the kind `K`. The last call for a kind counts.
+    ///
+    /// This also declares the kind, so that a read of it starts an informer without a warning.
+    pub fn by_object<K: TypedObject>(mut self, options: ByObject) -> Self {
+        let kind = Kind::of::<K>();
+        self.objects.insert(kind.gvk().clone(), (kind, options));
+        self
+    }
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ByObject {
+    /// As the cache's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The namespaces in which this kind is cached, instead of the default ones: one informer for each.
+    pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
+        self.namespaces = Some(unique(namespaces));
+        self
+    }
+
+    /// Caches this kind in all namespaces, whatever the default ones are.
+    pub fn all_namespaces(mut self) -> Self {
+        self.namespaces = Some(Vec::new());
+        self
+    }
+
+    /// Caches only objects with these labels, in the syntax of `kubectl -l`.
+    ///
+    /// The server filters, so objects without them cost nothing; the cache cannot tell them from
+    /// absent ones.
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into());
+        self
+    }
+
+    /// Caches only objects with these fields, such as `spec.nodeName=node-1`.
+    ///
+    /// Servers support a few fields per kind, and always `metadata.name` and `metadata.namespace`.
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into());
+        self
+    }
+
+    /// Reads of this kind go to the server. Controllers may still watch it.
+    pub fn uncached(mut self) -> Self {
+        self.uncached = true;
+        self
+    }
+}
+
+impl ListOptions {
+    /// Everything in the cache's scope.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Objects of one namespace.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Objects whose labels match.
+    pub fn labels(mut self, selector: LabelSelector) -> Self {
+        self.labels = selector;
+        self
+    }
+
+    /// Objects that have this value in the index registered under `name` with
+    /// [`Cache::index_field`](crate::Cache::index_field).
+    pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.index = Some((name.into(), value.into()));
+        self
+    }
+
+    /// The namespace selected, where one is.
+    #[must_use]
+    pub fn selected_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The labels selected.
+    #[must_use]
+    pub fn selected_labels(&self) -> &LabelSelector {
+        &self.labels
+    }
+
+    /// The index and value selected, where there are any.
+    #[must_use]
+    pub fn selected_index(&self) -> Option<(&str, &str)> {
+        let (name, value) = self.index.as_ref()?;
+        Some((name, value))
+    }
+}
+
+/// In the order given, each once.
+fn unique<N: Into<String>>(namespaces: impl IntoIterator<Item = N>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for namespace in namespaces {
+        let namespace = namespace.into();
+        if !seen.contains(&namespace) {
+            seen.push(namespace);
+        }
+    }
+    seen
+}

@@ -1,0 +1,134 @@
+//! Machine: one entry per kind and namespace, made once and started once.
+
+use std::collections::BTreeMap;
+
+use steersman_object::Gvk;
+
+/// Names an entry: a kind, and the namespace its informer looks at (`None`: all of them).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot {
+    pub(crate) gvk: Gvk,
+    pub(crate) namespace: Option<String>,
+}
+
+/// Where the cache is in its life. It never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing runs yet.
+    Declaring,
+    /// Entries start as they are made.
+    Running,
+    /// Nothing starts any more.
+    Stopped,
+}
+
+/// All entries, and those that wait to be started.
+#[derive(Debug)]
+pub(crate) struct Registry<E> {
+    entries: BTreeMap<Slot, E>,
+    to_start: Vec<Slot>,
+    phase: Phase,
+}
+
+impl<E: Clone> Registry<E> {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            to_start: Vec::new(),
+            phase: Phase::Declaring,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The entry of a slot, if there is one.
+    pub(crate) fn get(&self, slot: &Slot) -> Option<E> {
+        self.entries.get(slot).cloned()
+    }
+
+    /// The entry of a slot, made by `make` if nobody was there before. Says whether it is new.
+    ///
+    /// CACHE-1: whoever comes later, from whatever task, gets the entry of whoever came first.
+    pub(crate) fn declare(&mut self, slot: Slot, make: impl FnOnce() -> E) -> (E, bool) {
+        if let Some(entry) = self.entries.get(&slot) {
+            return (entry.clone(), false);
+        }
+        let entry = make();
+        self.entries.insert(slot.clone(), entry.clone());
+        self.to_start.push(slot);
+        (entry, true)
+    }
+
+    /// Begins to run; false when it ran before.
+    pub(crate) fn start(&mut self) -> bool {
+        let first = self.phase == Phase::Declaring;
+        if first {
+            self.phase = Phase::Running;
+        }
+        first
+    }
+
+    /// The entries that have not been started, each handed out once; none unless running.
+    pub(crate) fn take_unstarted(&mut self) -> Vec<E> {
+        if self.phase != Phase::Running {
+            return Vec::new();
+        }
+        let slots = std::mem::take(&mut self.to_start);
+        slots.iter().filter_map(|slot| self.get(slot)).collect()
+    }
+
+    /// Starts nothing more.
+    pub(crate) fn stop(&mut self) {
+        self.phase = Phase::Stopped;
+    }
+
+    /// Every entry, in order of kind and namespace.
+    pub(crate) fn entries(&self) -> Vec<E> {
+        self.entries.values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(kind: &str, namespace: Option<&str>) -> Slot {
+        Slot {
+            gvk: Gvk::new("", "v1", kind),
+            namespace: namespace.map(Into::into),
+        }
+    }
+
+    /// CACHE-1
+    #[test]
+    fn a_slot_is_made_once_and_started_once() {
+        let mut registry = Registry::new();
+        assert_eq!(registry.declare(slot("Pod", None), || 1), (1, true));
+        assert_eq!(registry.declare(slot("Pod", None), || 2), (1, false));
+        assert!(
+            registry.take_unstarted().is_empty(),
+            "declaring starts nothing"
+        );
+        assert!(registry.start());
+        assert!(!registry.start(), "a second start is refused");
+        assert_eq!(registry.take_unstarted(), [1]);
+        assert_eq!(registry.declare(slot("Pod", Some("a")), || 3), (3, true));
+        assert_eq!(registry.declare(slot("Pod", Some("a")), || 4), (3, false));
+        assert_eq!(registry.take_unstarted(), [3]);
+        assert!(registry.take_unstarted().is_empty());
+        assert_eq!(registry.entries(), [1, 3]);
+    }
+
+    #[test]
+    fn nothing_starts_after_the_stop() {
+        let mut registry = Registry::new();
+        registry.start();
+        registry.stop();
+        registry.declare(slot("Pod", None), || 1);
+        assert!(registry.take_unstarted().is_empty());
+        assert!(!registry.start());
+        assert_eq!(registry.phase(), Phase::Stopped);
+    }
+}

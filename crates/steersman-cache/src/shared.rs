@@ -1,0 +1,289 @@
+//! Driver: what the handles of one cache share: it declares informers, runs them, and waits for them.
+
+use std::any::type_name;
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use steersman_api::{Connection, kube_client};
+use steersman_informer::{Informer, InformerOptions};
+use steersman_object::{Gvk, Kind, Object, TypedObject};
+use tokio::sync::{Notify, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::coverage::Coverage;
+use crate::error::Error;
+use crate::options::CacheOptions;
+use crate::registry::{Phase, Registry, Slot};
+use crate::running::Declared;
+
+pub(crate) struct Shared {
+    pub(crate) options: CacheOptions,
+    pub(crate) registry: Mutex<Registry<Declared>>,
+    coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
+    /// Wakes the runner when something was declared.
+    declared: Notify,
+    /// Mirrors the registry's phase for those who wait.
+    phase: watch::Sender<Phase>,
+}
+
+/// Why an informer is asked for.
+#[derive(Clone, Copy)]
+pub(crate) enum Use {
+    /// Someone declares it.
+    Meant,
+    /// A read at this place needs it.
+    Read(&'static Location<'static>),
+}
+
+/// The one run of a cache. Dropping it stops the cache for good.
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+}
+
+impl Shared {
+    /// Begins the one run; `None` where there was one.
+    pub(crate) fn begin(shared: &Arc<Self>) -> Option<Running> {
+        if !shared.registry.lock().start() {
+            return None;
+        }
+        shared.phase.send_replace(Phase::Running);
+        let shared = Arc::clone(shared);
+        Some(Running { shared })
+    }
+
+    pub(crate) fn new(options: CacheOptions) -> Self {
+        Self {
+            options,
+            registry: Mutex::new(Registry::new()),
+            coverages: Mutex::new(HashMap::new()),
+            declared: Notify::new(),
+            phase: watch::Sender::new(Phase::Declaring),
+        }
+    }
+
+    /// What the options say about a kind, worked out once.
+    pub(crate) fn coverage(&self, kind: &Kind) -> Arc<Coverage> {
+        let mut coverages = self.coverages.lock();
+        if let Some(coverage) = coverages.get(kind.gvk()) {
+            return Arc::clone(coverage);
+        }
+        let coverage = Arc::new(Coverage::of(kind, &self.options));
+        coverages.insert(kind.gvk().clone(), Arc::clone(&coverage));
+        coverage
+    }
+
+    /// The informer of a place, once it may be read.
+    pub(crate) async fn readable<K: TypedObject>(
+        &self,
+        kind: &Kind,
+        coverage: &Coverage,
+        place: Option<String>,
+        caller: &'static Location<'static>,
+    ) -> Result<Informer<K>, Error> {
+        let slot = Slot {
+            gvk: kind.gvk().clone(),
+            namespace: place.clone(),
+        };
+        let known = self.registry.lock().get(&slot);
+        coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
+        if let Some(entry) = known.filter(Declared::has_synced) {
+            return typed(kind, &entry);
+        }
+        let informer = self.declare::<K>(kind, place, Use::Read(caller))?;
+        if self.registry.lock().phase() == Phase::Declaring {
+            return Err(Error::NotStarted { kind: kind.clone() });
+        }
+        let Some(entry) = self.registry.lock().get(&slot) else {
+            return Err(Error::Stopped { kind: kind.clone() });
+        };
+        let limit = self.options.sync_timeout;
+        let settled = tokio::select! {
+            settled = timeout(limit, entry.settled()) => settled,
+            () = self.reaches(|phase| *phase == Phase::Stopped) => {
+                return Err(Error::Stopped { kind: kind.clone() });
+            }
+        };
+        match settled {
+            Ok(true) => Ok(informer),
+            // CACHE-2: what is known is told at once.
+            Ok(false) => Err(Error::Unavailable(entry.unsynced())),
+            Err(_) => Err(Error::SyncTimeout {
+                timeout: limit,
+                unsynced: vec![entry.unsynced()],
+            }),
+        }
+    }
+
+    pub(crate) fn declare<K: Object>(
+        &self,
+        kind: &Kind,
+        place: Option<String>,
+        purpose: Use,
+    ) -> Result<Informer<K>, Error> {
+        let coverage = self.coverage(kind);
+        let slot = Slot {
+            gvk: kind.gvk().clone(),
+            namespace: place.clone(),
+        };
+        let (entry, new) = {
+            let mut registry = self.registry.lock();
+            if registry.phase() == Phase::Stopped {
+                return Err(Error::Stopped { kind: kind.clone() });
+            }
+            registry.declare(slot.clone(), || {
+                let options = self.informer_options(&coverage, &slot);
+                let informer = Informer::<K>::new(kind.clone(), options);
+                Declared::new(kind, place, informer, coverage.is_declared())
+            })
+        };
+        if new {
+            self.declared.notify_one();
+        }
+        match purpose {
+            Use::Meant => {
+                entry.mean();
+            }
+            Use::Read(caller) if new && !entry.is_meant() => warn!(
+                %kind,
+                scope = %scope_text(&coverage),
+                %caller,
+                "a read starts an informer that nothing declared: declare the kind in `CacheOptions::by_object`"
+            ),
+            Use::Read(_) => {}
+        }
+        typed(kind, &entry)
+    }
+
+    fn informer_options(&self, coverage: &Coverage, slot: &Slot) -> InformerOptions {
+        let options = &self.options;
+        let mut informer = InformerOptions::new().watch_list(options.watch_list);
+        if let Some(labels) = coverage.labels() {
+            informer = informer.labels(labels);
+        }
+        if let Some(fields) = coverage.fields() {
+            informer = informer.fields(fields);
+        }
+        if let Some(metrics) = &options.metrics {
+            informer = informer.metrics(metrics.clone());
+        }
+        if let Some(seed) = options.seed {
+            informer = informer.seed(seed ^ fingerprint(slot));
+        }
+        informer
+    }
+
+    /// Waits for a phase. The sender lives in the cache itself, so the wait cannot fail.
+    async fn reaches(&self, is: impl FnMut(&Phase) -> bool) {
+        let mut phase = self.phase.subscribe();
+        let _phase = phase.wait_for(is).await;
+    }
+
+    /// Waits for what every informer known once the cache runs has to say, as long as it runs, and no
+    /// longer than a sync may take.
+    pub(crate) async fn every<F: Future<Output = bool>>(&self, says: impl Fn(Declared) -> F) {
+        let all = async {
+            self.reaches(|phase| *phase != Phase::Declaring).await;
+            let entries = self.registry.lock().entries();
+            for entry in entries {
+                says(entry).await;
+            }
+        };
+        let bounded = timeout(self.options.sync_timeout, all);
+        tokio::select! {
+            _elapsed = bounded => {}
+            () = self.reaches(|phase| *phase == Phase::Stopped) => {}
+        }
+    }
+
+    /// Starts what is declared, and watches over what was started.
+    async fn supervise(
+        &self,
+        client: &kube_client::Client,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let mut tasks = JoinSet::new();
+        let mut kinds: HashMap<Id, Kind> = HashMap::new();
+        loop {
+            for entry in self.registry.lock().take_unstarted() {
+                let task = tasks.spawn(entry.run(client.clone(), cancel.clone()));
+                kinds.insert(task.id(), entry.kind().clone());
+            }
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                () = self.declared.notified() => {}
+                Some(ended) = tasks.join_next() => accept(ended, &kinds)?,
+            }
+        }
+        self.registry.lock().stop();
+        while let Some(ended) = tasks.join_next().await {
+            accept(ended, &kinds)?;
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    /// Runs informers until `cancel` fires and all of them have stopped.
+    pub(crate) async fn until(
+        self,
+        connection: Connection,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let client = connection.client().map_err(Error::Connection)?;
+        self.shared.supervise(&client, cancel).await
+    }
+}
+
+/// However a run ends, nobody waits for a cache that does not run any more.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.registry.lock().stop();
+        self.shared.phase.send_replace(Phase::Stopped);
+    }
+}
+
+fn typed<K: Object>(kind: &Kind, entry: &Declared) -> Result<Informer<K>, Error> {
+    let informer = entry.informer::<K>().cloned();
+    informer.map_err(|other| Error::HeldAs {
+        kind: kind.clone(),
+        held: other.held,
+        asked: type_name::<K>(),
+    })
+}
+
+/// An informer that ends is one that was cancelled; one that panics ends the cache.
+fn accept(ended: Result<(), JoinError>, kinds: &HashMap<Id, Kind>) -> Result<(), Error> {
+    let Err(error) = ended else { return Ok(()) };
+    match kinds.get(&error.id()) {
+        Some(kind) if error.is_panic() => Err(Error::Panicked {
+            kind: kind.clone(),
+            message: error.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A number of its own for each slot, the same in every run.
+fn fingerprint(slot: &Slot) -> u64 {
+    let place = slot.namespace.as_deref().unwrap_or_default();
+    let text = format!("{}/{place}", slot.gvk);
+    // FNV-1a: any spread will do, it only has to be fixed.
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn scope_text(coverage: &Coverage) -> String {
+    let places: Vec<String> = coverage.informers().into_iter().flatten().collect();
+    if places.is_empty() {
+        "all namespaces".to_owned()
+    } else {
+        places.join(", ")
+    }
+}

@@ -1,0 +1,150 @@
+//! CACHE-2: a kind that cannot be listed costs its own readers an error, at once, and nobody else.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use serde_json::json;
+use steersman_api::{Connection, kube_client};
+use steersman_apiserver::faults::Answer;
+use steersman_cache::{Cache, CacheOptions, Error, ListOptions};
+use tokio::time::Instant;
+
+use crate::world::{Website, World, key, soon};
+
+/// CACHE-2
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
+    let mut world = World::new(CacheOptions::new());
+    world.config_map("a", "c", &json!({}));
+    let forbidden = Answer::code(403).message("services is forbidden: User \"op\" cannot list");
+    let fault = world.server.faults().answer(None, "services", forbidden);
+    world.cache.informer::<ConfigMap>().unwrap();
+    world.cache.informer::<Service>().unwrap();
+    world.start();
+    world.cache.settled().await;
+
+    let before = Instant::now();
+    let error = world
+        .cache
+        .list::<Service>(&ListOptions::new())
+        .await
+        .unwrap_err();
+    assert_eq!(Instant::now(), before, "known failures are not waited for");
+    assert!(error.is_unavailable());
+    let text = error.to_string();
+    assert!(
+        text.contains("Service.v1") && text.contains("services is forbidden"),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#"resources: ["services"], verbs: [get, list, watch]"#),
+        "{text}"
+    );
+    world.cache.get::<ConfigMap>(&key("a", "c")).await.unwrap();
+
+    // The rule is granted: the kind heals by itself.
+    drop(fault);
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    assert!(
+        world
+            .cache
+            .list::<Service>(&ListOptions::new())
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    world.stop().await.unwrap();
+}
+
+/// CACHE-2
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_definition_is_missing_heals_when_it_is_installed() {
+    let mut world = World::new(CacheOptions::new());
+    world.start();
+    let error = soon(world.cache.get::<Website>(&key("a", "home")))
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(error.is_unavailable(), "{text}");
+    assert!(
+        text.contains("install the CustomResourceDefinition websites.web.example.com"),
+        "{text}"
+    );
+
+    world.install_websites();
+    world.website("home");
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    let site = world.cache.get::<Website>(&key("a", "home")).await.unwrap();
+    assert_eq!(site.metadata.name.as_deref(), Some("home"));
+    world.stop().await.unwrap();
+}
+
+/// CACHE-2
+#[tokio::test(start_paused = true)]
+async fn waiting_for_sync_names_every_kind_that_did_not() {
+    let limit = Duration::from_secs(20);
+    let mut world = World::new(CacheOptions::new().sync_timeout(limit));
+    let refusing = world
+        .server
+        .faults()
+        .answer(None, "services", Answer::code(403));
+    world.cache.informer::<ConfigMap>().unwrap();
+    world.cache.informer::<Service>().unwrap();
+    world.cache.informer::<Website>().unwrap();
+    world.start();
+    let error = soon(world.cache.wait_for_sync()).await.unwrap_err();
+    let Error::SyncTimeout { timeout, unsynced } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(*timeout, limit);
+    let mut kinds: Vec<String> = unsynced.iter().map(|u| u.kind.to_string()).collect();
+    kinds.sort();
+    assert_eq!(kinds, ["Service.v1", "Website.v1.web.example.com"]);
+    assert!(unsynced.iter().all(|u| u.way_out.is_some()), "{error}");
+    drop(refusing);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_ends_is_waited_for_as_long_as_the_limit() {
+    let limit = Duration::from_secs(20);
+    let mut world = World::new(CacheOptions::new().sync_timeout(limit));
+    let slow = world
+        .server
+        .faults()
+        .delay(None, "services", Duration::from_secs(25));
+    world.start();
+    let before = Instant::now();
+    let error = soon(world.cache.list::<Service>(&ListOptions::new()))
+        .await
+        .unwrap_err();
+    assert_eq!(Instant::now() - before, limit);
+    assert!(matches!(error, Error::SyncTimeout { .. }), "{error}");
+    drop(slow);
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    world.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_named() {
+    // Nothing listens on port 1: the connection is refused.
+    let uri = "http://127.0.0.1:1".parse().unwrap();
+    let connection = Connection::from_config(kube_client::Config::new(uri));
+    let cache = Cache::new(CacheOptions::new()).unwrap();
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let run = tokio::spawn(cache.run(connection, cancel.clone()));
+    cache.informer::<ConfigMap>().unwrap();
+    cache.settled().await;
+    let error = cache.get::<ConfigMap>(&key("a", "c")).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        error.is_unavailable() && text.contains("127.0.0.1:1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("check that the api-server is reachable"),
+        "{text}"
+    );
+    cancel.cancel();
+    run.await.unwrap().unwrap();
+}

@@ -1,0 +1,7 @@
+//! The cache over the embedded api-server, in process, on a paused clock.
+#![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
+
+mod world;
+mod sharing;
+mod degraded;
+mod reads;

@@ -1,0 +1,198 @@
+//! What reads answer: objects, and honest errors.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use serde_json::json;
+use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
+use steersman_object::{LabelSelector, ObjectKey};
+
+use crate::world::{World, event_of, key};
+
+fn names(found: &[Arc<ConfigMap>]) -> Vec<&str> {
+    let mut names: Vec<&str> = found
+        .iter()
+        .filter_map(|c| c.metadata.name.as_deref())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_select_by_namespace_labels_and_index() {
+    let mut world = World::new(CacheOptions::new());
+    world.config_map("a", "one", &json!({"app": "web", "tier": "front"}));
+    world.config_map("a", "two", &json!({"app": "web"}));
+    world.config_map("b", "three", &json!({"app": "web"}));
+    world.config_map("b", "four", &json!({}));
+    let by_app = |c: &ConfigMap| c.metadata.labels.as_ref()?.get("app").cloned();
+    world.cache.index_field::<ConfigMap>("app", by_app).unwrap();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    // Registered while it runs: what is there is indexed.
+    let keys = |c: &ConfigMap| {
+        c.metadata
+            .labels
+            .iter()
+            .flatten()
+            .map(|(k, v)| format!("{k}={v}"))
+            .collect()
+    };
+    world
+        .cache
+        .index_values::<ConfigMap>("label", keys)
+        .unwrap();
+
+    let front: LabelSelector = "tier=front".parse().unwrap();
+    for (options, expected) in [
+        (ListOptions::new(), vec!["four", "one", "three", "two"]),
+        (ListOptions::new().namespace("a"), vec!["one", "two"]),
+        (ListOptions::new().labels(front.clone()), vec!["one"]),
+        (
+            ListOptions::new().index("app", "web"),
+            vec!["one", "three", "two"],
+        ),
+        (
+            ListOptions::new().index("app", "web").namespace("b"),
+            vec!["three"],
+        ),
+        (
+            ListOptions::new().index("app", "web").labels(front),
+            vec!["one"],
+        ),
+        (ListOptions::new().index("label", "tier=front"), vec!["one"]),
+        (ListOptions::new().index("app", "none"), vec![]),
+    ] {
+        let found = world.cache.list::<ConfigMap>(&options).await.unwrap();
+        assert_eq!(names(&found), expected, "{options:?}");
+    }
+    let unknown = ListOptions::new().index("owner", "x");
+    let error = world.cache.list::<ConfigMap>(&unknown).await.unwrap_err();
+    assert!(matches!(error, Error::NoIndex { .. }), "{error}");
+    let error = world
+        .cache
+        .index_field::<ConfigMap>("app", |_| None)
+        .unwrap_err();
+    assert!(matches!(error, Error::IndexExists { .. }), "{error}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_follows_the_server() {
+    let mut world = World::new(CacheOptions::new());
+    let mut events = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    let c = key("a", "c");
+    assert!(
+        world
+            .cache
+            .get_opt::<ConfigMap>(&c)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    world.config_map("a", "c", &json!({}));
+    event_of(&mut events, &c).await;
+    let one = world.cache.get::<ConfigMap>(&c).await.unwrap();
+    let two = world.cache.get::<ConfigMap>(&c).await.unwrap();
+    assert!(Arc::ptr_eq(&one, &two), "reads share, they do not copy");
+    world.server.delete("configmaps", "a", "c").unwrap();
+    event_of(&mut events, &c).await;
+    let error = world.cache.get::<ConfigMap>(&c).await.unwrap_err();
+    assert!(error.is_not_found());
+    assert_eq!(error.scoped_by(), None);
+    assert_eq!(
+        error.to_string(),
+        "ConfigMap.v1 a/c was not found in the cache"
+    );
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_found_under_a_selector_says_what_may_hide_the_object() {
+    let scoped = ByObject::new().labels("app=web");
+    let world = World::synced(CacheOptions::new().by_object::<ConfigMap>(scoped)).await;
+    world.config_map("a", "seen", &json!({"app": "web"}));
+    world.config_map("a", "hidden", &json!({}));
+    world
+        .cache
+        .get::<ConfigMap>(&key("a", "seen"))
+        .await
+        .unwrap();
+    let error = world
+        .cache
+        .get::<ConfigMap>(&key("a", "hidden"))
+        .await
+        .unwrap_err();
+    assert!(error.is_not_found());
+    assert_eq!(error.scoped_by(), Some("labels \"app=web\""));
+    assert!(error.to_string().contains("it may exist"), "{error}");
+    world.stop().await.unwrap();
+}
+
+/// CACHE-3
+#[tokio::test(start_paused = true)]
+async fn secrets_need_a_declaration_and_then_are_read() {
+    let world = World::synced(CacheOptions::new()).await;
+    let error = world.cache.get::<Secret>(&key("a", "s")).await.unwrap_err();
+    assert!(matches!(error, Error::MustBeDeclared { .. }), "{error}");
+    assert!(
+        error.to_string().contains(".by_object::<Secret>"),
+        "{error}"
+    );
+    assert_eq!(world.server.requests().count(|r| r.is_for("secrets")), 0);
+    world.cache.informer::<Secret>().unwrap();
+    assert!(
+        world
+            .cache
+            .get_opt::<Secret>(&key("a", "s"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_before_the_start_says_so_and_declares() {
+    let mut world = World::new(CacheOptions::new());
+    let error = world
+        .cache
+        .get::<Service>(&key("a", "s"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::NotStarted { .. }), "{error}");
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    assert_eq!(world.server.requests().watch_lists("services"), 1);
+    assert!(
+        world
+            .cache
+            .get_opt::<Service>(&key("a", "s"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_read_as_the_kind_is_scoped() {
+    let world = World::synced(CacheOptions::new()).await;
+    // The namespace of a cluster-scoped object does not count.
+    let found = world.cache.get::<Namespace>(&key("b", "a")).await.unwrap();
+    assert_eq!(found.metadata.name.as_deref(), Some("a"));
+    let error = world
+        .cache
+        .get::<Service>(&ObjectKey::cluster("s"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::NamespaceMissing { .. }), "{error}");
+    let uncached = CacheOptions::new().by_object::<Service>(ByObject::new().uncached());
+    let live = World::synced(uncached).await;
+    let error = live.cache.get::<Service>(&key("a", "s")).await.unwrap_err();
+    assert!(matches!(error, Error::NotCached { .. }), "{error}");
+    live.stop().await.unwrap();
+    world.stop().await.unwrap();
+}

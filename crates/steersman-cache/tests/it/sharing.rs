@@ -1,0 +1,169 @@
+//! CACHE-1: however many read and watch a kind, the server sees one informer.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use serde_json::json;
+use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
+
+use crate::world::{World, event_of, initial, key};
+
+/// CACHE-1
+#[tokio::test(start_paused = true)]
+async fn two_watchers_and_many_readers_cause_one_watch_list() {
+    let mut world = World::new(CacheOptions::new());
+    for n in 0..3 {
+        world.config_map("a", &format!("c{n}"), &json!({}));
+    }
+    // Two controllers' worth of subscriptions: one before the start, one after.
+    let mut early = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    let mut late = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    assert_eq!(
+        (initial(&mut early).await, initial(&mut late).await),
+        (3, 3)
+    );
+    for _ in 0..10 {
+        world.cache.get::<ConfigMap>(&key("a", "c1")).await.unwrap();
+        assert_eq!(
+            world
+                .cache
+                .list::<ConfigMap>(&ListOptions::new())
+                .await
+                .unwrap()
+                .len(),
+            3
+        );
+    }
+    world.config_map("a", "c3", &json!({}));
+    event_of(&mut early, &key("a", "c3")).await;
+    event_of(&mut late, &key("a", "c3")).await;
+
+    let requests = world.server.requests();
+    assert_eq!(requests.watch_lists("configmaps"), 1);
+    assert_eq!(requests.lists("configmaps"), 0);
+    assert_eq!(requests.watches("configmaps"), 0);
+    assert_eq!(requests.count(|r| r.is_for("*")), 1, "{:?}", requests.all());
+    world.stop().await.unwrap();
+}
+
+/// CACHE-1
+#[tokio::test(start_paused = true)]
+async fn without_watch_list_they_cause_one_list_and_one_watch() {
+    let mut world = World::new(CacheOptions::new().watch_list(false));
+    for n in 0..1200 {
+        world.config_map("a", &format!("c{n:04}"), &json!({}));
+    }
+    let mut first = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    let mut second = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    world.start();
+    assert_eq!(
+        (initial(&mut first).await, initial(&mut second).await),
+        (1200, 1200)
+    );
+    world.config_map("a", "z", &json!({}));
+    event_of(&mut first, &key("a", "z")).await;
+    event_of(&mut second, &key("a", "z")).await;
+
+    let requests = world.server.requests();
+    assert_eq!(requests.watch_lists("configmaps"), 0);
+    assert_eq!(requests.lists("configmaps"), 1, "all pages are of one list");
+    assert_eq!(requests.watches("configmaps"), 1);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-1
+#[tokio::test(start_paused = true)]
+async fn a_hundred_concurrent_first_reads_start_one_informer() {
+    let world = World::synced(CacheOptions::new()).await;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "a", "name": "s"},
+        "spec": {"ports": [{"port": 80}]},
+    });
+    world.server.create(service).unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let cache = world.cache.clone();
+        tasks.spawn(async move { cache.get::<Service>(&key("a", "s")).await.unwrap() });
+    }
+    assert_eq!(tasks.join_all().await.len(), 100);
+    assert_eq!(world.server.requests().watch_lists("services"), 1);
+    assert_eq!(world.server.requests().count(|r| r.is_for("services")), 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_of_several_namespaces_has_one_informer_for_each() {
+    let scoped = ByObject::new().namespaces(["a", "b"]);
+    let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(scoped));
+    world.config_map("a", "x", &json!({}));
+    world.config_map("b", "y", &json!({}));
+    world.config_map("default", "z", &json!({}));
+    let error = world.cache.informer::<ConfigMap>().unwrap_err();
+    assert!(matches!(error, Error::SeveralInformers { .. }), "{error}");
+    assert_eq!(world.cache.informers::<ConfigMap>().unwrap().len(), 2);
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+
+    let all = world
+        .cache
+        .list::<ConfigMap>(&ListOptions::new())
+        .await
+        .unwrap();
+    assert_eq!(all.len(), 2);
+    let of_b = ListOptions::new().namespace("b");
+    assert_eq!(world.cache.list::<ConfigMap>(&of_b).await.unwrap().len(), 1);
+    world.cache.get::<ConfigMap>(&key("b", "y")).await.unwrap();
+    let error = world
+        .cache
+        .get::<ConfigMap>(&key("default", "z"))
+        .await
+        .unwrap_err();
+    assert!(error.is_outside_scope(), "{error}");
+    let of_default = ListOptions::new().namespace("default");
+    assert!(
+        world
+            .cache
+            .list::<ConfigMap>(&of_default)
+            .await
+            .unwrap_err()
+            .is_outside_scope()
+    );
+    let namespaced = |n: &'static str| {
+        world
+            .server
+            .requests()
+            .count(move |r| r.is_for("configmaps") && r.namespace.as_deref() == Some(n))
+    };
+    assert_eq!((namespaced("a"), namespaced("b")), (1, 1));
+    assert_eq!(world.server.requests().count(|r| r.is_for("configmaps")), 2);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_kind_is_held_as_one_type() {
+    let world = World::new(CacheOptions::new());
+    let kind = steersman_object::Kind::of::<ConfigMap>();
+    world
+        .cache
+        .informers_of::<kube_core::DynamicObject>(&kind)
+        .unwrap();
+    let error = world.cache.informer::<ConfigMap>().unwrap_err();
+    assert!(matches!(error, Error::HeldAs { .. }), "{error}");
+    assert!(error.to_string().contains("DynamicObject"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_runs_once_and_stops() {
+    let mut world = World::new(CacheOptions::new());
+    let informer = world.cache.informer::<ConfigMap>().unwrap();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    let (cache, server) = (world.cache.clone(), world.server.clone());
+    world.stop().await.unwrap();
+    assert_eq!(informer.state(), steersman_informer::State::Stopped);
+    let connection = steersman_api::Connection::in_process(server.service(), "default");
+    let again = cache.run(connection, Default::default()).await.unwrap_err();
+    assert!(matches!(again, Error::AlreadyRan), "{again}");
+    let error = cache.get::<Service>(&key("a", "s")).await.unwrap_err();
+    assert!(matches!(error, Error::Stopped { .. }), "{error}");
+}

@@ -1,0 +1,135 @@
+//! A server, a cache over it, and objects to put in.
+
+use std::time::Duration;
+
+use kube_core::CustomResourceExt as _;
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_cache::{Cache, CacheOptions, Error};
+use steersman_informer::{Delivery, Subscription};
+use steersman_object::{Object, ObjectKey};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(
+    group = "web.example.com",
+    version = "v1",
+    kind = "Website",
+    namespaced
+)]
+#[kube(crates(kube_core = "::kube_core"))]
+pub(crate) struct WebsiteSpec {
+    image: String,
+}
+
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) cache: Cache,
+    cancel: CancellationToken,
+    running: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl World {
+    /// A server with the namespaces `a` and `b`, and a cache that does not run yet.
+    pub(crate) fn new(options: CacheOptions) -> Self {
+        let server = ApiServer::new();
+        for namespace in ["a", "b"] {
+            create(&server, "v1", "Namespace", "", namespace, &json!({}));
+        }
+        let cache = Cache::new(options.seed(7)).unwrap();
+        Self {
+            server,
+            cache,
+            cancel: CancellationToken::new(),
+            running: None,
+        }
+    }
+
+    pub(crate) fn start(&mut self) {
+        let connection = Connection::in_process(self.server.service(), "default");
+        let run = self.cache.run(connection, self.cancel.clone());
+        self.running = Some(tokio::spawn(run));
+    }
+
+    /// A cache that runs and has synced.
+    pub(crate) async fn synced(options: CacheOptions) -> Self {
+        let mut world = Self::new(options);
+        world.start();
+        world.cache.wait_for_sync().await.unwrap();
+        world
+    }
+
+    pub(crate) async fn stop(mut self) -> Result<(), Error> {
+        self.cancel.cancel();
+        self.running.take().unwrap().await.unwrap()
+    }
+
+    pub(crate) fn config_map(&self, namespace: &str, name: &str, labels: &Value) {
+        create(&self.server, "v1", "ConfigMap", namespace, name, labels);
+    }
+
+    pub(crate) fn website(&self, name: &str) -> Value {
+        let object = json!({
+            "apiVersion": "web.example.com/v1", "kind": "Website",
+            "metadata": {"namespace": "a", "name": name}, "spec": {"image": "nginx"},
+        });
+        self.server.create(object).unwrap()
+    }
+
+    pub(crate) fn install_websites(&self) {
+        self.server
+            .install_crd(serde_json::to_value(Website::crd()).unwrap())
+            .unwrap();
+    }
+}
+
+pub(crate) fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::namespaced(namespace, name)
+}
+
+/// Waits until the subscription has brought an event of the key.
+pub(crate) async fn event_of<K: Object>(subscription: &mut Subscription<K>, key: &ObjectKey) {
+    loop {
+        match subscription.next().await.unwrap() {
+            Delivery::Event(event) if event.key() == key => return,
+            _ => {}
+        }
+    }
+}
+
+/// Counts the events up to the end of the initial set.
+pub(crate) async fn initial<K: Object>(subscription: &mut Subscription<K>) -> usize {
+    let mut events = 0;
+    while let Delivery::Event(_) = subscription.next().await.unwrap() {
+        events += 1;
+    }
+    events
+}
+
+/// A clock that is paused still has a limit for what never comes.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(600), what)
+        .await
+        .unwrap()
+}
+
+fn create(
+    server: &ApiServer,
+    api_version: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    labels: &Value,
+) {
+    let mut metadata = json!({"name": name, "labels": labels});
+    if !namespace.is_empty() {
+        metadata["namespace"] = Value::from(namespace);
+    }
+    let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+    server.create(object).unwrap();
+}

@@ -1,0 +1,326 @@
+//! Handle: typed verbs: reads from the cache, writes to the server.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use steersman_api::{Connection, DeleteOptions, Patch};
+use steersman_cache::{Cache, ListOptions};
+use steersman_object::{Kind, ObjectKey, TypedObject};
+
+use crate::change::Part;
+use crate::ensure::Ensured;
+use crate::error::Error;
+use crate::finalizer;
+use crate::live::Live;
+use crate::options::{ClientOptions, Lock};
+use crate::route::{Route, route};
+use crate::shared::Shared;
+use crate::status::StatusClient;
+
+/// Reads from the cache and writes to the api-server. Cheap to clone.
+///
+/// Making one does no I/O. Its connection to the server opens with the first request, in the runtime that
+/// makes it.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Client {
+    shared: Shared,
+}
+
+impl Client {
+    /// A client over a cache and a connection to the same server.
+    pub fn new(cache: Cache, connection: Connection) -> Self {
+        Self::with_options(cache, connection, ClientOptions::new())
+    }
+
+    /// As [`new`](Self::new), with options.
+    pub fn with_options(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
+        Self {
+            shared: Shared::new(cache, connection, options),
+        }
+    }
+
+    /// The same client, signing its writes with another field manager.
+    pub fn with_field_manager(&self, name: impl Into<String>) -> Self {
+        let options = ClientOptions::clone(self.shared.options()).field_manager(name);
+        Self {
+            shared: self.shared.with_options(options),
+        }
+    }
+
+    /// The cache it reads from.
+    pub fn cache(&self) -> &Cache {
+        self.shared.cache()
+    }
+
+    /// The server it writes to.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        self.shared.connection()
+    }
+
+    // ===== reads =====
+
+    /// The object, from the cache.
+    ///
+    /// Waits for the kind's first sync. Of a kind that is declared uncached, the server is asked.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_found`](Error::is_not_found) where the object is absent, or a selector of the cache hides it
+    /// ([`scoped_by`](Error::scoped_by)); and everything [`steersman_cache::Error`] lists.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    #[track_caller]
+    pub fn get<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
+        let cached = self.cache().get::<K>(key);
+        async move {
+            match self.route::<K>() {
+                Route::Cache => Ok(cached.await?),
+                Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
+            }
+        }
+    }
+
+    /// As [`get`](Self::get), with `None` for an object that is not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), except that an absent object is none.
+    #[track_caller]
+    pub fn get_opt<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
+        let read = self.get::<K>(key);
+        async move {
+            match read.await {
+                Ok(object) => Ok(Some(object)),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// The objects of a kind that `options` select, from the cache, in no particular order.
+    ///
+    /// # Errors
+    ///
+    /// Everything [`steersman_cache::Error`] lists; of an uncached kind, what the server says.
+    #[track_caller]
+    pub fn list<K: TypedObject>(
+        &self,
+        options: &ListOptions,
+    ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
+        let cached = self.cache().list::<K>(options);
+        async move {
+            match self.route::<K>() {
+                Route::Cache => Ok(cached.await?),
+                Route::Live => {
+                    let objects = self.live().list::<K>(options).await?;
+                    Ok(objects.into_iter().map(Arc::new).collect())
+                }
+            }
+        }
+    }
+
+    /// A reader that asks the server.
+    pub fn live(&self) -> Live {
+        Live::new(self.shared.clone())
+    }
+
+    // ===== writes =====
+
+    /// Creates the object; answers it as the server stored it.
+    ///
+    /// # Errors
+    ///
+    /// [`is_already_exists`](Error::is_already_exists) where there is one of its name; this says so where the
+    /// cache's selectors hide it. Else what the server says.
+    pub async fn create<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
+        let created = self
+            .shared
+            .api::<K>()?
+            .create(object, &self.shared.options().write())
+            .await;
+        created.map_err(|source| {
+            let kind = Kind::of::<K>();
+            match self.cache().scoped_by(&kind) {
+                Some(scoped_by) if source.is_already_exists() => Error::Hidden {
+                    key: object.key(),
+                    kind,
+                    scoped_by,
+                    source: Box::new(source),
+                },
+                _ => Error::Api(source),
+            }
+        })
+    }
+
+    /// Replaces the object by this one, refused when it changed since it was read.
+    ///
+    /// # Errors
+    ///
+    /// [`is_conflict`](Error::is_conflict) where its resource version is not the newest. Else what the server says.
+    pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
+        Ok(self
+            .shared
+            .api::<K>()?
+            .update(object, &self.shared.options().write())
+            .await?)
+    }
+
+    /// Sends a patch; answers the object as the server stored it.
+    ///
+    /// # Errors
+    ///
+    /// What the server says.
+    pub async fn patch<K: TypedObject>(&self, key: &ObjectKey, patch: &Patch) -> Result<K, Error> {
+        Ok(self
+            .shared
+            .api::<K>()?
+            .patch(key, patch, &self.shared.options().patch())
+            .await?)
+    }
+
+    /// Deletes this very object: one of its name with another uid is left alone.
+    ///
+    /// The object is gone when this returns, unless finalizers hold it.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_found`](Error::is_not_found) where it is gone; a conflict where another has its name.
+    pub async fn delete<K: TypedObject>(&self, object: &K) -> Result<(), Error> {
+        let options = match object.uid_str() {
+            "" => DeleteOptions::new(),
+            uid => DeleteOptions::new().uid(uid),
+        };
+        self.delete_with::<K>(&object.key(), &options).await
+    }
+
+    /// Deletes whatever object has this key.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_found`](Error::is_not_found) where there is none.
+    pub async fn delete_key<K: TypedObject>(&self, key: &ObjectKey) -> Result<(), Error> {
+        self.delete_with::<K>(key, &DeleteOptions::new()).await
+    }
+
+    /// Deletes by key, with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`delete_key`](Self::delete_key); a conflict where a precondition does not hold.
+    pub async fn delete_with<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+    ) -> Result<(), Error> {
+        self.shared.api::<K>()?.delete(key, options).await?;
+        Ok(())
+    }
+
+    // ===== changes by difference =====
+
+    /// Creates the object, or changes the one that is there until `mutate` has nothing to change.
+    ///
+    /// The object is read from the cache. Where it is absent, `initial`, with `mutate` applied, is created.
+    /// Where it is there, `mutate` is applied to a copy and the difference is sent as a merge patch; nothing
+    /// is sent when there is none. The closure may run several times: it should set what its caller cares
+    /// for, and leave the rest as it finds it. To replace a whole spec is to fight the server's defaults
+    /// on every call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeptChanging`] after a bounded number of conflicts, [`Error::Renamed`] when the closure changes
+    /// name or namespace, and what a read or the server says.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # async fn f(client: steersman_client::Client, desired: ConfigMap) -> Result<(), steersman_client::Error> {
+    /// let data = desired.data.clone();
+    /// let ensured = client.ensure(desired, |config| config.data = data.clone()).await?;
+    /// if ensured.is_changed() {
+    ///     // A request was sent.
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn ensure<K: TypedObject>(
+        &self,
+        initial: K,
+        mut mutate: impl FnMut(&mut K) + Send,
+    ) -> Result<Ensured<K>, Error> {
+        let present = self.get_opt::<K>(&initial.key()).await?;
+        self.shared.ensure(&initial, present, &mut mutate).await
+    }
+
+    /// Changes an object that is there; nothing is sent when `mutate` changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`ensure`](Self::ensure); [`is_not_found`](Error::is_not_found) where it is gone, or another has its name.
+    pub async fn modify<K: TypedObject>(
+        &self,
+        object: &K,
+        mut mutate: impl FnMut(&mut K) + Send,
+    ) -> Result<Ensured<K>, Error> {
+        let lock = self.shared.options().lock;
+        self.shared
+            .change(object, lock, Part::Object, &mut mutate)
+            .await
+    }
+
+    /// Adds a finalizer, behind those that are there; nothing is sent when it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`modify`](Self::modify).
+    pub async fn add_finalizer<K: TypedObject>(
+        &self,
+        object: &K,
+        finalizer: &str,
+    ) -> Result<Ensured<K>, Error> {
+        let mut add = |object: &mut K| {
+            finalizer::add(object, finalizer);
+        };
+        self.shared
+            .change(object, Lock::Always, Part::Object, &mut add)
+            .await
+    }
+
+    /// Removes a finalizer; nothing is sent when it is not there. An object that is being deleted and
+    /// held by nothing else is gone afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`modify`](Self::modify).
+    pub async fn remove_finalizer<K: TypedObject>(
+        &self,
+        object: &K,
+        finalizer: &str,
+    ) -> Result<Ensured<K>, Error> {
+        let mut remove = |object: &mut K| {
+            finalizer::remove(object, finalizer);
+        };
+        self.shared
+            .change(object, Lock::Always, Part::Object, &mut remove)
+            .await
+    }
+
+    /// The status subresource.
+    pub fn status(&self) -> StatusClient {
+        StatusClient::new(self.shared.clone())
+    }
+
+    fn route<K: TypedObject>(&self) -> Route {
+        route(self.cache().is_cached(&Kind::of::<K>()))
+    }
+}

@@ -1,0 +1,210 @@
+//! Machine: the JSON merge patch that turns one object into another.
+
+use serde_json::{Map, Value};
+
+/// What separates two objects.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Difference {
+    /// An RFC 7386 merge patch.
+    pub(crate) patch: Value,
+    /// Whether the patch sets or removes a list. A merge patch has no smaller unit, so what others put
+    /// into the list meanwhile would be lost, even where it seemed empty.
+    pub(crate) writes_list: bool,
+}
+
+/// The smallest merge patch from `before` to `after`, or `None` where they are the same.
+///
+/// A `null` member means an absent one, in both: that is how merge patches read. Numbers are compared as
+/// they are written, so integers beyond 2^53 are neither rounded nor taken for equal.
+pub(crate) fn merge_diff(before: &Value, after: &Value) -> Option<Difference> {
+    let mut writes_list = false;
+    let patch = difference(Some(before), after, &mut writes_list)?;
+    Some(Difference { patch, writes_list })
+}
+
+fn difference(before: Option<&Value>, after: &Value, writes_list: &mut bool) -> Option<Value> {
+    match (before, after) {
+        (Some(Value::Object(before)), Value::Object(after)) => {
+            members(before, after, writes_list).map(Value::Object)
+        }
+        (Some(before), after) if same(before, after) => None,
+        (before, after) => {
+            *writes_list |= before.is_some_and(Value::is_array) || holds_list(after);
+            Some(without_nulls(after))
+        }
+    }
+}
+
+fn members(
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+    writes_list: &mut bool,
+) -> Option<Map<String, Value>> {
+    let mut patch = Map::new();
+    for (name, was) in before.iter().filter(|(_, was)| !was.is_null()) {
+        if after.get(name).is_none_or(Value::is_null) {
+            *writes_list |= holds_list(was);
+            patch.insert(name.clone(), Value::Null);
+        }
+    }
+    for (name, is) in after.iter().filter(|(_, is)| !is.is_null()) {
+        let was = before.get(name).filter(|was| !was.is_null());
+        if let Some(change) = difference(was, is, writes_list) {
+            patch.insert(name.clone(), change);
+        }
+    }
+    (!patch.is_empty()).then_some(patch)
+}
+
+/// Equal, where absent and `null` members of objects are the same and list elements count as they are.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => members(a, b, &mut false).is_none(),
+        _ => a == b,
+    }
+}
+
+/// A merge patch cannot set a member to `null`; lists are taken as they are.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(
+            object
+                .iter()
+                .filter(|(_, member)| !member.is_null())
+                .map(|(name, member)| (name.clone(), without_nulls(member)))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+fn holds_list(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(members) => members.values().any(holds_list),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn patch(before: &Value, after: &Value) -> Option<Value> {
+        merge_diff(before, after).map(|difference| difference.patch)
+    }
+
+    #[test]
+    fn the_patch_holds_the_difference_alone() {
+        for (before, after, expected) in [
+            (json!({"a": 1}), json!({"a": 1}), None),
+            (json!({"a": 1}), json!({"a": 2}), Some(json!({"a": 2}))),
+            (
+                json!({"a": 1, "b": 2}),
+                json!({"b": 2}),
+                Some(json!({"a": null})),
+            ),
+            (json!({"a": null}), json!({}), None),
+            (
+                json!({}),
+                json!({"a": {"b": null, "c": 1}}),
+                Some(json!({"a": {"c": 1}})),
+            ),
+            (
+                json!({"a": {"b": 1, "c": 2}}),
+                json!({"a": {"b": 1, "c": 3}}),
+                Some(json!({"a": {"c": 3}})),
+            ),
+            (
+                json!({"a": [1, 2]}),
+                json!({"a": [1]}),
+                Some(json!({"a": [1]})),
+            ),
+            (
+                json!({"a": "x"}),
+                json!({"a": {"b": 1}}),
+                Some(json!({"a": {"b": 1}})),
+            ),
+            (
+                json!({"a": {}}),
+                json!({"a": {"b": {}}}),
+                Some(json!({"a": {"b": {}}})),
+            ),
+        ] {
+            assert_eq!(patch(&before, &after), expected, "{before} to {after}");
+        }
+    }
+
+    #[test]
+    fn integers_beyond_the_exact_floats_survive() {
+        let (before, after) = (
+            json!({"n": 9_007_199_254_740_993_i64}),
+            json!({"n": 9_007_199_254_740_992_i64}),
+        );
+        assert_eq!(patch(&before, &after), Some(after.clone()));
+        assert_eq!(
+            patch(&after, &json!({"n": i64::MAX})),
+            Some(json!({"n": i64::MAX}))
+        );
+    }
+
+    #[test]
+    fn a_patch_that_writes_a_list_says_so() {
+        let writes = |before: Value, after: Value| merge_diff(&before, &after).unwrap().writes_list;
+        assert!(writes(
+            json!({"a": {"l": [1]}}),
+            json!({"a": {"l": [1, 2]}})
+        ));
+        assert!(writes(json!({"a": {"l": [1]}}), json!({"a": {}})));
+        assert!(writes(json!({"a": {"l": [1]}}), json!({})));
+        assert!(writes(json!({"a": {}}), json!({"a": {"l": [1]}})));
+        assert!(writes(json!({"l": [1]}), json!({"l": 1})));
+        assert!(!writes(
+            json!({"l": [1], "n": 1}),
+            json!({"l": [1], "n": 2})
+        ));
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            "[a-c]{0,2}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                object(inner),
+            ]
+        })
+    }
+
+    fn object(inner: impl Strategy<Value = Value> + 'static) -> BoxedStrategy<Value> {
+        prop::collection::btree_map("[a-d]", inner, 0..4)
+            .prop_map(|members| Value::Object(members.into_iter().collect()))
+            .boxed()
+    }
+
+    proptest! {
+        /// An independent implementation of merge patches arrives where the difference says.
+        #[test]
+        fn applying_the_difference_arrives(a in object(any_value()), b in object(any_value())) {
+            let mut patched = a.clone();
+            if let Some(patch) = patch(&a, &b) {
+                json_patch::merge(&mut patched, &patch);
+            }
+            prop_assert_eq!(without_nulls(&patched), without_nulls(&b));
+        }
+
+        #[test]
+        fn nothing_separates_a_value_from_itself(a in object(any_value())) {
+            prop_assert_eq!(merge_diff(&a, &a), None);
+            prop_assert_eq!(merge_diff(&a, &without_nulls(&a)), None);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Driver: changes by difference: read, mutate a copy, send what differs, read again on conflict.
+
+use std::sync::Arc;
+
+use steersman_api::{Api, Patch};
+use steersman_object::{Kind, ObjectKey, TypedObject};
+use tracing::debug;
+
+use crate::change::{Part, Retry, change, retry};
+use crate::error::Error;
+use crate::options::{ClientOptions, Lock};
+
+/// What became of an object that was to be as a closure says.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "says whether anything was sent"]
+pub enum Ensured<K> {
+    /// It was not there, and was created; as the server returned it.
+    Created(K),
+    /// It was there, and differed; as the server returned it.
+    Updated(K),
+    /// It was as it should be, so nothing was sent; as it was read.
+    Unchanged(K),
+}
+
+impl<K> Ensured<K> {
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> &K {
+        match self {
+            Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) => object,
+        }
+    }
+
+    /// The object, by value.
+    #[must_use]
+    pub fn into_object(self) -> K {
+        match self {
+            Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) => object,
+        }
+    }
+
+    /// Whether a request was needed.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        !matches!(self, Self::Unchanged(_))
+    }
+}
+
+/// How one change is made: what of, and how carefully.
+pub(crate) struct Plan<'a, K> {
+    pub(crate) api: &'a Api<K>,
+    pub(crate) kind: &'a Kind,
+    pub(crate) options: &'a ClientOptions,
+    pub(crate) lock: Lock,
+    pub(crate) part: Part,
+}
+
+impl<K: TypedObject> Plan<'_, K> {
+    /// Creates the object, or changes the one that is there: `present` is what the caller has read.
+    pub(crate) async fn ensure(
+        &self,
+        initial: &K,
+        mut present: Option<Arc<K>>,
+        mutate: &mut (dyn FnMut(&mut K) + Send),
+    ) -> Result<Ensured<K>, Error> {
+        let key = initial.key();
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let sent = match &present {
+                None => self.create(initial, mutate).await?,
+                Some(before) => self.send(before, mutate).await?,
+            };
+            let refused = match sent {
+                Ok(ensured) => return Ok(ensured),
+                Err(refused) => refused,
+            };
+            let vanished = present.is_some() && refused.is_not_found();
+            if !vanished || attempt >= self.options.attempts {
+                self.try_again(&key, attempt, refused)?;
+            }
+            present = self.api.get_opt(&key).await?.map(Arc::new);
+        }
+    }
+
+    /// Changes an object that must be there, starting from `before`.
+    pub(crate) async fn modify(
+        &self,
+        before: &K,
+        mutate: &mut (dyn FnMut(&mut K) + Send),
+    ) -> Result<Ensured<K>, Error> {
+        let key = before.key();
+        let mut fresh: Option<K> = None;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let base = fresh.as_ref().unwrap_or(before);
+            let refused = match self.send(base, mutate).await? {
+                Ok(ensured) => return Ok(ensured),
+                Err(refused) => refused,
+            };
+            self.try_again(&key, attempt, refused)?;
+            let read = self.api.get(&key).await?;
+            if read.uid_str() != before.uid_str() {
+                return Err(Error::Replaced {
+                    kind: self.kind.clone(),
+                    key,
+                });
+            }
+            fresh = Some(read);
+        }
+    }
+
+    async fn create(
+        &self,
+        initial: &K,
+        mutate: &mut (dyn FnMut(&mut K) + Send),
+    ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
+        // The same closure shapes the new object, so that it is written once.
+        let empty = change(self.kind, initial, self.part, Lock::Never, mutate)?.0;
+        let created = self.api.create(&empty, &self.options.write()).await;
+        Ok(created.map(Ensured::Created))
+    }
+
+    async fn send(
+        &self,
+        before: &K,
+        mutate: &mut (dyn FnMut(&mut K) + Send),
+    ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
+        let (after, patch) = change(self.kind, before, self.part, self.lock, mutate)?;
+        let Some(patch) = patch else {
+            return Ok(Ok(Ensured::Unchanged(after)));
+        };
+        let (key, patch, options) = (before.key(), Patch::Merge(patch), self.options.patch());
+        let answer = match self.part {
+            Part::Object => self.api.patch(&key, &patch, &options).await,
+            Part::Status => self.api.patch_status(&key, &patch, &options).await,
+        };
+        Ok(answer.map(Ensured::Updated))
+    }
+
+    /// CLIENT-2: a conflict is answered by reading live and computing anew, a bounded number of times.
+    fn try_again(
+        &self,
+        key: &ObjectKey,
+        attempt: u32,
+        refused: steersman_api::Error,
+    ) -> Result<(), Error> {
+        match retry(&refused, attempt, self.options.attempts) {
+            Retry::ReadLive => {
+                debug!(kind = %self.kind, %key, attempt, "changed meanwhile: reading it live");
+                Ok(())
+            }
+            Retry::GiveUp if refused.is_conflict() => Err(Error::KeptChanging {
+                kind: self.kind.clone(),
+                key: key.clone(),
+                attempts: attempt,
+                source: Box::new(refused),
+            }),
+            Retry::GiveUp => Err(Error::Api(refused)),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Machine: finalizers of an object: present or not, and whose turn it is.
+
+use steersman_object::Object;
+
+/// What a reconciler that owns a finalizer should do about an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Alive, and without the finalizer: add it before making anything outside the object.
+    Missing,
+    /// Alive, and held by the finalizer: reconcile.
+    Held,
+    /// Being deleted, and held by the finalizer: clean up, then remove the finalizer.
+    CleanUp,
+    /// Being deleted, and no longer held by the finalizer: nothing is left to do.
+    Released,
+}
+
+/// Whether the object has this finalizer.
+#[must_use]
+pub fn contains<K: Object>(object: &K, finalizer: &str) -> bool {
+    object
+        .meta()
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|present| present == finalizer)
+}
+
+/// Adds a finalizer to a local copy, behind those that are there; false if it was there.
+///
+/// Kubernetes takes names of the form `domain/name`, such as `example.com/cleanup`, and refuses to add
+/// one to an object that is being deleted.
+pub fn add<K: Object>(object: &mut K, finalizer: &str) -> bool {
+    let absent = !contains(object, finalizer);
+    if absent {
+        object
+            .meta_mut()
+            .finalizers
+            .get_or_insert_default()
+            .push(finalizer.to_owned());
+    }
+    absent
+}
+
+/// Removes a finalizer from a local copy; false if it was not there.
+pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
+    let present = contains(object, finalizer);
+    if present {
+        object
+            .meta_mut()
+            .finalizers
+            .get_or_insert_default()
+            .retain(|other| other != finalizer);
+    }
+    present
+}
+
+/// What is to be done about the object by the owner of this finalizer.
+///
+/// # Examples
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use steersman_client::finalizer::{self, Stage};
+///
+/// let mut config = ConfigMap::default();
+/// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), Stage::Missing);
+/// finalizer::add(&mut config, "example.com/cleanup");
+/// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), Stage::Held);
+/// ```
+#[must_use]
+pub fn stage<K: Object>(object: &K, finalizer: &str) -> Stage {
+    match (object.is_being_deleted(), contains(object, finalizer)) {
+        (false, false) => Stage::Missing,
+        (false, true) => Stage::Held,
+        (true, true) => Stage::CleanUp,
+        (true, false) => Stage::Released,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    const OURS: &str = "example.com/cleanup";
+
+    fn config(deleting: bool, finalizers: &[&str]) -> ConfigMap {
+        let mut config: ConfigMap = serde_json::from_value(serde_json::json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "c", "finalizers": finalizers},
+        }))
+        .unwrap();
+        if deleting {
+            let time = serde_json::from_value(serde_json::json!("2026-01-01T00:00:00Z")).unwrap();
+            config.metadata.deletion_timestamp = Some(time);
+        }
+        config
+    }
+
+    #[test]
+    fn each_stage_follows_from_deletion_and_presence() {
+        for (deleting, finalizers, expected) in [
+            (false, vec!["x/y"], Stage::Missing),
+            (false, vec!["x/y", OURS], Stage::Held),
+            (true, vec![OURS], Stage::CleanUp),
+            (true, vec!["x/y"], Stage::Released),
+        ] {
+            assert_eq!(stage(&config(deleting, &finalizers), OURS), expected);
+        }
+    }
+
+    #[test]
+    fn adding_and_removing_twice_changes_nothing() {
+        let mut object = config(false, &["x/y"]);
+        assert!(add(&mut object, OURS) && !add(&mut object, OURS));
+        assert_eq!(object.metadata.finalizers.as_ref().unwrap(), &["x/y", OURS]);
+        assert!(remove(&mut object, OURS) && !remove(&mut object, OURS));
+        assert_eq!(object.metadata.finalizers.unwrap(), ["x/y"]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Machine: makes one typed object the owner of another.
+
+pub use steersman_object::owner::{OwnerError, controller_of};
+use steersman_object::{Kind, Object, TypedObject, owner};
+
+/// Makes `owner` the controller of `object`: deleting the owner deletes the object, and events of
+/// the object reconcile the owner.
+///
+/// Changes the local copy only. Setting the same owner again refreshes its reference.
+///
+/// # Errors
+///
+/// When the owner has no uid, when another object is the controller already, or when a namespaced
+/// owner and the object are not in one namespace.
+///
+/// # Examples
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use k8s_openapi::api::core::v1::Service;
+/// use steersman_client::owner;
+///
+/// let mut deployment = Deployment::default();
+/// deployment.metadata.name = Some("web".into());
+/// deployment.metadata.uid = Some("4a6f".into());
+/// let mut service = Service::default();
+/// owner::set_controller_reference(&deployment, &mut service)?;
+/// assert_eq!(owner::controller_of(&service.metadata).map(|o| o.name.as_str()), Some("web"));
+/// # Ok::<(), owner::OwnerError>(())
+/// ```
+pub fn set_controller_reference<O: TypedObject, K: Object>(
+    owner: &O,
+    object: &mut K,
+) -> Result<(), OwnerError> {
+    owner::set_controller(owner, &Kind::of::<O>(), object)
+}
+
+/// Makes `owner` an owner of `object` without controlling it.
+///
+/// # Errors
+///
+/// As [`set_controller_reference`], except that other owners do not matter.
+pub fn add_owner_reference<O: TypedObject, K: Object>(
+    owner: &O,
+    object: &mut K,
+) -> Result<(), OwnerError> {
+    owner::add_owner(owner, &Kind::of::<O>(), object)
+}

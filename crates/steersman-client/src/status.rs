@@ -1,0 +1,56 @@
+//! Handle: the status subresource: what a controller says about an object.
+
+use steersman_object::TypedObject;
+
+use crate::change::Part;
+use crate::ensure::Ensured;
+use crate::error::Error;
+use crate::shared::Shared;
+
+/// Writes the status of objects, and nothing else of them. Made by [`Client::status`](crate::Client::status).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct StatusClient {
+    shared: Shared,
+}
+
+impl StatusClient {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+
+    /// Changes the status by difference: a merge patch of what `mutate` changed in it, and no request when
+    /// that is nothing. What it changes outside the status is ignored.
+    ///
+    /// Starts from `object` as it was read. Where lists differ (conditions do), and the object has changed
+    /// since, it is read live and `mutate` runs again.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_found`](Error::is_not_found) where the object is gone, or another has its name;
+    /// [`Error::KeptChanging`] after a bounded number of conflicts; else what the server says.
+    pub async fn patch<K: TypedObject>(
+        &self,
+        object: &K,
+        mut mutate: impl FnMut(&mut K) + Send,
+    ) -> Result<Ensured<K>, Error> {
+        let lock = self.shared.options().lock;
+        self.shared
+            .change(object, lock, Part::Status, &mut mutate)
+            .await
+    }
+
+    /// Replaces the status by that of `object`, refused when the object changed since it was read.
+    ///
+    /// # Errors
+    ///
+    /// [`is_conflict`](Error::is_conflict) where its resource version is not the newest. Else what the server says.
+    pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
+        let options = self.shared.options().write();
+        Ok(self
+            .shared
+            .api::<K>()?
+            .update_status(object, &options)
+            .await?)
+    }
+}

@@ -1,0 +1,203 @@
+//! Creating or changing an object until it is as it should be.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman_apiserver::faults::{Answer, Verb};
+use steersman_cache::{ByObject, CacheOptions};
+use steersman_client::{ClientOptions, Ensured, Error, Lock};
+
+use crate::world::{World, config, key, set, until};
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_created_then_changed_then_left_alone() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    let ensured = world
+        .client
+        .ensure(config("a"), |config| set(config, "k", "1"))
+        .await
+        .unwrap();
+    assert!(matches!(&ensured, Ensured::Created(c) if c.data.as_ref().unwrap()["k"] == "1"));
+    until(&mut events, &key("a"), |_| true).await;
+
+    let ensured = world
+        .client
+        .ensure(config("a"), |config| set(config, "k", "2"))
+        .await
+        .unwrap();
+    assert!(matches!(&ensured, Ensured::Updated(c) if c.data.as_ref().unwrap()["k"] == "2"));
+    until(&mut events, &key("a"), |c| {
+        c.data.as_ref().unwrap()["k"] == "2"
+    })
+    .await;
+
+    let before = world.server.requests().all().len();
+    let ensured = world
+        .client
+        .ensure(config("a"), |config| set(config, "k", "2"))
+        .await
+        .unwrap();
+    assert!(!ensured.is_changed());
+    assert_eq!(ensured.into_object().metadata.name.as_deref(), Some("a"));
+    assert_eq!(
+        world.server.requests().all().len(),
+        before,
+        "nothing to send, nothing sent"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_wrote_stays() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    let _ = world
+        .client
+        .ensure(config("a"), |c| set(c, "ours", "1"))
+        .await
+        .unwrap();
+    let theirs = json!({"data": {"theirs": "1"}, "metadata": {"labels": {"l": "1"}}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "a", &theirs)
+        .unwrap();
+    until(&mut events, &key("a"), |_| true).await;
+    // The cache may or may not have seen theirs: the difference names ours alone.
+    let ensured = world
+        .client
+        .ensure(config("a"), |c| set(c, "ours", "2"))
+        .await
+        .unwrap();
+    let data = ensured.object().data.clone().unwrap();
+    assert_eq!((data["ours"].as_str(), data["theirs"].as_str()), ("2", "1"));
+    assert!(ensured.object().metadata.labels.is_some());
+}
+
+/// CLIENT-2
+#[tokio::test(start_paused = true)]
+async fn a_list_computed_from_an_old_object_is_computed_again() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    world.client.create(&config("a")).await.unwrap();
+    until(&mut events, &key("a"), |_| true).await;
+    world.server.faults().silence_watches();
+    // Someone else adds a finalizer, and the cache does not hear of it.
+    let theirs = json!({"metadata": {"finalizers": ["example.com/theirs"]}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "a", &theirs)
+        .unwrap();
+
+    let ours = "example.com/ours".to_owned();
+    let add = |c: &mut ConfigMap| {
+        c.metadata
+            .finalizers
+            .get_or_insert_default()
+            .push(ours.clone())
+    };
+    let ensured = world.client.ensure(config("a"), add).await.unwrap();
+    let finalizers = ensured.into_object().metadata.finalizers.unwrap();
+    assert_eq!(finalizers, ["example.com/theirs", "example.com/ours"]);
+    assert_eq!(
+        (world.count(&[Verb::Patch]), world.count(&[Verb::Get])),
+        (2, 1)
+    );
+}
+
+/// CLIENT-2
+#[tokio::test(start_paused = true)]
+async fn an_object_that_keeps_changing_is_given_up() {
+    let options = ClientOptions::new().lock(Lock::Always).attempts(3);
+    let world = World::with(CacheOptions::new(), options);
+    let mut events = world.cached::<ConfigMap>().await;
+    world.client.create(&config("a")).await.unwrap();
+    until(&mut events, &key("a"), |_| true).await;
+    let fault = world
+        .server
+        .faults()
+        .answer(Verb::Patch, "configmaps", Answer::code(409));
+    let error = world
+        .client
+        .ensure(config("a"), |c| set(c, "k", "1"))
+        .await
+        .unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+    assert!(
+        matches!(error, Error::KeptChanging { attempts: 3, .. }),
+        "{error}"
+    );
+    assert_eq!(fault.hits(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_the_cache_has_not_seen_is_changed_not_created_twice() {
+    let world = World::new();
+    let _events = world.cached::<ConfigMap>().await;
+    world.server.faults().silence_watches();
+    let mut present = config("a");
+    set(&mut present, "k", "1");
+    world.client.create(&present).await.unwrap();
+    let ensured = world
+        .client
+        .ensure(config("a"), |c| set(c, "k", "2"))
+        .await
+        .unwrap();
+    assert!(matches!(ensured, Ensured::Updated(_)), "{ensured:?}");
+    let ensured = world
+        .client
+        .ensure(config("a"), |c| set(c, "k", "2"))
+        .await
+        .unwrap();
+    assert!(matches!(ensured, Ensured::Unchanged(_)), "{ensured:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_the_cache_still_has_is_created_again() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    world.client.create(&config("a")).await.unwrap();
+    until(&mut events, &key("a"), |_| true).await;
+    world.server.faults().silence_watches();
+    world.server.delete("configmaps", "default", "a").unwrap();
+    let ensured = world
+        .client
+        .ensure(config("a"), |c| set(c, "k", "1"))
+        .await
+        .unwrap();
+    assert!(matches!(ensured, Ensured::Created(_)), "{ensured:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_the_cache_cannot_see_is_named_so_by_a_create() {
+    let scoped = ByObject::new().labels("app=web");
+    let options = CacheOptions::new().by_object::<ConfigMap>(scoped);
+    let world = World::with(options, ClientOptions::new());
+    let _events = world.cached::<ConfigMap>().await;
+    world
+        .server
+        .create(serde_json::to_value(config("a")).unwrap())
+        .unwrap();
+    let error = world.client.create(&config("a")).await.unwrap_err();
+    assert!(error.is_already_exists());
+    assert_eq!(error.scoped_by(), Some("labels \"app=web\""));
+    assert!(
+        error.to_string().contains("the cache cannot see it"),
+        "{error}"
+    );
+    // Ensuring it works all the same: the server knows it.
+    let ensured = world
+        .client
+        .ensure(config("a"), |c| set(c, "k", "1"))
+        .await
+        .unwrap();
+    assert!(matches!(ensured, Ensured::Updated(_)), "{ensured:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_cannot_rename() {
+    let world = World::new();
+    let _events = world.cached::<ConfigMap>().await;
+    let rename = |c: &mut ConfigMap| c.metadata.name = Some("b".to_owned());
+    let error = world.client.ensure(config("a"), rename).await.unwrap_err();
+    assert!(matches!(error, Error::Renamed { .. }), "{error}");
+    assert!(world.writes().is_empty());
+}

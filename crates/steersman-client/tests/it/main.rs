@@ -1,0 +1,8 @@
+//! The client over the embedded api-server, in process, on a paused clock.
+#![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
+
+mod world;
+mod split;
+mod ensure;
+mod status;
+mod finalizers;

@@ -1,0 +1,147 @@
+//! The status, by difference.
+
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
+use serde_json::json;
+use steersman_apiserver::faults::Verb;
+use steersman_client::{Ensured, Error};
+
+use crate::world::{World, key, until};
+
+async fn deployment(world: &World) -> std::sync::Arc<Deployment> {
+    let mut events = world.cached::<Deployment>().await;
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": {
+                "metadata": {"labels": {"app": "d"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    });
+    world.server.create(object).unwrap();
+    until(&mut events, &key("d"), |_| true).await
+}
+
+fn ready(deployment: &mut Deployment) {
+    let status = deployment.status.get_or_insert_default();
+    status.ready_replicas = Some(1);
+    status.replicas = Some(1);
+}
+
+fn condition(kind: &str) -> DeploymentCondition {
+    DeploymentCondition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        ..DeploymentCondition::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_as_it_should_be_is_not_sent() {
+    let world = World::new();
+    let before = deployment(&world).await;
+    let patched = world.client.status().patch(&*before, ready).await.unwrap();
+    assert!(
+        matches!(&patched, Ensured::Updated(d) if d.status.as_ref().unwrap().ready_replicas == Some(1))
+    );
+    let sent = world.writes();
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].subresource.as_deref(), Some("status"));
+
+    let after = patched.into_object();
+    let again = world.client.status().patch(&after, ready).await.unwrap();
+    assert!(!again.is_changed());
+    assert_eq!(world.writes().len(), 1, "no request when nothing changes");
+
+    // What is not status is not sent either.
+    let label = |d: &mut Deployment| {
+        d.metadata
+            .labels
+            .get_or_insert_default()
+            .insert("l".into(), "1".into());
+    };
+    assert!(
+        !world
+            .client
+            .status()
+            .patch(&after, label)
+            .await
+            .unwrap()
+            .is_changed()
+    );
+}
+
+/// CLIENT-2
+#[tokio::test(start_paused = true)]
+async fn conditions_of_an_old_object_are_computed_again() {
+    let world = World::new();
+    let old = deployment(&world).await;
+    let theirs = json!({"status": {"conditions": [{"type": "Theirs", "status": "True"}]}});
+    world
+        .server
+        .merge_patch("deployments.apps/status", "default", "d", &theirs)
+        .unwrap();
+    let push = |d: &mut Deployment| {
+        let conditions = &mut d.status.get_or_insert_default().conditions;
+        conditions.get_or_insert_default().push(condition("Ours"));
+    };
+    let patched = world
+        .client
+        .status()
+        .patch(&*old, push)
+        .await
+        .unwrap()
+        .into_object();
+    let conditions = patched.status.unwrap().conditions.unwrap();
+    let kinds: Vec<&str> = conditions.iter().map(|c| c.type_.as_str()).collect();
+    assert_eq!(kinds, ["Theirs", "Ours"]);
+    assert_eq!(
+        (world.count(&[Verb::Patch]), world.count(&[Verb::Get])),
+        (2, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_an_object_that_was_replaced_is_not_written() {
+    let world = World::new();
+    let old = deployment(&world).await;
+    world
+        .server
+        .delete("deployments.apps", "default", "d")
+        .unwrap();
+    let fault = |d: &mut Deployment| {
+        d.status.get_or_insert_default().conditions = Some(vec![condition("Ours")]);
+    };
+    let error = world.client.status().patch(&*old, fault).await.unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+    let mut anew = Deployment::clone(&old);
+    anew.metadata.uid = None;
+    anew.metadata.resource_version = None;
+    world.client.create(&anew).await.unwrap();
+    let error = world.client.status().patch(&*old, fault).await.unwrap_err();
+    assert!(
+        matches!(error, Error::Replaced { .. }) && error.is_not_found(),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_status_is_replaced_under_its_version() {
+    let world = World::new();
+    let old = deployment(&world).await;
+    let mut changed = Deployment::clone(&old);
+    ready(&mut changed);
+    let updated = world.client.status().update(&changed).await.unwrap();
+    assert_eq!(updated.status.unwrap().ready_replicas, Some(1));
+    assert!(
+        world
+            .client
+            .status()
+            .update(&changed)
+            .await
+            .unwrap_err()
+            .is_conflict()
+    );
+}
