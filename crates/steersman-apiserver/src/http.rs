@@ -12,6 +12,7 @@ mod duplicates;
 mod decode;
 mod discovery;
 mod openapi;
+mod openapi_v2;
 mod verbs;
 mod documents;
 mod body;

@@ -8,7 +8,7 @@ use crate::http::negotiate::{self, Discovery, Format};
 use crate::http::path::Route;
 use crate::http::reply::{JSON, Reply};
 use crate::http::verbs::Refusal;
-use crate::http::{discovery, openapi};
+use crate::http::{discovery, openapi, openapi_v2};
 use crate::schema::Resource;
 use crate::status::Status;
 
@@ -39,6 +39,11 @@ pub(crate) fn answer(
             "ping" | "log" | "etcd" => Ok(Reply::text(200, "ok")),
             _ => Err(Refusal::PageNotFound),
         },
+        Route::OpenApiV2 if ask.method == "GET" && openapi_v2::is_accepted(ask.accept) => {
+            let document = openapi_v2::document(resources);
+            Ok(Reply::new(200, openapi_v2::CONTENT_TYPE, document))
+        }
+        // Newer clients that are told it is not there use v3.
         Route::OpenApiV2 => Ok(Reply::new(404, "", "")),
         Route::OpenApi { path } => match openapi::document(resources, path) {
             Some(document) if ask.method == "GET" => Ok(tagged(&document, ask)),

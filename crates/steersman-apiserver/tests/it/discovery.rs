@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ask, get, server, website_crd};
+use crate::support::{ask, get, send, server, website_crd};
 
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -163,4 +163,22 @@ async fn openapi_has_what_kubectl_looks_for() {
         let none = get(&server, path).await;
         assert_eq!((none.status, none.text.as_str()), (404, ""), "{path}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn openapi_v2_is_there_for_the_clients_that_know_nothing_else() {
+    let server = server();
+    let asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let (status, headers, _) = send(&server, "GET", "/openapi/v2", &[("accept", asked)], "").await;
+    assert_eq!(status, 200);
+    let answered = headers["content-type"].to_str().unwrap();
+    assert_eq!(
+        answered,
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    );
+    let json = [("accept", "application/json")];
+    assert_eq!(
+        ask(&server, "GET", "/openapi/v2", &json, "").await.status,
+        404
+    );
 }

@@ -1,0 +1,154 @@
+//! Machine: OpenAPI v2 in protobuf, for kubectl before 1.29, which validates with nothing else.
+//!
+//! Only what those versions look for is in it: a PATCH of each kind that takes `fieldValidation`.
+//! The numbers are the fields of gnostic's `OpenAPIv2.proto`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::schema::Resource;
+
+/// The media type of the document, as clients ask for it.
+const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The media type of the document, as it is answered.
+pub(crate) const CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// Whether a client takes the document.
+pub(crate) fn is_accepted(accept: Option<&str>) -> bool {
+    let mut clauses = accept.unwrap_or_default().split(',');
+    clauses.any(|clause| matches!(clause.trim(), ASKED | CONTENT_TYPE))
+}
+
+/// The document.
+pub(crate) fn document(resources: &[Arc<Resource>]) -> Bytes {
+    let mut paths = Message::default();
+    for resource in resources {
+        let mut item = Message::default();
+        item.text(1, &path(resource));
+        let mut operations = Message::default();
+        operations.message(8, &patch(resource));
+        item.message(2, &operations);
+        paths.message(2, &item);
+    }
+    let mut info = Message::default();
+    info.text(1, "Kubernetes");
+    info.text(2, "v1.36.0");
+    let mut document = Message::default();
+    document.text(1, "2.0");
+    document.message(2, &info);
+    document.message(8, &paths);
+    document.bytes.into()
+}
+
+fn path(resource: &Resource) -> String {
+    let root = if resource.group.is_empty() {
+        "api"
+    } else {
+        "apis"
+    };
+    let namespace = if resource.namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
+    format!(
+        "/{root}/{}{namespace}/{}/{{name}}",
+        resource.api_version(),
+        resource.plural
+    )
+}
+
+/// The PATCH operation: its parameter and the kind it is for.
+fn patch(resource: &Resource) -> Message {
+    let mut query = Message::default();
+    query.text(2, "query");
+    query.text(3, "Ignore, Warn or Strict: what becomes of unknown fields.");
+    query.text(4, "fieldValidation");
+    query.text(6, "string");
+    let parameter = query.within(3).within(2).within(1);
+
+    let kind = json!({
+        "group": resource.group,
+        "kind": resource.kind,
+        "version": resource.version,
+    });
+    let mut value = Message::default();
+    // JSON is YAML.
+    value.text(2, &kind.to_string());
+    let mut extension = Message::default();
+    extension.text(1, "x-kubernetes-group-version-kind");
+    extension.message(2, &value);
+
+    let mut operation = Message::default();
+    operation.message(8, &parameter);
+    operation.message(13, &extension);
+    operation
+}
+
+/// A protobuf message that is being written.
+#[derive(Debug, Default)]
+struct Message {
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    fn text(&mut self, field: u8, text: &str) {
+        self.delimited(field, text.as_bytes());
+    }
+
+    fn message(&mut self, field: u8, message: &Self) {
+        self.delimited(field, &message.bytes);
+    }
+
+    /// A message that holds this one in a field.
+    fn within(&self, field: u8) -> Self {
+        let mut outer = Self::default();
+        outer.message(field, self);
+        outer
+    }
+
+    fn delimited(&mut self, field: u8, content: &[u8]) {
+        const LENGTH_DELIMITED: u8 = 2;
+        self.bytes.push((field << 3) | LENGTH_DELIMITED);
+        let mut length = content.len();
+        while length >= 0x80 {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the mask leaves seven bits"
+            )]
+            self.bytes.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the loop ends below 128")]
+        self.bytes.push(length as u8);
+        self.bytes.extend_from_slice(content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_written_as_protobuf() {
+        let mut message = Message::default();
+        message.text(1, "2.0");
+        assert_eq!(message.bytes, b"\x0a\x032.0");
+        assert_eq!(message.within(13).bytes, b"\x6a\x05\x0a\x032.0");
+        let mut long = Message::default();
+        long.text(2, &"x".repeat(300));
+        assert_eq!(long.bytes[..3], [0x12, 0xac, 0x02]);
+    }
+
+    #[test]
+    fn only_those_who_ask_get_it() {
+        assert!(is_accepted(Some(ASKED)));
+        assert!(is_accepted(Some(&format!(
+            "application/json, {CONTENT_TYPE}"
+        ))));
+        assert!(!is_accepted(Some("application/json")));
+        assert!(!is_accepted(None));
+    }
+}
