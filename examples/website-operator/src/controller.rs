@@ -1,0 +1,216 @@
+//! Driver: reconciles websites: children, directory, status and clean-up.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use steersman::client::finalizer::{self, Stage};
+use steersman::client::owner;
+use steersman::k8s_openapi::api::apps::v1::Deployment;
+use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
+use steersman::object::{Object as _, TypedObject};
+use steersman::{
+    Action, Client, Context, Error, Manager, ObjectKey, Reconciler, Request, handler, predicate,
+};
+
+use crate::children::{self, Pages};
+use crate::status::{self, Progress};
+use crate::website::{FINALIZER, Website};
+
+/// The ConfigMap that lists the addresses of the sites of its namespace.
+///
+/// All sites share it, so no site owns it, and no garbage collector takes a site out of it: that
+/// is what the finalizer is for.
+pub const DIRECTORY: &str = "website-directory";
+
+/// The index of websites by the ConfigMap they take their pages from.
+const BY_PAGES: &str = "spec.pages";
+
+/// Makes websites be served.
+#[derive(Debug)]
+pub struct WebsiteReconciler;
+
+/// Declares the controller: what it watches, and who is asked for when something changes.
+///
+/// # Errors
+///
+/// When the manager's cache cannot hold one of the kinds, or has a controller of this name.
+pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
+    let cache = manager.cache();
+    cache.index_field::<Website>(BY_PAGES, |site| Some(pages_key(site).to_string()))?;
+    let sites = cache.informer::<Website>()?.store();
+    let sites_using = move |config_map: &ConfigMap| -> Vec<ObjectKey> {
+        let key = config_map.key().to_string();
+        let sites = sites.by_index(BY_PAGES, &key).unwrap_or_default();
+        sites.iter().map(|site| site.key()).collect()
+    };
+    manager
+        .controller::<Website>()
+        .name("website")
+        // Our own status writes are no reason to reconcile; children report theirs below.
+        .for_filter(predicate::generation_changed())
+        .owns::<ConfigMap>()
+        .owns::<Deployment>()
+        .owns::<Service>()
+        .watches::<ConfigMap>(handler::mapped(sites_using))
+        .max_concurrent_reconciles(4)
+        .run(WebsiteReconciler)
+}
+
+// ===== impl WebsiteReconciler =====
+
+impl Reconciler for WebsiteReconciler {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        let client = ctx.client();
+        let Some(site) = client.get_opt::<Website>(&request.key).await? else {
+            return Ok(Action::done());
+        };
+        match finalizer::stage(&*site, FINALIZER) {
+            Stage::Missing => {
+                // The finalizer must be there before anything exists that it cleans up.
+                let _added = client.add_finalizer(&*site, FINALIZER).await?;
+            }
+            Stage::Held => {}
+            Stage::CleanUp => return clean_up(client, &site).await,
+            Stage::Released => return Ok(Action::done()),
+        }
+        let progress = serve(client, &site).await?;
+        if matches!(progress, Progress::Served { .. }) {
+            enter_directory(client, &site).await?;
+        }
+        let now = ctx.now();
+        let _status = client
+            .status()
+            .patch(&*site, |site| {
+                site.status = Some(status::status(site, &progress, now))
+            })
+            .await?;
+        Ok(Action::done())
+    }
+}
+
+/// Brings the children about, and says how far they are.
+async fn serve(client: &Client, site: &Website) -> Result<Progress, Error> {
+    let key = site.key();
+    let source = pages_key(site);
+    let Some(source) = client.get_opt::<ConfigMap>(&source).await? else {
+        // Creating it wakes this controller; what is served already stays up.
+        return Ok(Progress::PagesMissing {
+            config_map: site.spec.pages.clone(),
+        });
+    };
+    let pages: Pages = source.data.clone().unwrap_or_default();
+
+    let copy = children::served_pages_key(&key);
+    let copy = ConfigMap {
+        metadata: children::named(&copy),
+        ..ConfigMap::default()
+    };
+    child(client, site, copy, |copy| {
+        children::fill_config_map(&key, &pages, copy)
+    })
+    .await?;
+
+    let service = Service {
+        metadata: children::named(&key),
+        ..Service::default()
+    };
+    child(client, site, service, |service| {
+        children::fill_service(&key, service)
+    })
+    .await?;
+
+    let deployment = Deployment {
+        metadata: children::named(&key),
+        ..Deployment::default()
+    };
+    let fill = |child: &mut Deployment| children::fill_deployment(&key, site, &pages, child);
+    let deployment = child(client, site, deployment, fill).await?;
+    Ok(Progress::of(&deployment, site.spec.replicas))
+}
+
+/// Creates a child, or changes what differs; an object that somebody else controls is left alone.
+async fn child<K: TypedObject>(
+    client: &Client,
+    site: &Website,
+    initial: K,
+    fill: impl Fn(&mut K) + Send + Sync,
+) -> Result<K, Error> {
+    let mut owned = Ok(());
+    let ensured = client
+        .ensure(initial, |child| {
+            owned = owner::set_controller_reference(site, child);
+            if owned.is_ok() {
+                fill(child);
+            }
+        })
+        .await?;
+    owned?;
+    Ok(ensured.into_object())
+}
+
+async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
+    let key = site.key();
+    let metadata = children::named(&key.sibling(DIRECTORY));
+    let directory = ConfigMap {
+        metadata,
+        ..ConfigMap::default()
+    };
+    let _entered = client
+        .ensure(directory, |directory| {
+            let entries = directory.data.get_or_insert_default();
+            entries.insert(key.name().to_owned(), children::address(&key));
+        })
+        .await?;
+    Ok(())
+}
+
+/// Takes the site out of the directory first, so that nobody is sent to pods that are going away.
+async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
+    let key = site.key();
+    if let Some(directory) = client.get_opt::<ConfigMap>(&key.sibling(DIRECTORY)).await? {
+        let left = client
+            .modify(&*directory, |directory| {
+                if let Some(entries) = &mut directory.data {
+                    entries.remove(key.name());
+                }
+            })
+            .await;
+        ignore_gone(left.map(drop))?;
+    }
+    // A cluster's garbage collector would do this too, in its own time; a bare api-server has none.
+    delete_child::<Service>(client, site, &key).await?;
+    delete_child::<Deployment>(client, site, &key).await?;
+    delete_child::<ConfigMap>(client, site, &children::served_pages_key(&key)).await?;
+    ignore_gone(client.remove_finalizer(site, FINALIZER).await.map(drop))?;
+    Ok(Action::done())
+}
+
+async fn delete_child<K: TypedObject>(
+    client: &Client,
+    site: &Website,
+    key: &ObjectKey,
+) -> Result<(), Error> {
+    let child: Option<Arc<K>> = client.get_opt(key).await?;
+    match child {
+        Some(child) if is_ours(site, &*child) => Ok(ignore_gone(client.delete(&*child).await)?),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn is_ours<K: TypedObject>(site: &Website, child: &K) -> bool {
+    steersman::object::owner::controller_of(child.meta()).is_some_and(|o| o.uid == site.uid_str())
+}
+
+/// What was to go and is gone is no failure.
+fn ignore_gone(
+    result: Result<(), steersman::client::Error>,
+) -> Result<(), steersman::client::Error> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other,
+    }
+}
+
+fn pages_key(site: &Website) -> ObjectKey {
+    site.key().sibling(&site.spec.pages)
+}

@@ -1,0 +1,22 @@
+//! An operator that serves websites from ConfigMaps.
+//!
+//! A [`Website`](website::Website) names an image, a number of replicas, and a ConfigMap with its
+//! pages. The operator makes of it a copy of the pages, a Deployment of web servers and a Service,
+//! and enters the site in the directory of its namespace once it is served.
+//!
+//! Read in this order:
+//!
+//! - [`website`] is the kind, as its users write it.
+//! - [`children`] says what each child looks like; [`status`] says what the site's status says.
+//! - [`controller`] is the reconciler and its watches: the file to read first if you read one.
+//! - [`workloads`] is a second controller in the same manager. It plays the part of a cluster's own
+//!   controllers and kubelets, so that Deployments come to life on the embedded API server.
+//! - [`setup`] installs the kind and the sample; [`narrator`] prints what happens.
+
+pub mod website;
+pub mod children;
+pub mod status;
+pub mod controller;
+pub mod workloads;
+pub mod setup;
+pub mod narrator;

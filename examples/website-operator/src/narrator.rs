@@ -1,0 +1,132 @@
+//! Driver: says in a few lines what happens to websites and their children.
+
+use std::fmt::Write as _;
+
+use steersman::Manager;
+use steersman::informer::{Delivery, Event, Subscription};
+use steersman::k8s_openapi::api::apps::v1::Deployment;
+use steersman::k8s_openapi::api::core::v1::{Pod, Service};
+use steersman::object::{Object as _, TypedObject};
+use tokio::sync::mpsc;
+
+use crate::website::Website;
+
+/// Lines about what happens, in the order in which it was seen.
+///
+/// Bounded: a reader that falls behind makes the tellers wait, whose subscriptions collapse what
+/// they have not told yet.
+#[derive(Debug)]
+pub struct Narrator {
+    lines: mpsc::Receiver<String>,
+}
+
+impl Narrator {
+    /// Listens to the manager's cache. It adds no request: it shares the controllers' watches.
+    ///
+    /// # Errors
+    ///
+    /// When the cache cannot hold one of the kinds.
+    pub fn listen(manager: &Manager) -> Result<Self, steersman::cache::Error> {
+        let (told, lines) = mpsc::channel(64);
+        let cache = manager.cache();
+        tell(
+            cache.informer::<Website>()?.subscribe(),
+            told.clone(),
+            website,
+        );
+        tell(
+            cache.informer::<Deployment>()?.subscribe(),
+            told.clone(),
+            child("Deployment"),
+        );
+        tell(
+            cache.informer::<Service>()?.subscribe(),
+            told.clone(),
+            child("Service"),
+        );
+        tell(cache.informer::<Pod>()?.subscribe(), told, pod);
+        Ok(Self { lines })
+    }
+
+    /// The next line; none once the manager has stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no line is lost.
+    pub async fn next(&mut self) -> Option<String> {
+        self.lines.recv().await
+    }
+}
+
+fn tell<K: TypedObject>(
+    mut events: Subscription<K>,
+    told: mpsc::Sender<String>,
+    line_of: impl Fn(&Event<K>) -> Option<String> + Send + 'static,
+) {
+    tokio::spawn(async move {
+        while let Some(delivery) = events.next().await {
+            if let Delivery::Event(event) = delivery
+                && let Some(line) = line_of(&event)
+                && told.send(line).await.is_err()
+            {
+                return;
+            }
+        }
+    });
+}
+
+/// A site's condition, whenever its reason or message changes.
+fn website(event: &Event<Website>) -> Option<String> {
+    let site = event.object().body();
+    let mut line = format!("Website {}", site.key());
+    let Some(new) = event.new() else {
+        return Some(line + " is gone");
+    };
+    if new.is_deleting() {
+        let told = event.old().is_some_and(|old| old.is_deleting());
+        return (!told).then(|| line + " is being deleted");
+    }
+    let told = event.old().map(|old| says(&old.body()));
+    let says = says(&site);
+    if told.as_ref() == Some(&says) {
+        return None;
+    }
+    // Writing to a string cannot fail.
+    let _ = write!(line, " {says}");
+    Some(line)
+}
+
+fn says(site: &Website) -> String {
+    match site.ready_condition() {
+        None => format!(
+            "wants {} of {}, serving ConfigMap {}",
+            site.spec.replicas, site.spec.image, site.spec.pages
+        ),
+        Some(condition) => format!("is {}: {}", condition.reason, condition.message),
+    }
+}
+
+/// Children come and go; their changes show in the site's condition.
+fn child<K: TypedObject>(kind: &'static str) -> impl Fn(&Event<K>) -> Option<String> + Send {
+    move |event| {
+        let key = event.object().key();
+        match (event.old(), event.new()) {
+            (None, Some(_)) => Some(format!("{kind} {key} was created")),
+            (_, None) => Some(format!("{kind} {key} is gone")),
+            (Some(_), Some(_)) => None,
+        }
+    }
+}
+
+fn pod(event: &Event<Pod>) -> Option<String> {
+    let phase = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.clone());
+    let now = event.new().map(|new| phase(&new.body()));
+    let before = event.old().map(|old| phase(&old.body()));
+    match (&before, &now) {
+        (Some(before), Some(now)) if before != now => {
+            let now = now.as_deref().unwrap_or("Unknown");
+            Some(format!("Pod {} is {now}", event.object().key()))
+        }
+        _ => child("Pod")(event),
+    }
+}

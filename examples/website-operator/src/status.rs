@@ -1,0 +1,179 @@
+//! Machine: what a `Website`'s status says, from what is there.
+
+use jiff::Timestamp;
+use steersman::k8s_openapi::api::apps::v1::Deployment;
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::website::{READY, Website, WebsiteStatus};
+
+/// How far a site is from being served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The ConfigMap that the site names does not exist.
+    PagesMissing {
+        /// Its name.
+        config_map: String,
+    },
+    /// Web servers are starting, stopping or being replaced.
+    RollingOut {
+        /// How many serve the present pages.
+        ready: i32,
+        /// How many were asked for.
+        desired: i32,
+    },
+    /// As many web servers as asked for serve the present pages.
+    Served {
+        /// How many.
+        ready: i32,
+    },
+}
+
+impl Progress {
+    /// Reads the progress off the site's Deployment.
+    ///
+    /// A Deployment whose controller has not seen its newest spec says nothing about that spec.
+    #[must_use]
+    pub fn of(deployment: &Deployment, desired: i32) -> Self {
+        let status = deployment.status.clone().unwrap_or_default();
+        let ready = status.ready_replicas.unwrap_or(0);
+        let current = status.observed_generation == deployment.metadata.generation
+            && status.updated_replicas.unwrap_or(0) == desired
+            && status.replicas.unwrap_or(0) == desired;
+        if current && ready == desired {
+            Self::Served { ready }
+        } else {
+            Self::RollingOut {
+                ready: ready.min(desired),
+                desired,
+            }
+        }
+    }
+
+    fn ready(&self) -> i32 {
+        match self {
+            Self::PagesMissing { .. } => 0,
+            Self::RollingOut { ready, .. } | Self::Served { ready } => *ready,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::PagesMissing { .. } => "PagesMissing",
+            Self::RollingOut { .. } => "RollingOut",
+            Self::Served { .. } => "Served",
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::PagesMissing { config_map } => format!(
+                "ConfigMap {config_map:?} does not exist: create it, or name another one in .spec.pages"
+            ),
+            Self::RollingOut { ready, desired } => format!("{ready} of {desired} pods are ready"),
+            Self::Served { ready } => format!("{ready} of {ready} pods are ready"),
+        }
+    }
+}
+
+/// The status of `site` at `now`.
+///
+/// The transition time moves only when the condition's status does, so that an unchanged world
+/// gives an unchanged status and no request.
+#[must_use]
+pub fn status(site: &Website, progress: &Progress, now: Timestamp) -> WebsiteStatus {
+    let ready = matches!(progress, Progress::Served { .. });
+    let status = if ready { "True" } else { "False" };
+    let since = site
+        .ready_condition()
+        .filter(|before| before.status == status)
+        .map_or_else(|| Time(now), |before| before.last_transition_time.clone());
+    let mut conditions: Vec<Condition> = site
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().filter(|c| c.type_ != READY).cloned())
+        .collect();
+    conditions.push(Condition {
+        type_: READY.to_owned(),
+        status: status.to_owned(),
+        reason: progress.reason().to_owned(),
+        message: progress.message(),
+        last_transition_time: since,
+        observed_generation: site.metadata.generation,
+    });
+    WebsiteStatus {
+        observed_generation: site.metadata.generation,
+        ready_replicas: progress.ready(),
+        conditions,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steersman::k8s_openapi::api::apps::v1::DeploymentStatus;
+
+    use super::*;
+    use crate::website::WebsiteSpec;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn deployment(generation: i64, observed: i64, total: i32, ready: i32) -> Deployment {
+        let mut deployment = Deployment::default();
+        deployment.metadata.generation = Some(generation);
+        deployment.status = Some(DeploymentStatus {
+            observed_generation: Some(observed),
+            replicas: Some(total),
+            updated_replicas: Some(2.min(total)),
+            ready_replicas: Some(ready),
+            ..Default::default()
+        });
+        deployment
+    }
+
+    #[test]
+    fn a_deployment_says_nothing_of_a_spec_it_has_not_seen() {
+        assert_eq!(
+            Progress::of(&deployment(2, 2, 2, 2), 2),
+            Progress::Served { ready: 2 }
+        );
+        let rolling = Progress::RollingOut {
+            ready: 2,
+            desired: 2,
+        };
+        assert_eq!(Progress::of(&deployment(3, 2, 2, 2), 2), rolling);
+        // A pod of the former pages is still there.
+        assert_eq!(Progress::of(&deployment(2, 2, 3, 3), 2), rolling);
+        let none = Progress::RollingOut {
+            ready: 0,
+            desired: 2,
+        };
+        assert_eq!(Progress::of(&Deployment::default(), 2), none);
+    }
+
+    #[test]
+    fn the_transition_time_moves_with_the_status_alone() {
+        let spec = WebsiteSpec {
+            image: "i".into(),
+            replicas: 2,
+            pages: "p".into(),
+        };
+        let mut site = Website::new("hello", spec);
+        let rolling = |ready| Progress::RollingOut { ready, desired: 2 };
+        site.status = Some(status(&site, &rolling(0), at(10)));
+        site.status = Some(status(&site, &rolling(1), at(20)));
+        let condition = site.ready_condition().unwrap();
+        assert_eq!(condition.last_transition_time, Time(at(10)));
+        assert_eq!(condition.message, "1 of 2 pods are ready");
+        let again = status(&site, &rolling(1), at(25));
+        assert_eq!(Some(&again), site.status.as_ref());
+        site.status = Some(status(&site, &Progress::Served { ready: 2 }, at(30)));
+        assert_eq!(
+            site.ready_condition().unwrap().last_transition_time,
+            Time(at(30))
+        );
+        assert!(site.is_ready());
+        site.metadata.generation = Some(2);
+        assert!(!site.is_ready());
+    }
+}

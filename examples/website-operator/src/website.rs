@@ -1,0 +1,106 @@
+//! Words: the `Website` kind, as its users write it and read it back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use steersman::CustomResource;
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// A site to serve: pages from a ConfigMap, by a number of web servers.
+#[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::duplicated_attributes, reason = "columns may share a type")]
+#[kube(
+    group = "web.example.com",
+    version = "v1",
+    kind = "Website",
+    plural = "websites",
+    shortname = "site",
+    category = "all",
+    namespaced,
+    status = "WebsiteStatus",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.readyReplicas"
+    ),
+    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas"),
+    printcolumn(name = "Up", type_ = "integer", json_path = ".status.readyReplicas"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    ),
+    crates(
+        kube_core = "::steersman::kube_core",
+        k8s_openapi = "::steersman::k8s_openapi",
+        schemars = "::steersman::schemars",
+        serde = "::steersman::serde",
+        serde_json = "::steersman::serde_json"
+    )
+)]
+pub struct WebsiteSpec {
+    /// The web server's image; it serves `/usr/share/nginx/html` on port 80.
+    #[serde(default = "default_image")]
+    pub image: String,
+    /// How many web servers run.
+    #[serde(default = "default_replicas")]
+    #[schemars(range(min = 0, max = 100))]
+    pub replicas: i32,
+    /// The ConfigMap, in the same namespace, whose entries are the pages by file name.
+    pub pages: String,
+}
+
+/// What the operator last saw of a [`Website`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebsiteStatus {
+    /// The generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// How many web servers are ready.
+    #[serde(default)]
+    pub ready_replicas: i32,
+    /// `Ready` is true once as many web servers as asked for serve the present pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The name of the condition that says whether a [`Website`] is served.
+pub const READY: &str = "Ready";
+
+/// Held by every [`Website`] until the operator has taken it out of the directory.
+pub const FINALIZER: &str = "web.example.com/directory";
+
+// ===== impl Website =====
+
+impl Website {
+    /// The `Ready` condition, once there is one.
+    #[must_use]
+    pub fn ready_condition(&self) -> Option<&Condition> {
+        self.status
+            .iter()
+            .flat_map(|s| &s.conditions)
+            .find(|c| c.type_ == READY)
+    }
+
+    /// Whether the present spec is served.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let observed = self.status.as_ref().and_then(|s| s.observed_generation);
+        observed == self.metadata.generation
+            && self.ready_condition().is_some_and(|c| c.status == "True")
+    }
+}
+
+fn default_image() -> String {
+    "nginx:1.29".to_owned()
+}
+
+fn default_replicas() -> i32 {
+    1
+}

@@ -1,0 +1,56 @@
+//! One watch per kind, whoever reads it.
+
+use steersman::cache::CacheOptions;
+use steersman_testenv::TestEnv;
+
+use crate::world::World;
+
+/// Kinds that are watched: by both controllers, twice by one of them, or once.
+const KINDS: [&str; 6] = [
+    "websites.web.example.com",
+    "configmaps",
+    "services",
+    "deployments.apps",
+    "replicasets.apps",
+    "pods",
+];
+
+/// CACHE-1 with WatchList: one request per kind.
+#[tokio::test(start_paused = true)]
+async fn two_controllers_cause_one_watch_list() {
+    let world = World::start(TestEnv::in_process()).await;
+    world.serve_hello().await;
+    let log = world.env.server().unwrap().requests();
+    for kind in KINDS {
+        assert_eq!(log.watch_lists(kind), 1, "{kind}");
+        assert_eq!(
+            log.watches(kind),
+            0,
+            "{kind}: watches other than streaming lists"
+        );
+    }
+    // The cache never listed; the lists there are this test's own.
+    assert_eq!(log.lists("deployments.apps"), 0);
+    assert_eq!(log.lists("replicasets.apps"), 0);
+    world.stop().await;
+}
+
+/// CACHE-1 without: one list and one watch per kind.
+#[tokio::test(start_paused = true)]
+async fn without_watch_list_they_cause_one_list_and_one_watch() {
+    let options = CacheOptions::new().watch_list(false);
+    let world = World::with_cache(TestEnv::in_process(), options).await;
+    world.serve_hello().await;
+    let log = world.env.server().unwrap().requests();
+    for kind in [
+        "configmaps",
+        "services",
+        "deployments.apps",
+        "replicasets.apps",
+        "pods",
+    ] {
+        assert_eq!(log.watch_lists(kind), 0, "{kind}");
+        assert_eq!((log.lists(kind), log.watches(kind)), (1, 1), "{kind}");
+    }
+    world.stop().await;
+}

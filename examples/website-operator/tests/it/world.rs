@@ -1,0 +1,209 @@
+//! A running operator, and a client that reads past its cache.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use steersman::cache::{Cache, CacheOptions};
+use steersman::k8s_openapi::api::apps::v1::Deployment;
+use steersman::k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman::object::TypedObject;
+use steersman::{Client, Connection, Manager, ObjectKey};
+use steersman_testenv::{TestEnv, eventually};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use website_operator::website::{Website, WebsiteSpec};
+use website_operator::{controller, setup, workloads};
+
+pub(crate) const PAGES: &str = "hello-pages";
+
+/// One operator with a namespace of its own.
+pub(crate) struct World {
+    pub(crate) env: TestEnv,
+    pub(crate) client: Client,
+    pub(crate) cache: Cache,
+    pub(crate) namespace: String,
+    cancel: CancellationToken,
+    manager: JoinHandle<Result<(), steersman::manager::Error>>,
+}
+
+impl World {
+    pub(crate) async fn start(env: TestEnv) -> Self {
+        Self::with_cache(env, CacheOptions::new()).await
+    }
+
+    pub(crate) async fn with_cache(env: TestEnv, options: CacheOptions) -> Self {
+        let connection = match env.config() {
+            Some(config) => Connection::from_config(config.clone()),
+            None => Connection::in_process(env.server().unwrap().service(), "default"),
+        };
+        // A client whose cache never runs: it is used for what it reads live and for its writes.
+        let idle = Cache::new(CacheOptions::new()).unwrap();
+        let client = Client::new(idle, connection.clone());
+        setup::install(&client).await.unwrap();
+        let namespace = Namespace {
+            metadata: ObjectMeta {
+                generate_name: Some("website-".to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let namespace = client
+            .create(&namespace)
+            .await
+            .unwrap()
+            .metadata
+            .name
+            .unwrap();
+
+        let mut builder = Manager::builder(connection).cache(options);
+        if let Some(server) = env.server().cloned() {
+            // One wall clock for both sides, which a paused clock moves.
+            builder = builder.clock(move || server.now());
+        }
+        let manager = builder.build().unwrap();
+        controller::declare(&manager).unwrap();
+        if !env.has_controllers() {
+            workloads::declare(&manager, Duration::from_secs(2)).unwrap();
+        }
+        let cache = manager.cache().clone();
+        let cancel = CancellationToken::new();
+        let shutdown = cancel.clone();
+        let manager = tokio::spawn(async move { manager.start(shutdown).await });
+        Self {
+            env,
+            client,
+            cache,
+            namespace,
+            cancel,
+            manager,
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> ObjectKey {
+        ObjectKey::namespaced(&self.namespace, name)
+    }
+
+    /// Creates the pages and the site `hello`, and waits until it is served.
+    pub(crate) async fn serve_hello(&self) -> Website {
+        self.client.create(&self.pages("hi")).await.unwrap();
+        let spec = WebsiteSpec {
+            image: "nginx:1.29".into(),
+            replicas: 2,
+            pages: PAGES.into(),
+        };
+        let mut site = Website::new("hello", spec);
+        site.metadata.namespace = Some(self.namespace.clone());
+        self.client.create(&site).await.unwrap();
+        self.served(2).await
+    }
+
+    pub(crate) fn pages(&self, text: &str) -> ConfigMap {
+        ConfigMap {
+            metadata: ObjectMeta {
+                namespace: Some(self.namespace.clone()),
+                name: Some(PAGES.to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: Some(BTreeMap::from([("index.html".to_owned(), text.to_owned())])),
+            ..ConfigMap::default()
+        }
+    }
+
+    /// Waits until `hello` is ready with so many pods.
+    pub(crate) async fn served(&self, replicas: i32) -> Website {
+        let served = eventually("hello is served", || async move {
+            let site = self
+                .read::<Website>("hello")
+                .await
+                .ok_or("there is no site")?;
+            let ready = site.status.as_ref().map(|s| s.ready_replicas);
+            if site.is_ready() && ready == Some(replicas) {
+                Ok(site)
+            } else {
+                Err(format!("{:?}", site.status))
+            }
+        });
+        served.await.unwrap()
+    }
+
+    /// Reads past the cache.
+    pub(crate) async fn read<K: TypedObject>(&self, name: &str) -> Option<K> {
+        self.client.live().get_opt(&self.key(name)).await.unwrap()
+    }
+
+    /// Waits until an object is there and `holds` of it.
+    pub(crate) async fn until<K: TypedObject>(&self, name: &str, holds: impl Fn(&K) -> bool) -> K {
+        let holds = &holds;
+        let found = eventually(name, || async move {
+            match self.read::<K>(name).await {
+                Some(object) if holds(&object) => Ok(object),
+                Some(object) => Err(format!("{object:?}")),
+                None => Err("there is none".to_owned()),
+            }
+        });
+        found.await.unwrap()
+    }
+
+    pub(crate) async fn until_gone<K: TypedObject>(&self, name: &str) {
+        let gone = eventually(name, || async move {
+            match self.read::<K>(name).await {
+                None => Ok(()),
+                Some(object) => Err(format!("still there: {object:?}")),
+            }
+        });
+        gone.await.unwrap();
+    }
+
+    pub(crate) async fn pods(&self) -> Vec<Pod> {
+        let ours = steersman::cache::ListOptions::new().namespace(&self.namespace);
+        self.client.live().list::<Pod>(&ours).await.unwrap()
+    }
+
+    /// Waits until the cache holds exactly what the server holds, at the same versions.
+    pub(crate) async fn cache_equals_server(&self) {
+        self.kind_equals_server::<Website>().await;
+        self.kind_equals_server::<ConfigMap>().await;
+        self.kind_equals_server::<Deployment>().await;
+        self.kind_equals_server::<Service>().await;
+        self.kind_equals_server::<Pod>().await;
+    }
+
+    async fn kind_equals_server<K: TypedObject>(&self) {
+        let all = steersman::cache::ListOptions::new();
+        let all = &all;
+        let equal = eventually("the cache equals the server", || async move {
+            let cached = self.cache.list::<K>(all).await.unwrap();
+            let cached = versions(cached.iter().map(|object| &**object));
+            let live = self.client.live().list::<K>(all).await.unwrap();
+            let live = versions(live.iter());
+            if cached == live {
+                Ok(())
+            } else {
+                Err(format!("cache {cached:?}, server {live:?}"))
+            }
+        });
+        equal.await.unwrap();
+    }
+
+    /// Stops the operator; it must not have failed.
+    pub(crate) async fn stop(self) {
+        self.cancel.cancel();
+        self.manager.await.unwrap().unwrap();
+        if self.env.has_controllers() {
+            let key = ObjectKey::cluster(&self.namespace);
+            self.client.delete_key::<Namespace>(&key).await.unwrap();
+        }
+    }
+}
+
+fn versions<'a, K: TypedObject>(
+    objects: impl Iterator<Item = &'a K>,
+) -> BTreeMap<ObjectKey, (String, String)> {
+    objects
+        .map(|object| {
+            let version = object.stored_version().to_string();
+            (object.key(), (object.uid_str().to_owned(), version))
+        })
+        .collect()
+}
