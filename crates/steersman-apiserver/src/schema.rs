@@ -7,7 +7,7 @@ mod builtin;
 pub(crate) mod crd;
 pub(crate) mod defaults;
 
-pub(crate) use builtin::built_in;
+pub(crate) use builtin::{built_in, members as builtin_members};
 pub use crd::compare_versions;
 pub use resource::{
     FieldRefusal, Generation, NameRule, PrinterColumn, Resource, ScalePaths, SelectableField,

@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::status::{Details, Status};
 
+/// More operations than these are refused unread.
+const MOST_OPERATIONS: usize = 10_000;
+
 /// Applies a patch document to `object`.
 ///
 /// # Errors
@@ -31,6 +34,13 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
             )));
         }
     };
+    if operations.len() > MOST_OPERATIONS {
+        let found = operations.len();
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {found}"
+        );
+        return Err(Status::failure(413, "RequestEntityTooLarge", message));
+    }
     let mut patched = object.clone();
     for operation in &operations {
         one(&mut patched, operation).ok_or_else(refused)?;
@@ -66,7 +76,12 @@ fn one(document: &mut Value, operation: &Value) -> Option<()> {
             add(document, path, copied)
         }
         "test" => {
-            let found = lookup(document, path).cloned().unwrap_or_default();
+            let found = if path.is_empty() {
+                document.clone()
+            } else {
+                let (parent, last) = split(document, path)?;
+                step(parent, &last).cloned().unwrap_or_default()
+            };
             (found == value).then_some(())
         }
         _ => None,
@@ -104,14 +119,6 @@ fn step<'a>(value: &'a mut Value, token: &str) -> Option<&'a mut Value> {
         }
         _ => None,
     }
-}
-
-fn lookup<'a>(document: &'a mut Value, path: &str) -> Option<&'a mut Value> {
-    let mut at = document;
-    for token in tokens(path)? {
-        at = step(at, &token)?;
-    }
-    Some(at)
 }
 
 /// The container that a path's last token is about.
@@ -225,6 +232,7 @@ mod tests {
             json!([{"op": "move", "path": "/l/0"}]),
             json!([{"op": "add", "value": 1}]),
             json!([{"op": "test", "path": "/data/a", "value": "2"}]),
+            json!([{"op": "test", "path": "/none/zz", "value": null}]),
             json!([{"op": "jump", "path": "/data"}]),
             json!([7]),
         ] {

@@ -34,6 +34,7 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
+        drop_null_members(target);
         return;
     };
     if !target.is_object() {
@@ -51,6 +52,18 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
+/// In a list that replaces another one, objects lose their null members; null elements stay.
+fn drop_null_members(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_null_members),
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_null_members);
+        }
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -60,10 +73,10 @@ mod tests {
     #[test]
     fn null_removes_objects_merge_and_lists_replace() {
         let object = json!({"a": {"b": 1, "c": 2}, "l": [1, 2], "s": "t"});
-        let patch = json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [3], "s": {"x": 1}});
+        let patch = json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [null, {"p": null, "q": 1}], "s": {"x": 1}});
         assert_eq!(
             apply(&object, Ok(patch)),
-            Ok(json!({"a": {"c": 2, "d": {"f": 1}}, "l": [3], "s": {"x": 1}}))
+            Ok(json!({"a": {"c": 2, "d": {"f": 1}}, "l": [null, {"q": 1}], "s": {"x": 1}}))
         );
     }
 

@@ -74,7 +74,7 @@ impl Registry {
         let stored = self.put(&resource.storage, &namespace, &name, value);
         if definition {
             self.installations += 1;
-            self.serve_definition(&stored.value, self.installations);
+            self.serve_definition(&stored.value, self.installations, false);
         }
         Ok(Written {
             object: self.present(resource, &stored),

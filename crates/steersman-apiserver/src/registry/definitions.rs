@@ -84,13 +84,16 @@ impl Registry {
     }
 
     /// Serves what an established definition says, and nothing for another one.
-    pub(super) fn serve_definition(&mut self, crd: &Value, installation: u64) {
+    pub(super) fn serve_definition(&mut self, crd: &Value, installation: u64, revised: bool) {
         let storage = storage_of(crd);
-        let resources = if crd::is_established(crd) {
+        let mut resources = if crd::is_established(crd) {
             crd::resources(crd, installation)
         } else {
             Vec::new()
         };
+        for resource in &mut resources {
+            resource.defaults_on_read = revised;
+        }
         self.catalogue.install(&storage, resources);
         self.touch(&storage);
     }
@@ -105,7 +108,7 @@ impl Registry {
                 self.installations
             }
         };
-        self.serve_definition(crd, installation);
+        self.serve_definition(crd, installation, true);
     }
 
     /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep

@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use serde_json::Value;
 
-use crate::schema::{Resource, crd, defaults, type_name, validate, validate_status};
+use crate::schema::{
+    Resource, builtin_members, crd, defaults, type_name, validate, validate_status,
+};
 use crate::status::{FieldError, Status, Subject};
 
 use super::catalogue::Catalogue;
@@ -170,39 +172,65 @@ pub(crate) fn decode(
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
     let sent = (origin == Origin::Patch).then(|| object.to_string());
+    let refuse = |status: Status| match &sent {
+        Some(sent) => undecodable_patch(resource, sent, status),
+        None => status,
+    };
     let mut unknown = Vec::new();
-    metadata::decode(resource, object, &mut unknown)?;
+    metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
     if let Some(schema) = &resource.structural {
         schema.prune(object, "", true, &mut unknown);
         schema.apply_defaults(object);
     } else {
-        check_parts(resource, object)?;
+        check_parts(resource, object).map_err(refuse)?;
+        prune_members(resource, object, &mut unknown);
     }
     let told: Vec<String> = unknown
         .iter()
         .map(|field| format!("unknown field \"{field}\""))
         .collect();
     if validation == FieldValidation::Strict && !told.is_empty() {
-        let why = format!("strict decoding error: {}", told.join(", "));
-        return Err(match sent {
-            None => {
-                let (version, kind) = (&resource.version, &resource.kind);
-                Status::bad_request(format!(
-                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-                ))
-            }
-            Some(sent) => {
-                let sent = Value::String(sent).to_string();
-                let error = FieldError::invalid("patch", &sent, &why);
-                Status::invalid(Subject::new("", ""), "", &[error])
-            }
-        });
+        let (version, kind) = (&resource.version, &resource.kind);
+        let why = told.join(", ");
+        return Err(refuse(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {why}"
+        ))));
     }
     Ok(if validation == FieldValidation::Warn {
         told
     } else {
         Vec::new()
     })
+}
+
+/// A patch whose result does not decode is invalid rather than a bad request; the decoder's own
+/// words are what follows the kind in `status`.
+fn undecodable_patch(resource: &Resource, sent: &str, status: Status) -> Status {
+    let lead = format!("cannot be handled as a {}: ", resource.kind);
+    let Some((_, why)) = status.message.split_once(&lead) else {
+        return status;
+    };
+    let sent = Value::String(sent.to_owned()).to_string();
+    Status::invalid(
+        Subject::new("", ""),
+        "",
+        &[FieldError::invalid("patch", &sent, why)],
+    )
+}
+
+/// Drops members that the built-in kind does not have. Below them its fields are not known here.
+fn prune_members(resource: &Resource, object: &mut Value, unknown: &mut Vec<String>) {
+    let Some(known) = builtin_members(&resource.group, &resource.kind) else {
+        return;
+    };
+    metadata::members(object).retain(|name, _| {
+        let usual = matches!(name.as_str(), "apiVersion" | "kind" | "metadata");
+        let kept = usual || known.contains(&name.as_str());
+        if !kept {
+            unknown.push(name.clone());
+        }
+        kept
+    });
 }
 
 /// The large parts of a built-in object must have their JSON types.
@@ -297,6 +325,9 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     let mut errors = metadata::validate(resource, object);
     if let Some(schema) = &resource.structural {
         let mut wrong = validate(schema, object);
+        if let Some(old) = old {
+            wrong.retain(|error| !is_unchanged(&error.field, error.reason, object, old));
+        }
         // A status that comes in by its own door was checked there.
         if resource.status {
             wrong.retain(|error| !error.field.starts_with("status"));
@@ -311,6 +342,26 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
         }
     }
     errors
+}
+
+/// Whether a rule is about a value that was stored as it is: a schema that became stricter does
+/// not hinder the rest of the object. A missing value has no such excuse, because what it is
+/// missing from was written anew.
+fn is_unchanged(field: &str, reason: &str, new: &Value, old: &Value) -> bool {
+    let find = |object: &Value| {
+        let mut at = object;
+        for key in field.split(['.', '[']) {
+            at = match key
+                .strip_suffix(']')
+                .and_then(|index| index.parse::<usize>().ok())
+            {
+                Some(index) => at.get(index)?,
+                None => at.get(key)?,
+            };
+        }
+        Some(at.clone())
+    };
+    reason != "FieldValueRequired" && find(new).is_some_and(|new| find(old) == Some(new))
 }
 
 /// Checks the status a status write brings.

@@ -100,7 +100,11 @@ pub(crate) fn decode(
         let Some(value) = metadata.get(*field) else {
             continue;
         };
-        let path = format!("ObjectMeta.metadata.{field}");
+        let path = if resource.built_in {
+            format!("ObjectMeta.metadata.{field}")
+        } else {
+            format!("ObjectMeta.{field}")
+        };
         if type_name(value) != *wanted {
             return Err(refuse(value, &path, go));
         }

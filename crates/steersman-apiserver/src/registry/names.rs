@@ -35,7 +35,7 @@ pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut length = |most: usize| {
         if name.len() > most {
-            wrong.push(format!("must be no more than {most} bytes"));
+            wrong.push(format!("must be no more than {most} characters"));
         }
     };
     match rule {

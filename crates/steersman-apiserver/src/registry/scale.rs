@@ -110,14 +110,20 @@ pub(super) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
         })?,
     };
     if replicas < 0 {
-        let detail = "must be greater than or equal to 0";
-        let error = FieldError::invalid("spec.replicas", &replicas.to_string(), detail);
         let name = metadata::text(object, "name");
-        return Err(Status::invalid(
-            Subject::new("autoscaling", "Scale"),
-            name,
-            &[error],
-        ));
+        let value = replicas.to_string();
+        if resource.built_in {
+            let detail = "must be greater than or equal to 0";
+            let error = FieldError::invalid("spec.replicas", &value, detail);
+            return Err(Status::invalid(
+                Subject::new("autoscaling", "Scale"),
+                name,
+                &[error],
+            ));
+        }
+        let field = format!(".{}", paths.spec_replicas.join("."));
+        let error = FieldError::invalid(field, &value, "should be a non-negative integer");
+        return Err(Status::invalid(resource.kind_subject(), name, &[error]));
     }
     let mut new = object.clone();
     let mut place = &mut new;

@@ -190,7 +190,7 @@ impl Registry {
     pub(super) fn present(&self, resource: &Resource, stored: &Arc<Stored>) -> Object {
         if resource.version == resource.storage_version {
             return Object {
-                stored: Arc::clone(stored),
+                stored: Self::with_defaults(resource, stored),
             };
         }
         let mut value = (*stored.value).clone();
@@ -202,6 +202,25 @@ impl Registry {
         Object {
             stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
         }
+    }
+
+    /// An object from before the schema was revised gets the defaults that came since; the stored
+    /// one stays as it is.
+    fn with_defaults(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
+        let Some(schema) = resource
+            .structural
+            .as_ref()
+            .filter(|_| resource.defaults_on_read)
+        else {
+            return Arc::clone(stored);
+        };
+        let mut value = (*stored.value).clone();
+        schema.apply_defaults(&mut value);
+        if value == *stored.value {
+            return Arc::clone(stored);
+        }
+        let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+        Arc::new(Stored::new(namespace, name, value, stored.revision))
     }
 
     /// The other way round: what is stored for an object of the resource's version.

@@ -272,6 +272,32 @@ const EVENT_FIELDS: &[&str] = &[
     "type",
 ];
 
+/// The members of a built-in object beside its type and metadata; nothing for kinds whose list
+/// is not kept here.
+pub(crate) fn members(group: &str, kind: &str) -> Option<&'static [&'static str]> {
+    Some(match (group, kind) {
+        ("", "ConfigMap") => &["data", "binaryData", "immutable"],
+        ("", "Secret") => &["data", "stringData", "type", "immutable"],
+        ("", "ServiceAccount") => &[
+            "secrets",
+            "imagePullSecrets",
+            "automountServiceAccountToken",
+        ],
+        ("", "Endpoints") => &["subsets"],
+        ("", "PodTemplate") => &["template"],
+        ("", "LimitRange") => &["spec"],
+        ("apps", "ControllerRevision") => &["data", "revision"],
+        ("discovery.k8s.io", _) => &["addressType", "endpoints", "ports"],
+        (RBAC, "Role") => &["rules"],
+        (RBAC, "ClusterRole") => &["rules", "aggregationRule"],
+        (RBAC, _) => &["subjects", "roleRef"],
+        (ADMISSION, _) => &["webhooks"],
+        ("scheduling.k8s.io", _) => &["value", "globalDefault", "description", "preemptionPolicy"],
+        ("events.k8s.io" | "storage.k8s.io", _) | ("", "Event") => return None,
+        _ => &["spec", "status"],
+    })
+}
+
 /// Every built-in resource, groups in discovery's order.
 #[must_use]
 pub(crate) fn built_in() -> Vec<Resource> {
@@ -332,6 +358,7 @@ fn resource(row: &Row) -> Resource {
         deprecation_warning: (row.kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
         }),
+        defaults_on_read: false,
         installation: 0,
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn apply_defaults(crd: &mut Value) {
         && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
         && !kind.is_empty()
     {
+        names.retain(|_, name| name != "");
         names
             .entry("singular")
             .or_insert_with(|| json!(kind.to_lowercase()));
@@ -67,7 +68,7 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
     let name = text(&crd["metadata"]["name"]);
-    if name != format!("{plural}.{group}") {
+    if old.is_none() && name != format!("{plural}.{group}") {
         let value = Value::String(name).to_string();
         let detail = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", &value, detail));
@@ -366,6 +367,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         storage: StorageKey::new(&group, &plural),
         storage_version: String::new(),
         deprecation_warning,
+        defaults_on_read: false,
         installation: 0,
         group,
         plural,

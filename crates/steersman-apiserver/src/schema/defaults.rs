@@ -35,8 +35,24 @@ fn list<'a>(object: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut V
 /// Fills in a built-in object's defaults and brings it into the shape it is stored in. Applies
 /// to creates and updates alike; what depends on the server's state is the registry's.
 pub(crate) fn apply(resource: &Resource, object: &mut Value) {
+    for part in ["data", "binaryData"] {
+        // A null in a map of strings is the empty string, not an absent member.
+        for value in object
+            .get_mut(part)
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten()
+        {
+            if value.1.is_null() {
+                *value.1 = json!("");
+            }
+        }
+    }
     match (resource.group.as_str(), resource.kind.as_str()) {
-        ("apiextensions.k8s.io", _) => return,
+        ("apiextensions.k8s.io", _) => {
+            drop_nulls(object);
+            return;
+        }
         ("", "Event") | ("events.k8s.io", "Event") => {}
         _ => drop_nulls(object),
     }
@@ -47,6 +63,10 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         ("", "Pod") => pod::pod(object),
         ("", "Namespace") => namespace(object),
         ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
+        ("", "PodTemplate") => template(object),
+        ("scheduling.k8s.io", "PriorityClass") => {
+            set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
+        }
         ("", "Event") => event(object),
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => replica_set(object),
@@ -64,11 +84,11 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Typed objects have no nulls.
+/// Typed objects have no nulls, but for the defaults that a schema gives.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
+            members.retain(|name, member| !member.is_null() || name == "default");
             members.values_mut().for_each(drop_nulls);
         }
         Value::Array(items) => items.iter_mut().for_each(drop_nulls),
@@ -150,8 +170,19 @@ fn service(object: &mut Value) {
     set(spec, "sessionAffinity", json!("None"));
     let kind = spec["type"].as_str().unwrap_or_default().to_owned();
     if kind != "ExternalName" {
-        set(spec, "ipFamilies", json!(["IPv4"]));
-        set(spec, "ipFamilyPolicy", json!("SingleStack"));
+        let dual = spec["clusterIP"] == "None" && spec.get("selector").is_none();
+        let families = if dual {
+            json!(["IPv4", "IPv6"])
+        } else {
+            json!(["IPv4"])
+        };
+        set(spec, "ipFamilies", families);
+        let policy = if dual {
+            "RequireDualStack"
+        } else {
+            "SingleStack"
+        };
+        set(spec, "ipFamilyPolicy", json!(policy));
         set(spec, "internalTrafficPolicy", json!("Cluster"));
     }
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {

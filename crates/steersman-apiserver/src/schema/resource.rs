@@ -83,6 +83,8 @@ pub struct Resource {
     pub storage_version: String,
     /// Whether clients are warned off this version, and the text they get.
     pub deprecation_warning: Option<String>,
+    /// Whether objects may be older than the schema, so that its defaults are due on reads.
+    pub defaults_on_read: bool,
     /// Tells one installation of a custom resource from a later one of the same name; zero for
     /// built-in kinds.
     pub installation: u64,

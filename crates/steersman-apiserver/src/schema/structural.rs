@@ -164,21 +164,19 @@ impl Structural {
         });
     }
 
-    /// Fills in defaults below every object that is there, and replaces a null that the schema
-    /// does not allow by the default.
+    /// Fills in defaults below every object that is there. A null that the schema does not allow
+    /// counts as absent.
     pub fn apply_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
                 for (name, schema) in &self.properties {
-                    if let Some(default) = &schema.default {
-                        let absent = match members.get(name) {
-                            None => true,
-                            Some(Value::Null) => !schema.nullable,
-                            Some(_) => false,
-                        };
-                        if absent {
-                            members.insert(name.clone(), default.clone());
-                        }
+                    if !schema.nullable && members.get(name).is_some_and(Value::is_null) {
+                        members.remove(name);
+                    }
+                    if let Some(default) = &schema.default
+                        && !members.contains_key(name)
+                    {
+                        members.insert(name.clone(), default.clone());
                     }
                     if let Some(member) = members.get_mut(name) {
                         schema.apply_defaults(member);
@@ -297,6 +295,7 @@ mod tests {
         let schema = Structural::compile(&json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {
                 "replicas": {"type": "integer", "default": 2},
+                "plain": {"type": "string"},
                 "kept": {"type": "string", "nullable": true, "default": "d"},
                 "deep": {"type": "object", "default": {}, "properties": {
                     "on": {"type": "boolean", "default": true}}},
@@ -305,7 +304,7 @@ mod tests {
                     "p": {"type": "string", "default": "TCP"}}}},
             }},
         }}));
-        let mut value = json!({"spec": {"kept": null, "replicas": null, "l": [{}, {"p": "UDP"}]}});
+        let mut value = json!({"spec": {"kept": null, "replicas": null, "plain": null, "l": [{}, {"p": "UDP"}]}});
         schema.apply_defaults(&mut value);
         assert_eq!(
             value,

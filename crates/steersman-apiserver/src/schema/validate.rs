@@ -241,6 +241,25 @@ fn fits_format(format: &str, text: &str) -> bool {
         "date" => text.parse::<jiff::civil::Date>().is_ok(),
         "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
+        "cidr" => text.split_once('/').is_some_and(|(address, length)| {
+            let most = if address.contains(':') { 128 } else { 32 };
+            address.parse::<std::net::IpAddr>().is_ok()
+                && length.parse::<u8>().is_ok_and(|length| length <= most)
+        }),
+        "mac" => {
+            let parts: Vec<&str> = text.split([':', '-']).collect();
+            let pair = |part: &&str| part.len() == 2 && u8::from_str_radix(part, 16).is_ok();
+            matches!(parts.len(), 6 | 8 | 20) && parts.iter().all(pair)
+        }
+        "email" => text.split_once('@').is_some_and(|(name, host)| {
+            !name.is_empty() && !host.is_empty() && !text.contains(char::is_whitespace)
+        }),
+        "duration" => {
+            let text = text.trim_start_matches(['+', '-']);
+            text == "0"
+                || (text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+                    && text.ends_with(|c: char| c.is_alphabetic()))
+        }
         "byte" => {
             use base64::Engine as _;
             base64::engine::general_purpose::STANDARD
@@ -266,7 +285,7 @@ fn check_number(
     let mut refuse = |detail: String| {
         errors.push(FieldError::invalid(
             &path.field,
-            &value.to_string(),
+            &number_text(value),
             &detail,
         ));
     };
@@ -304,6 +323,12 @@ fn check_number(
         );
         errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
     }
+}
+
+/// A number as Go prints it: without a fraction where there is none.
+fn number_text(value: &Value) -> String {
+    let text = value.to_string();
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 fn check_duplicates(

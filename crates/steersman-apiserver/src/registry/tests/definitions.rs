@@ -237,6 +237,24 @@ fn a_definition_may_change_but_not_its_identity() {
 }
 
 #[test]
+fn a_stricter_schema_tolerates_what_is_stored() {
+    let mut server = installed();
+    server.create("websites", website("x")).unwrap();
+    let mut stricter = websites();
+    stricter["spec"]["names"]["singular"] = Value::Null;
+    stricter["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        ["image"]["maxLength"] = json!(3);
+    server.registry.install_crd(stricter, server.now).unwrap();
+    server
+        .merge("websites", "x", json!({"spec": {"replicas": 2}}))
+        .unwrap();
+    assert_eq!(
+        refused(server.merge("websites", "x", json!({"spec": {"image": "img:2"}}))).1,
+        "Website.example.com \"x\" is invalid: spec.image: Too long: may not be more than 3 bytes"
+    );
+}
+
+#[test]
 fn a_definition_that_takes_taken_names_is_not_served() {
     let mut server = installed();
     let mut second = websites();
