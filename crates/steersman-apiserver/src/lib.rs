@@ -2,8 +2,9 @@
 //!
 //! [`ApiServer`] behaves towards its clients like a kube-apiserver 1.36 with a store of its own:
 //! discovery, Kubernetes' own kinds and custom resources, list and watch, optimistic locking,
-//! finalizers, status and scale. There is no cluster behind it: no scheduler, no kubelet and no
-//! controllers, unless a test or an example plays them.
+//! finalizers, status and scale. The garbage collector and the namespace controller are played in
+//! place; beyond that there is no cluster behind it: no scheduler, no kubelet and no controllers of
+//! workloads, unless a test or an example plays them.
 //!
 //! - In process it is a [`tower::Service`] ([`ApiServer::service`]): no sockets, and all of its
 //!   time is tokio's, so a test with a paused clock lives through hours at once.

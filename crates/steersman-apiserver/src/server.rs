@@ -48,7 +48,7 @@ impl ApiServerBuilder {
         let options = RegistryOptions {
             seed: self.seed,
             retained_revisions: self.retained_revisions,
-            ..RegistryOptions::default()
+            play_controllers: self.play_controllers,
         };
         let tuning = Tuning {
             watch_list: self.watch_list,
@@ -102,7 +102,7 @@ impl ApiServer {
     }
 
     /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free
-    /// one. Any credential, and none, is accepted.
+    /// one. Any credential, and none, is accepted. Sockets live in real time: not for a paused clock.
     ///
     /// # Errors
     /// [`Error::Listen`] where the address cannot be used, [`Error::NotLoopback`] where others

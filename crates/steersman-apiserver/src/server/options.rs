@@ -17,6 +17,7 @@ pub struct ApiServerBuilder {
     pub(super) starts_at: Option<Timestamp>,
     pub(super) retained_revisions: usize,
     pub(super) watch_list: bool,
+    pub(super) play_controllers: bool,
     pub(super) bookmark_every: Duration,
     pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
@@ -30,6 +31,7 @@ impl Default for ApiServerBuilder {
             starts_at: None,
             retained_revisions: 10_000,
             watch_list: true,
+            play_controllers: true,
             bookmark_every: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
@@ -69,6 +71,15 @@ impl ApiServerBuilder {
     /// refused as by a server without the WatchList feature. Default on.
     pub fn watch_list(mut self, on: bool) -> Self {
         self.watch_list = on;
+        self
+    }
+
+    /// Whether the garbage collector and the namespace controller are played in place, within the
+    /// request that gives them work: dependents of a deleted owner go, a deleted namespace is
+    /// emptied. Where not, such objects wait for somebody to do it, as on a kube-apiserver that runs
+    /// alone. Default on.
+    pub fn play_controllers(mut self, on: bool) -> Self {
+        self.play_controllers = on;
         self
     }
 

@@ -1,8 +1,12 @@
 //! Bodies and queries that are wrong: one clear Status each, and never a panic.
 
+use proptest::prelude::*;
+use proptest::sample::select;
 use serde_json::json;
 
-use crate::support::{CONFIG_MAPS, ask, config_map, create_config_maps, get, server};
+use crate::support::{
+    CONFIG_MAPS, ask, config_map, create_config_maps, get, server, website, website_crd,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_is_not_json() {
@@ -162,5 +166,106 @@ async fn no_path_or_query_makes_it_panic() {
                 assert!(status >= 200, "{method} {path}");
             }
         }
+    }
+}
+
+/// Requests put together from pieces that are right and wrong.
+fn any_request() -> impl Strategy<Value = (&'static str, String, &'static str, Vec<u8>)> {
+    let methods = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+    let resources = [
+        "configmaps",
+        "pods",
+        "websites",
+        "namespaces",
+        "customresourcedefinitions",
+    ];
+    let groups = [
+        "/api/v1",
+        "/apis/example.com/v1",
+        "/apis/apiextensions.k8s.io/v1",
+    ];
+    let names = ["", "/a", "/a/status", "/a/scale", "/websites.example.com"];
+    let queries = [
+        "",
+        "?watch=1&timeoutSeconds=1",
+        "?dryRun=All",
+        "?fieldValidation=Strict",
+        "?limit=1&continue=x",
+        "?fieldSelector=a%3D,,",
+        "?labelSelector=a+in+(",
+        "?includeObject=None",
+    ];
+    let types = [
+        "application/json",
+        "application/yaml",
+        "application/merge-patch+json",
+        "application/json-patch+json",
+    ];
+    let body = prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..40),
+        "[\\[{\":,a0-9}\\]\\\\ ]{0,40}".prop_map(String::into_bytes),
+        select(vec![
+            config_map("a").to_string(),
+            website_crd().to_string(),
+            website("a").to_string(),
+            r#"{"metadata":[],"spec":7,"kind":{},"apiVersion":null}"#.to_owned(),
+            r#"[{"op":"add","path":"/metadata","value":[]}]"#.to_owned(),
+            r#"[{"op":"move","from":"","path":"/a/b/-1"}]"#.to_owned(),
+            r#"{"metadata":null,"spec":{"replicas":-9223372036854775808}}"#.to_owned(),
+            r#"{"spec":{"replicas":1e400}}"#.to_owned(),
+        ])
+        .prop_map(String::into_bytes),
+    ];
+    let place = (
+        select(groups.to_vec()),
+        any::<bool>(),
+        select(resources.to_vec()),
+    );
+    let rest = (
+        select(names.to_vec()),
+        select(queries.to_vec()),
+        select(types.to_vec()),
+        body,
+    );
+    (select(methods.to_vec()), place, rest).prop_map(|(method, place, rest)| {
+        let ((group, in_namespace, resource), (name, query, content_type, body)) = (place, rest);
+        let namespace = if in_namespace {
+            "/namespaces/default"
+        } else {
+            ""
+        };
+        (
+            method,
+            format!("{group}{namespace}/{resource}{name}{query}"),
+            content_type,
+            body,
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    /// SRV-3: each sequence of requests is answered, and the server still answers afterwards.
+    #[test]
+    fn no_sequence_of_requests_makes_it_panic(
+        requests in proptest::collection::vec(any_request(), 1..30)
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let server = server();
+            server.install_crd(website_crd()).unwrap();
+            for (method, path, content_type, body) in requests {
+                let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+                let headers = [("content-type", content_type), ("accept", table)];
+                let answer = ask(&server, method, &path, &headers, body).await;
+                assert!((200..600).contains(&answer.status));
+            }
+            get(&server, CONFIG_MAPS).await.expect(200);
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! Create, read, change and remove, as requests.
 
 use serde_json::json;
+use steersman_apiserver::ApiServer;
 
 use crate::support::{
     CONFIG_MAPS, WEBSITES, ask, config_map, create_config_maps, delete, deployment, get, merge,
@@ -226,4 +227,27 @@ async fn a_dropped_request_has_done_nothing_or_everything() {
     assert_eq!(server.revision(), before);
     drop(guard);
     post(&server, CONFIG_MAPS, &object).await.expect(201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dependents_go_with_their_owner_unless_nobody_plays_the_collector() {
+    for played in [true, false] {
+        let server = ApiServer::builder().play_controllers(played).build();
+        let owner = post(&server, CONFIG_MAPS, &config_map("owner"))
+            .await
+            .expect(201);
+        let mut dependent = config_map("dependent");
+        dependent["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": "owner",
+            "uid": owner["metadata"]["uid"],
+        }]);
+        post(&server, CONFIG_MAPS, &dependent).await.expect(201);
+        delete(&server, &format!("{CONFIG_MAPS}/owner"))
+            .await
+            .expect(200);
+        let left = server.get("configmaps", "default", "dependent");
+        assert_eq!(left.is_none(), played);
+    }
 }
