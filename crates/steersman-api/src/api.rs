@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
+use crate::asked::Asked;
 use crate::decode::{Decoder, place};
-use crate::error::{Asked, Error};
+use crate::error::Error;
 use crate::event::{Decoded, ListPage};
 use crate::options::{DeleteOptions, ListOptions, Patch, PatchOptions, Propagation, WriteOptions};
 use crate::raw;

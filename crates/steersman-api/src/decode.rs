@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use steersman_object::{Kind, Object, ResourceVersion};
 
-use crate::error::{Asked, Error, parse_status};
+use crate::asked::Asked;
+use crate::error::{Error, parse_status};
 use crate::event::{Decoded, ListPage, Malformed, WatchEvent};
 use crate::lines::{Lines, MAX_LINE, TooLong};
 use crate::raw;

@@ -5,8 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 pub use kube_core::Status;
-use steersman_object::{Kind, ObjectKey};
 use thiserror::Error;
+
+use crate::asked::Asked;
 
 /// Why a request to an api-server, or the way to one, failed.
 ///
@@ -71,7 +72,7 @@ pub enum Error {
     #[error("{0}; check the credentials of the configuration")]
     Unauthorized(Box<Refusal>),
     /// 404 of a whole collection: the server does not serve this kind.
-    #[error("{0}; is its CustomResourceDefinition installed, in this version")]
+    #[error("{0}; install its CustomResourceDefinition, or use a version that it serves")]
     KindNotServed(Box<Refusal>),
     /// Any other refusal: 400, 405, 415, 5xx.
     #[error("{0}")]
@@ -97,93 +98,12 @@ pub enum Error {
     },
 }
 
-/// What was asked of the server: the verb, the kind and the place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    verb: &'static str,
-    kind: String,
-    plural: String,
-    place: Place,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
-    Everywhere,
-    Namespace(String),
-    Object(ObjectKey),
-}
-
 /// An answer that refuses what was asked.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     asked: Asked,
     status: Status,
     retry_after: Option<Duration>,
-}
-
-// ===== impl Asked =====
-
-impl Asked {
-    /// A request for one object.
-    #[must_use]
-    pub fn of_object(verb: &'static str, kind: &Kind, key: &ObjectKey) -> Self {
-        Self::new(verb, kind, Place::Object(key.clone()))
-    }
-
-    /// A request for a collection: of one namespace, or of the whole cluster.
-    #[must_use]
-    pub fn of_collection(verb: &'static str, kind: &Kind, namespace: Option<&str>) -> Self {
-        let place = match namespace {
-            Some(namespace) => Place::Namespace(namespace.to_owned()),
-            None => Place::Everywhere,
-        };
-        Self::new(verb, kind, place)
-    }
-
-    fn new(verb: &'static str, kind: &Kind, place: Place) -> Self {
-        Self {
-            verb,
-            kind: kind.to_string(),
-            plural: kind.qualified_plural(),
-            place,
-        }
-    }
-
-    /// The verb, in the words of Kubernetes: `get`, `list`, `watch`, `create`, and so on.
-    #[must_use]
-    pub fn verb(&self) -> &'static str {
-        self.verb
-    }
-
-    /// The kind, as `Kind.version.group`.
-    #[must_use]
-    pub fn kind(&self) -> &str {
-        &self.kind
-    }
-
-    /// The key, where one object was asked for.
-    #[must_use]
-    pub fn key(&self) -> Option<&ObjectKey> {
-        match &self.place {
-            Place::Object(key) => Some(key),
-            Place::Namespace(_) | Place::Everywhere => None,
-        }
-    }
-}
-
-impl fmt::Display for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            verb, kind, plural, ..
-        } = self;
-        match &self.place {
-            Place::Everywhere => write!(f, "{verb} {plural} ({kind}) of all namespaces"),
-            Place::Namespace(namespace) => {
-                write!(f, "{verb} {plural} ({kind}) of namespace {namespace}")
-            }
-            Place::Object(key) => write!(f, "{verb} {kind} {key}"),
-        }
-    }
 }
 
 // ===== impl Refusal =====

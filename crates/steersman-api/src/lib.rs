@@ -8,6 +8,7 @@
 //!
 //! Modules, words first:
 //!
+//! - [`asked`] has [`Asked`], what a request was about.
 //! - [`error`] has [`Error`], the one place where answers become errors.
 //! - [`options`] has what a request may ask for.
 //! - [`event`] has [`ListPage`], [`WatchEvent`] and [`Decoded`].
@@ -19,6 +20,7 @@
 //! - [`connection`] has [`Connection`], a recipe that makes clients.
 //! - [`api`] has [`Api`], the typed verbs.
 
+pub mod asked;
 pub mod error;
 pub mod options;
 pub mod event;
@@ -35,8 +37,9 @@ pub mod api;
 pub use kube_client;
 
 pub use api::Api;
+pub use asked::Asked;
 pub use connection::Connection;
-pub use error::{Asked, Error, Refusal};
+pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, Malformed, WatchEvent};
 pub use list_watch::{ApiListWatch, ListWatch, WatchStream};
 pub use options::{

@@ -9,8 +9,9 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use steersman_object::{Kind, Object};
 
+use crate::asked::Asked;
 use crate::decode::{Decoder, Events};
-use crate::error::{Asked, Error};
+use crate::error::Error;
 use crate::event::{ListPage, WatchEvent};
 use crate::options::{ListOptions, WatchOptions};
 use crate::transport::Call;

@@ -9,7 +9,8 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use tokio::time::timeout;
 
-use crate::error::{Asked, Error};
+use crate::asked::Asked;
+use crate::error::Error;
 use crate::url::Url;
 
 /// How long a server may take until its answer begins: a little more than kube-apiserver gives

@@ -23,15 +23,15 @@
 //!
 //! Modules, words first:
 //!
-//! - [`error`], [`options`], [`metrics`], [`state`]: what the handle speaks in.
+//! - [`error`], [`metrics`], [`options`], [`state`]: what the handle speaks in.
 //! - [`entry`] has [`Entry`], an object as it is held.
 //! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
 //! - `pipeline` joins them; [`informer`] has the handle.
 
 pub mod error;
-pub mod options;
 pub mod metrics;
+pub mod options;
 pub mod state;
 pub mod entry;
 pub mod event;

@@ -1,1 +1,169 @@
 //! What is said of broken configurations.
+
+use tempfile::TempDir;
+
+use super::*;
+
+const WHOLE: &str = r#"
+apiVersion: v1
+kind: Config
+current-context: one
+contexts:
+- name: one
+  context: {cluster: here, user: me, namespace: web}
+clusters:
+- name: here
+  cluster: {server: "https://127.0.0.1:6443"}
+users:
+- name: me
+  user: {token: t}
+"#;
+
+fn file(dir: &TempDir, name: &str, content: &str) -> PathBuf {
+    let path = dir.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+fn kubeconfig(value: impl Into<OsString>) -> Surroundings {
+    Surroundings {
+        kubeconfig: Some(value.into()),
+        ..Surroundings::default()
+    }
+}
+
+async fn problem(content: &str) -> String {
+    let dir = TempDir::new().unwrap();
+    let path = file(&dir, "config", content);
+    let error = find(&kubeconfig(&path)).await.unwrap_err();
+    assert!(error.is_config() && !error.is_no_config());
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("kubeconfig {}", path.display())),
+        "{text}"
+    );
+    assert!(!text.contains('\n'), "{text}");
+    text
+}
+
+#[tokio::test]
+async fn a_whole_one_is_taken() {
+    let dir = TempDir::new().unwrap();
+    let path = file(&dir, "config", WHOLE);
+    let config = find(&kubeconfig(&path)).await.unwrap();
+    assert_eq!(config.default_namespace, "web");
+    assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6443/");
+}
+
+#[tokio::test]
+async fn where_there_is_none_that_is_another_error() {
+    let dir = TempDir::new().unwrap();
+    for surroundings in [
+        Surroundings::default(),
+        kubeconfig(""),
+        Surroundings {
+            home: Some(dir.path().to_owned()),
+            ..Surroundings::default()
+        },
+    ] {
+        let error = find(&surroundings).await.unwrap_err();
+        assert!(error.is_no_config(), "{error}");
+        assert!(error.to_string().contains("KUBECONFIG"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_default_file_is_used_where_no_variable_is_set() {
+    let dir = TempDir::new().unwrap();
+    std::fs::create_dir(dir.path().join(".kube")).unwrap();
+    file(&dir, ".kube/config", WHOLE);
+    let surroundings = Surroundings {
+        home: Some(dir.path().to_owned()),
+        // A file comes before the pod's service account.
+        in_cluster: true,
+        ..Surroundings::default()
+    };
+    assert_eq!(find(&surroundings).await.unwrap().default_namespace, "web");
+}
+
+#[tokio::test]
+async fn a_pod_without_its_service_account_says_so() {
+    let surroundings = Surroundings {
+        in_cluster: true,
+        ..Surroundings::default()
+    };
+    let error = find(&surroundings).await.unwrap_err();
+    assert!(error.is_config(), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("the service account of this pod"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_is_named() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("gone");
+    let error = find(&kubeconfig(&path)).await.unwrap_err();
+    assert!(error.is_config() && !error.is_no_config(), "{error}");
+    assert!(
+        error.to_string().contains("gone: there is no such file"),
+        "{error}"
+    );
+    // Of several, those that are there count.
+    let there = file(&dir, "config", WHOLE);
+    let both = std::env::join_paths([&path, &there]).unwrap();
+    assert_eq!(
+        find(&kubeconfig(both)).await.unwrap().default_namespace,
+        "web"
+    );
+}
+
+#[tokio::test]
+async fn each_thing_that_is_missing_is_named_with_what_there_is() {
+    for (from, to, says) in [
+        ("current-context: one", "", "no current-context is set"),
+        (
+            "current-context: one",
+            "current-context: two",
+            "\"two\" is not one of its contexts (there are: one)",
+        ),
+        (
+            "- name: here",
+            "- name: there",
+            "the cluster \"here\", which has no entry (there are: there)",
+        ),
+        (
+            "- name: me",
+            "- name: you",
+            "the user \"me\", who has no entry (there are: you)",
+        ),
+        (
+            "server: \"https://127.0.0.1:6443\"",
+            "",
+            "cluster url is missing",
+        ),
+        ("\"https://127.0.0.1:6443\"", "\"::not a url\"", "url"),
+        (
+            "server:",
+            "certificate-authority: /no/such/ca.crt, server:",
+            "the certificate authority /no/such/ca.crt cannot be read",
+        ),
+        (
+            "server:",
+            "certificate-authority-data: '*', server:",
+            "is not base64",
+        ),
+    ] {
+        let text = problem(&WHOLE.replace(from, to)).await;
+        assert!(text.contains(says), "{text}");
+    }
+    for content in ["{", "contexts: 7", "a: [", "\u{0}"] {
+        let text = problem(content).await;
+        assert!(text.contains("is not a kubeconfig"), "{text}");
+    }
+    let text = problem("").await;
+    assert!(text.contains("no current-context"), "{text}");
+}

@@ -1,1 +1,128 @@
+//! Which answer becomes which error, and what it says.
 
+use serde_json::json;
+use steersman_object::{Kind, ObjectKey};
+
+use super::*;
+use k8s_openapi::api::apps::v1::Deployment;
+
+fn asked() -> Asked {
+    let key = ObjectKey::namespaced("web", "site");
+    Asked::of_object("get", &Kind::of::<Deployment>(), &key)
+}
+
+fn answer(code: u16, reason: &str, name: &str) -> Error {
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+        "reason": reason, "message": "said the server", "details": {"name": name},
+    });
+    Error::from_answer(asked(), code, None, body.to_string().as_bytes())
+}
+
+type Predicate = fn(&Error) -> bool;
+
+#[test]
+fn each_answer_is_the_error_its_predicate_names() {
+    let table: [(u16, &str, &str, Predicate); 12] = [
+        (404, "NotFound", "site", Error::is_not_found),
+        (404, "NotFound", "", Error::is_kind_not_served),
+        (409, "AlreadyExists", "site", Error::is_already_exists),
+        (409, "Conflict", "site", Error::is_conflict),
+        (410, "Expired", "", Error::is_expired),
+        (410, "Gone", "", Error::is_expired),
+        (422, "Invalid", "site", Error::is_invalid),
+        (429, "TooManyRequests", "", Error::is_throttled),
+        (401, "Unauthorized", "", Error::is_unauthorized),
+        (403, "Forbidden", "site", Error::is_forbidden),
+        (500, "InternalError", "", |e| matches!(e, Error::Refused(_))),
+        (400, "BadRequest", "", |e| matches!(e, Error::Refused(_))),
+    ];
+    for (row, (code, reason, name, _)) in table.iter().enumerate() {
+        let error = answer(*code, reason, name);
+        let predicates: Vec<bool> = table.iter().map(|(.., is)| is(&error)).collect();
+        assert!(predicates[row], "{error}");
+        assert_eq!(error.code(), Some(*code));
+        let text = error.to_string();
+        let said = format!(
+            "could not get Deployment.v1.apps web/site: the server answered {code} {reason}: \
+             said the server"
+        );
+        assert!(text.starts_with(&said), "{text}");
+        // One line, and nothing printed twice by those who follow the sources.
+        assert!(!text.contains('\n'));
+        assert!(StdError::source(&error).is_none());
+    }
+}
+
+#[test]
+fn an_answer_without_a_status_is_judged_by_its_code() {
+    let error = Error::from_answer(asked(), 404, None, b"404 page not found\n");
+    assert!(error.is_kind_not_served(), "{error}");
+    assert!(error.to_string().contains("404 page not found"), "{error}");
+    let error = Error::from_answer(asked(), 502, None, b"<html><body>secret</body></html>");
+    assert_eq!(error.code(), Some(502));
+    assert!(!error.to_string().contains("secret"), "{error}");
+    for body in [
+        &b""[..],
+        b"{",
+        b"\xff\xfe",
+        b"[1]",
+        b"{\"kind\":\"Secret\",\"data\":\"x\"}",
+    ] {
+        let error = Error::from_answer(asked(), 409, None, body);
+        assert!(error.is_conflict(), "{error}");
+        assert!(!error.to_string().contains("data"), "{error}");
+    }
+}
+
+#[test]
+fn a_pretty_printed_status_is_a_status() {
+    let body = "{\n  \"kind\": \"Status\",\n  \"reason\": \"Expired\",\n  \"code\": 410\n}\n";
+    assert!(Error::from_answer(asked(), 410, None, body.as_bytes()).is_expired());
+    assert_eq!(parse_status(body.as_bytes()).map(|s| s.code), Some(410));
+}
+
+#[test]
+fn throttling_says_for_how_long() {
+    let header = Some(Duration::from_secs(3));
+    let error = Error::from_answer(asked(), 429, header, b"");
+    assert_eq!(error.retry_after(), header);
+    assert!(matches!(error, Error::Throttled { after, .. } if after == header));
+    let body = json!({
+        "kind": "Status", "code": 429, "reason": "TooManyRequests",
+        "details": {"retryAfterSeconds": 7},
+    });
+    let error = Error::from_answer(asked(), 429, None, body.to_string().as_bytes());
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    // Not only 429 carries it.
+    let error = Error::from_answer(asked(), 503, header, b"");
+    assert_eq!(error.retry_after(), header);
+}
+
+#[test]
+fn a_version_that_is_too_large_is_told_from_other_timeouts() {
+    let body = json!({
+        "kind": "Status", "code": 504, "reason": "Timeout",
+        "message": "Too large resource version: 9, current: 5",
+        "details": {"causes": [{"reason": "ResourceVersionTooLarge", "message": "x"}]},
+    });
+    let error = Error::from_answer(asked(), 504, None, body.to_string().as_bytes());
+    assert!(error.is_version_too_large());
+    assert!(!Error::from_answer(asked(), 504, None, b"").is_version_too_large());
+}
+
+#[test]
+fn an_unreachable_server_is_named_with_the_root_of_the_trouble() {
+    let unreachable = Unreachable {
+        endpoint: "https://10.0.0.1:6443".into(),
+        source: Box::new(std::io::Error::other("connection refused")),
+    };
+    let error = kube_client::Error::Service(Box::new(unreachable));
+    let error = Error::from_client(asked(), error);
+    assert!(error.is_transport());
+    assert_eq!(
+        error.to_string(),
+        "could not get Deployment.v1.apps web/site: https://10.0.0.1:6443 cannot be reached: \
+         connection refused"
+    );
+}

@@ -8,9 +8,9 @@ use futures::StreamExt as _;
 use futures::channel::mpsc;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::error::{Asked, Status};
+use steersman_api::error::Status;
 use steersman_api::{
-    Decoded, Error, ListOptions, ListPage, ListWatch, Malformed, WatchEvent, WatchOptions,
+    Asked, Decoded, Error, ListOptions, ListPage, ListWatch, Malformed, WatchEvent, WatchOptions,
 };
 use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, ObjectKey, ResourceVersion};
