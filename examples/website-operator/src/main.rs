@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "it tells its user what happens")]
 #![expect(clippy::print_stderr, reason = "it tells its user what went wrong")]
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use steersman::{Connection, Manager, shutdown_signal};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
 use website_operator::narrator::Narrator;
 use website_operator::website::Website;
 use website_operator::{controller, setup, workloads};
@@ -66,11 +68,13 @@ struct Cluster {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // Logs go to stderr and begin at warnings; RUST_LOG=info shows more.
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    // Logs go to stderr and begin at warnings; RUST_LOG=info shows more. The transport would log
+    // again what comes back to us as an error.
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("warn,kube_client::client::builder=off"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     match run(Args::parse()).await {
