@@ -1,0 +1,95 @@
+//! Handle: what a manager is made of, and its defaults.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use steersman_api::Connection;
+use steersman_cache::{CacheOptions, InformerMetrics};
+use steersman_client::ClientOptions;
+
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::manager::Manager;
+use crate::options::{DEFAULT_GRACE, ManagerOptions};
+
+/// Describes a [`Manager`]. Made by [`Manager::builder`].
+#[derive(Debug)]
+#[must_use = "nothing is made before `build`"]
+pub struct ManagerBuilder {
+    connection: Connection,
+    cache: CacheOptions,
+    client: ClientOptions,
+    options: ManagerOptions,
+}
+
+impl Manager {
+    /// Begins to describe a manager of the api-server that `connection` leads to.
+    pub fn builder(connection: Connection) -> ManagerBuilder {
+        let options = ManagerOptions {
+            grace: Some(DEFAULT_GRACE),
+            registry: prometheus::Registry::new(),
+            clock: Arc::new(Timestamp::now),
+        };
+        ManagerBuilder {
+            connection,
+            cache: CacheOptions::new(),
+            client: ClientOptions::new(),
+            options,
+        }
+    }
+}
+
+impl ManagerBuilder {
+    /// What the cache looks at. Everything that is asked for, by default.
+    pub fn cache(mut self, options: CacheOptions) -> Self {
+        self.cache = options;
+        self
+    }
+
+    /// How the client writes. Each controller's client signs with the controller's name.
+    pub fn client(mut self, options: ClientOptions) -> Self {
+        self.client = options;
+        self
+    }
+
+    /// How long everything together may take to stop; 30 seconds by default. Zero waits for nobody.
+    pub fn graceful_shutdown_timeout(mut self, grace: Duration) -> Self {
+        self.options.grace = Some(grace);
+        self
+    }
+
+    /// Stops only when everything has stopped by itself, or on a second signal.
+    pub fn graceful_shutdown_without_timeout(mut self) -> Self {
+        self.options.grace = None;
+        self
+    }
+
+    /// The registry in which everything counts what it does; a new one by default.
+    pub fn metrics_registry(mut self, registry: prometheus::Registry) -> Self {
+        self.options.registry = registry;
+        self
+    }
+
+    /// The wall clock that reconcilers see; the system's by default.
+    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.options.clock = Arc::new(clock);
+        self
+    }
+
+    /// Makes the manager. No I/O, no cluster needed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CacheOptions`]; [`Error::Metrics`] where the registry is that of another manager.
+    pub fn build(self) -> Result<Manager, Error> {
+        let cache = if self.cache.has_metrics() {
+            self.cache
+        } else {
+            let metrics = InformerMetrics::register(&self.options.registry);
+            self.cache.metrics(metrics.map_err(Error::Metrics)?)
+        };
+        let cluster = Cluster::with_client_options(self.connection, cache, self.client)?;
+        Ok(Manager::new(cluster, self.options))
+    }
+}

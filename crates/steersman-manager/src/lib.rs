@@ -1,0 +1,57 @@
+//! Owns cache, client and controllers: declares without I/O, starts and stops in order.
+//!
+//! A [`Manager`] is declared first: what the cache looks at, which controllers there are, what else runs.
+//! None of this needs a cluster. [`Manager::start`] then starts everything, group by group, supervises it,
+//! and stops it in an order of its own (`MGR-1`):
+//!
+//! | | group | starts after | why there |
+//! |--:|---|---|---|
+//! | 1 | HTTP servers | - | one can look at what happens |
+//! | 2 | webhooks | 1 | listing a kind may need this process's own conversion webhook |
+//! | 3 | caches | 2 | ready when each declared kind has synced, or says why it cannot |
+//! | 4 | others | 3 | may read |
+//! | 5 | leader-elected | 4 | controllers: they write |
+//!
+//! They stop as others, leader-elected, caches, webhooks, HTTP servers: whoever reads stops before what is
+//! read, and what answers to the outside stays until the end. All of it has a grace period (30 seconds);
+//! what still runs then, or when one insists with a second signal, is dropped and named in the error.
+//!
+//! What ends a manager, besides the request to stop:
+//!
+//! - An error or a panic of anything it runs, in the framework or not (`MGR-2`). The error names it.
+//! - A controller one of whose kinds does not sync in time. A kind that cannot be listed (403, no such kind)
+//!   keeps no other controller from working meanwhile, but a controller that can never start is not left
+//!   out in silence: the process ends with an error that names the kind, the reason and the way out.
+//!
+//! Modules, words first:
+//!
+//! - [`order`] has [`Group`] and the two orders.
+//! - [`error`] has [`Error`].
+//! - [`options`] has what a manager can be told.
+//! - [`runnable`] has [`Runnable`].
+//! - [`shutdown`] has [`shutdown_signal`] and [`Shutdown`].
+//! - `group` starts, supervises and stops.
+//! - [`cluster`] has [`Cluster`]: connection, cache and client of one api-server.
+//! - [`manager`] has the handle, [`Manager`].
+//! - [`controller`] has the controller builder that registers with a manager.
+//! - [`builder`] has [`ManagerBuilder`].
+
+pub mod order;
+pub mod error;
+pub mod options;
+pub mod runnable;
+pub mod shutdown;
+mod group;
+pub mod cluster;
+pub mod manager;
+pub mod controller;
+pub mod builder;
+
+pub use builder::ManagerBuilder;
+pub use cluster::Cluster;
+pub use controller::ControllerBuilder;
+pub use error::{BoxError, Error};
+pub use manager::Manager;
+pub use order::Group;
+pub use runnable::{RunContext, Runnable};
+pub use shutdown::{Shutdown, shutdown_signal};

@@ -1,0 +1,307 @@
+//! Handle: everything an operator consists of, declared first, then started and stopped.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::mem::take;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use steersman_api::Connection;
+use steersman_cache::Cache;
+use steersman_client::Client;
+use steersman_controller::{Controller, StartContext};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tracing::{error, info};
+
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::group::{Groups, at};
+use crate::options::{DEFAULT_GRACE, ManagerOptions};
+use crate::order::{Group, START, STOP};
+use crate::runnable::{Erased, Runnable, from_fn};
+use crate::shutdown::Shutdown;
+
+/// Owns a cache, a client and controllers. Cheap to clone.
+///
+/// Made by [`Manager::builder`]. Everything but [`start`](Self::start) declares, and needs no cluster.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use k8s_openapi::api::apps::v1::Deployment;
+/// # use steersman_manager::{Error, Manager, shutdown_signal};
+/// # async fn f(connection: steersman_api::Connection, scaler: impl steersman_controller::Reconciler) -> Result<(), Error> {
+/// let manager = Manager::builder(connection).build()?;
+/// manager.controller::<Deployment>().run(scaler)?;
+/// manager.start(shutdown_signal()).await
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Manager {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    cluster: Cluster,
+    options: ManagerOptions,
+    state: Mutex<State>,
+    /// Wakes the one that runs when something was added.
+    added: Notify,
+}
+
+/// What a controller is given where the manager waits without a limit.
+const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    waiting: Vec<Erased>,
+    controllers: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Declaring,
+    Running,
+    Stopping,
+}
+
+impl Manager {
+    pub(crate) fn new(cluster: Cluster, options: ManagerOptions) -> Self {
+        let state = State {
+            phase: Phase::Declaring,
+            waiting: vec![Erased::new(cluster.clone())],
+            controllers: BTreeSet::new(),
+        };
+        let shared = Shared {
+            cluster,
+            options,
+            state: Mutex::new(state),
+            added: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The api-server it works with.
+    pub fn cluster(&self) -> &Cluster {
+        &self.shared.cluster
+    }
+
+    /// The recipe that makes connections to it.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        self.shared.cluster.connection()
+    }
+
+    /// The cache, to declare kinds and field indexes, and to read once it runs.
+    pub fn cache(&self) -> &Cache {
+        self.shared.cluster.cache()
+    }
+
+    /// The client that reads from the cache and writes to the server.
+    pub fn client(&self) -> &Client {
+        self.shared.cluster.client()
+    }
+
+    /// Where everything this manager runs counts what it does.
+    #[must_use]
+    pub fn metrics_registry(&self) -> &prometheus::Registry {
+        &self.shared.options.registry
+    }
+
+    /// The names of the controllers declared so far, in order.
+    #[must_use]
+    pub fn controllers(&self) -> Vec<String> {
+        self.shared
+            .state
+            .lock()
+            .controllers
+            .iter()
+            .cloned()
+            .collect()
+    }
+
+    /// Adds something to run. It starts with its group, or now if the manager runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopping`].
+    pub fn add(&self, runnable: impl Runnable) -> Result<(), Error> {
+        self.add_erased(Erased::new(runnable))
+    }
+
+    /// Adds a controller that was built by itself. Its kinds are declared in the cache at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateController`]; [`Error::Controller`] where the cache refuses one of its kinds;
+    /// [`Error::Stopping`].
+    pub fn add_controller(&self, controller: Controller) -> Result<(), Error> {
+        let name = controller.name().to_owned();
+        if !self.shared.state.lock().controllers.insert(name.clone()) {
+            return Err(Error::DuplicateController { name });
+        }
+        controller
+            .declare(self.cache())
+            .map_err(Error::Controller)?;
+        // Not the manager itself: what it holds must not hold it.
+        let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
+        let title = format!("controller {name:?}");
+        self.add(from_fn(
+            title,
+            Group::LeaderElected,
+            move |context| async move {
+                let client = cluster.client().with_field_manager(name);
+                let cancel = context.cancellation();
+                let start = StartContext::new(
+                    cluster.cache().clone(),
+                    client,
+                    cancel,
+                    Arc::clone(&options.clock),
+                )
+                .grace(options.grace.unwrap_or(A_LONG_TIME))
+                .registry(options.registry.clone());
+                context.ready();
+                Ok(controller.start(start).await?)
+            },
+        ))
+    }
+
+    /// Starts everything, and stops it when `shutdown` says so, or when something fails.
+    ///
+    /// Returns `Ok` after a requested stop in which everything ended in time.
+    ///
+    /// # Errors
+    ///
+    /// What ended the manager ([`Error::Failed`], [`Error::Panicked`]), by name; [`Error::StopTimeout`] and
+    /// [`Error::Aborted`] where something had to be dropped; [`Error::AlreadyStarted`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops everything it runs, without the order and the grace of a stop.
+    pub async fn start(&self, shutdown: impl Into<Shutdown>) -> Result<(), Error> {
+        let mut shutdown = shutdown.into();
+        self.begin()?;
+        shutdown.install().map_err(Error::Signals)?;
+        let mut groups = Groups::new();
+        let outcome = Box::pin(self.run(&mut groups, &mut shutdown)).await;
+        if let Err(failure) = &outcome {
+            error!(error = %chain(failure), "stopping");
+        } else {
+            info!("stopping on request");
+        }
+        self.shared.state.lock().phase = Phase::Stopping;
+        let stopped = Box::pin(self.stop(&mut groups, &mut shutdown)).await;
+        if let (Err(_), Err(unclean)) = (&outcome, &stopped) {
+            // The caller hears of the first failure; this one would be lost.
+            error!(error = %unclean, "and the stop was not clean");
+        }
+        outcome.and(stopped)
+    }
+
+    /// Until the request to stop, or the first failure.
+    async fn run(&self, groups: &mut Groups, shutdown: &mut Shutdown) -> Result<(), Error> {
+        for group in START {
+            let mut readiness = groups.start(self.take_waiting(|waiting| waiting.group == group));
+            loop {
+                tokio::select! {
+                    biased;
+                    () = shutdown.requested() => return Ok(()),
+                    ended = groups.ended() => ended?,
+                    () = readiness.reached() => break,
+                }
+            }
+        }
+        info!("started");
+        loop {
+            drop(groups.start(self.take_waiting(|_| true)));
+            tokio::select! {
+                () = shutdown.requested() => return Ok(()),
+                ended = groups.ended() => ended?,
+                () = self.shared.added.notified() => {}
+            }
+        }
+    }
+
+    /// Group by group, within the grace.
+    async fn stop(&self, groups: &mut Groups, shutdown: &mut Shutdown) -> Result<(), Error> {
+        let grace = self.shared.options.grace;
+        let deadline = grace.and_then(|grace| Instant::now().checked_add(grace));
+        let insisted = {
+            let orderly = async {
+                for group in STOP {
+                    groups.stop(group).await;
+                }
+            };
+            tokio::select! {
+                () = orderly => return Ok(()),
+                () = at(deadline) => false,
+                () = shutdown.insisted() => true,
+            }
+        };
+        let running = groups.abort().await;
+        Err(if insisted {
+            Error::Aborted { running }
+        } else {
+            Error::StopTimeout {
+                grace: grace.unwrap_or(DEFAULT_GRACE),
+                running,
+            }
+        })
+    }
+
+    fn begin(&self) -> Result<(), Error> {
+        let mut state = self.shared.state.lock();
+        if state.phase != Phase::Declaring {
+            return Err(Error::AlreadyStarted);
+        }
+        state.phase = Phase::Running;
+        Ok(())
+    }
+
+    fn add_erased(&self, erased: Erased) -> Result<(), Error> {
+        {
+            let mut state = self.shared.state.lock();
+            if state.phase == Phase::Stopping {
+                return Err(Error::Stopping { name: erased.name });
+            }
+            state.waiting.push(erased);
+        }
+        self.shared.added.notify_one();
+        Ok(())
+    }
+
+    fn take_waiting(&self, which: impl Fn(&Erased) -> bool) -> Vec<Erased> {
+        let mut state = self.shared.state.lock();
+        let (taken, left) = take(&mut state.waiting).into_iter().partition(which);
+        state.waiting = left;
+        taken
+    }
+}
+
+/// An error and all that caused it, for one line of a log.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manager")
+            .field("cluster", &self.shared.cluster)
+            .field("options", &self.shared.options)
+            .field("state", &*self.shared.state.lock())
+            .finish()
+    }
+}

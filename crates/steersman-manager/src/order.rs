@@ -1,0 +1,77 @@
+//! Machine: the order in which groups start, and the other one in which they stop.
+
+use std::fmt;
+
+/// A group of runnables that starts and stops together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Group {
+    /// Servers of metrics and health: up before all else, so that one can see what happens.
+    HttpServers,
+    /// Admission and conversion webhooks: up before caches, because listing a kind may need the conversion
+    /// webhook of this very process.
+    Webhooks,
+    /// Caches: ready when every kind that was declared has synced, or says why it cannot.
+    Caches,
+    /// What runs in every replica, leader or not.
+    Others,
+    /// What only a leader may run: controllers.
+    LeaderElected,
+}
+
+/// MGR-1: each group is ready before the next one starts.
+pub(crate) const START: [Group; 5] = [
+    Group::HttpServers,
+    Group::Webhooks,
+    Group::Caches,
+    Group::Others,
+    Group::LeaderElected,
+];
+
+/// MGR-1: not the reverse. Those who read stop before those who are read; what answers to the outside stays
+/// until the end.
+pub(crate) const STOP: [Group; 5] = [
+    Group::Others,
+    Group::LeaderElected,
+    Group::Caches,
+    Group::Webhooks,
+    Group::HttpServers,
+];
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HttpServers => "HTTP servers",
+            Self::Webhooks => "webhooks",
+            Self::Caches => "caches",
+            Self::Others => "others",
+            Self::LeaderElected => "leader-elected",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MGR-1
+    #[test]
+    fn every_group_starts_once_and_stops_once() {
+        let (mut start, mut stop) = (START, STOP);
+        start.sort();
+        stop.sort();
+        assert_eq!(start, stop);
+        assert!(start.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    /// MGR-1
+    #[test]
+    fn readers_stop_before_what_they_read() {
+        let at = |order: [Group; 5], group| order.iter().position(|g| *g == group);
+        assert!(at(START, Group::Webhooks) < at(START, Group::Caches));
+        assert!(at(START, Group::Caches) < at(START, Group::LeaderElected));
+        assert!(at(STOP, Group::LeaderElected) < at(STOP, Group::Caches));
+        assert!(at(STOP, Group::Others) < at(STOP, Group::LeaderElected));
+        assert_eq!(STOP[4], Group::HttpServers);
+    }
+}

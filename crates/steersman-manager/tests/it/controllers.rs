@@ -1,0 +1,146 @@
+//! Controllers of a manager share its cache, and two managers share nothing.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman_apiserver::ApiServer;
+use steersman_cache::{CacheOptions, ListOptions};
+use steersman_controller::{Action, Context, Error as ReconcileError, Request, reconcile};
+use tokio::sync::mpsc;
+
+use crate::world::{Tell, config_map, manager_of, soon, start};
+
+/// CACHE-1
+#[tokio::test(start_paused = true)]
+async fn two_controllers_of_one_kind_cause_one_watch_list() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let manager = manager_of(&server).build().unwrap();
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    for name in ["one", "two"] {
+        manager
+            .controller::<ConfigMap>()
+            .name(name)
+            .run(Tell(told.clone()))
+            .unwrap();
+    }
+    let started = start(&manager);
+    for _ in 0..2 {
+        assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    }
+    server.create(config_map("b")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/b");
+    }
+    let all = manager
+        .client()
+        .list::<ConfigMap>(&ListOptions::new())
+        .await
+        .unwrap();
+    assert_eq!(all.len(), 2);
+    started.stop().await.unwrap();
+    assert_eq!(server.requests().watch_lists("configmaps"), 1);
+    assert_eq!(
+        server.requests().count(|r| r.is_for("*")),
+        1,
+        "{:?}",
+        server.requests().all()
+    );
+}
+
+/// CACHE-1
+#[tokio::test(start_paused = true)]
+async fn without_watch_list_two_controllers_cause_one_list_and_one_watch() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let options = CacheOptions::new().watch_list(false);
+    let manager = manager_of(&server).cache(options).build().unwrap();
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    for name in ["one", "two"] {
+        manager
+            .controller::<ConfigMap>()
+            .name(name)
+            .run(Tell(told.clone()))
+            .unwrap();
+    }
+    let started = start(&manager);
+    for _ in 0..2 {
+        assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    }
+    server.create(config_map("b")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/b");
+    }
+    started.stop().await.unwrap();
+    let requests = server.requests();
+    assert_eq!(
+        (requests.lists("configmaps"), requests.watches("configmaps")),
+        (1, 1)
+    );
+    assert_eq!(requests.count(|r| r.is_for("*")), 2, "{:?}", requests.all());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_controller_writes_carries_its_name_and_the_clock_is_ours() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let noon: k8s_openapi::jiff::Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
+    let manager = manager_of(&server).clock(move || noon).build().unwrap();
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    let label = reconcile::from_fn(move |ctx: Context, request: Request| {
+        let told = told.clone();
+        async move {
+            let client = ctx.client();
+            let object = client.get::<ConfigMap>(&request.key).await?;
+            let now = ctx.now().to_string();
+            let change = |c: &mut ConfigMap| {
+                c.data
+                    .get_or_insert_default()
+                    .insert("seen".into(), now.clone());
+            };
+            let changed = client.modify(&*object, change).await?;
+            told.send(changed.is_changed())?;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    });
+    manager
+        .controller::<ConfigMap>()
+        .name("labeller")
+        .run(label)
+        .unwrap();
+    let started = start(&manager);
+    assert!(soon(reconciled.recv()).await.unwrap());
+    // The event of its own write finds nothing left to do.
+    assert!(!soon(reconciled.recv()).await.unwrap());
+    started.stop().await.unwrap();
+    let stored = server.get("configmaps", "default", "a").unwrap();
+    assert_eq!(stored["data"], json!({"seen": "2030-01-01T12:00:00Z"}));
+    let managers = server
+        .requests()
+        .matching(|r| r.parameter("fieldManager").is_some());
+    assert_eq!(managers[0].parameter("fieldManager"), Some("labeller"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_managers_work_in_one_process() {
+    let (east, west) = (ApiServer::new(), ApiServer::new());
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    let mut started = Vec::new();
+    for (server, name) in [(&east, "east"), (&west, "west")] {
+        server.create(config_map(name)).unwrap();
+        let manager = manager_of(server).build().unwrap();
+        manager
+            .controller::<ConfigMap>()
+            .run(Tell(told.clone()))
+            .unwrap();
+        started.push(start(&manager));
+    }
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        keys.push(soon(reconciled.recv()).await.unwrap());
+    }
+    keys.sort();
+    assert_eq!(keys, ["default/east", "default/west"]);
+    for started in started {
+        started.stop().await.unwrap();
+    }
+}

@@ -1,0 +1,108 @@
+//! MGR-2: what fails ends the manager with an error that names it, and everything else is stopped in order.
+
+use std::io;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use steersman_api::{Connection, kube_client};
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::Answer;
+use steersman_manager::{Error, Group, Manager, runnable};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::world::{Notes, Tell, chain, config_map, manager_of, soon, start};
+
+/// MGR-2
+#[tokio::test(start_paused = true)]
+async fn an_error_ends_the_manager_and_stops_the_others_in_order() {
+    let manager = manager_of(&ApiServer::new()).build().unwrap();
+    let notes = Notes::default();
+    manager.add(notes.slow(Group::HttpServers)).unwrap();
+    let failing = runnable::from_fn("importer", Group::Others, |context| async move {
+        context.ready();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Err(io::Error::other("the disk is full").into())
+    });
+    manager.add(failing).unwrap();
+    let error = start(&manager).ended().await.unwrap_err();
+    assert_eq!(error.failed(), Some("importer"));
+    assert_eq!(chain(&error), "importer failed (others): the disk is full");
+    let stopped = ["start", "ready", "stop", "end"].map(|w| format!("{w} HTTP servers"));
+    assert_eq!(notes.all(), stopped);
+}
+
+/// MGR-2
+#[tokio::test(start_paused = true)]
+async fn a_panic_ends_the_manager_with_an_error() {
+    let manager = manager_of(&ApiServer::new()).build().unwrap();
+    let panicking = runnable::from_fn("fragile", Group::Others, |context| async move {
+        context.ready();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(1, 2, "arithmetic");
+        Ok(())
+    });
+    manager.add(panicking).unwrap();
+    let error = start(&manager).ended().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Panicked { name, .. } if name == "fragile"),
+        "{error}"
+    );
+    assert!(error.to_string().contains("arithmetic"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_kind_ends_its_controller_and_with_it_the_manager() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let forbidden = Answer::code(403).message("services is forbidden");
+    let _fault = server.faults().answer(None, "services", forbidden);
+    let manager = manager_of(&server).build().unwrap();
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    manager
+        .controller::<ConfigMap>()
+        .run(Tell(told.clone()))
+        .unwrap();
+    manager.controller::<Service>().run(Tell(told)).unwrap();
+    let before = Instant::now();
+    let started = start(&manager);
+    // The other controller works meanwhile.
+    assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    assert!(Instant::now() - before < Duration::from_secs(60));
+    let error = started.ended().await.unwrap_err();
+    assert_eq!(error.failed(), Some("controller \"service\""));
+    let text = chain(&error);
+    assert!(
+        text.contains("Service.v1") && text.contains("services is forbidden"),
+        "{text}"
+    );
+    assert!(text.contains(r#"resources: ["services"]"#), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
+    let refuse = |_: http::Request<kube_client::client::Body>| async {
+        Err::<http::Response<String>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
+    };
+    let connection = Connection::in_process(tower::service_fn(refuse), "default");
+    let manager = Manager::builder(connection).build().unwrap();
+    let (told, _reconciled) = mpsc::unbounded_channel();
+    let limit = Duration::from_secs(30);
+    manager
+        .controller::<ConfigMap>()
+        .sync_timeout(limit)
+        .run(Tell(told))
+        .unwrap();
+    let before = Instant::now();
+    let error = start(&manager).ended().await.unwrap_err();
+    assert!(Instant::now() - before < limit * 2);
+    let text = chain(&error);
+    assert!(
+        text.contains("ConfigMap.v1") && text.contains("connection refused"),
+        "{text}"
+    );
+    assert!(
+        text.contains("check that the api-server is reachable"),
+        "{text}"
+    );
+}

@@ -1,0 +1,10 @@
+//! The manager over the embedded api-server: in process on a paused clock, except for signals.
+#![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
+
+mod world;
+mod order;
+mod failures;
+mod controllers;
+mod declaring;
+#[cfg(unix)]
+mod signals;

@@ -1,0 +1,116 @@
+//! A server, managers of it, and runnables that note what they do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_cache::CacheOptions;
+use steersman_controller::{Action, Context, Error as ReconcileError, Reconciler, Request};
+use steersman_manager::{Error, Group, Manager, ManagerBuilder, Runnable, runnable};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) fn manager_of(server: &ApiServer) -> ManagerBuilder {
+    let connection = Connection::in_process(server.service(), "default");
+    Manager::builder(connection).cache(CacheOptions::new().seed(7))
+}
+
+/// A manager that has been started, and the way to stop it.
+pub(crate) struct Started {
+    pub(crate) stop: CancellationToken,
+    pub(crate) task: JoinHandle<Result<(), Error>>,
+}
+
+pub(crate) fn start(manager: &Manager) -> Started {
+    let (manager, stop) = (manager.clone(), CancellationToken::new());
+    let shutdown = stop.clone();
+    let task = tokio::spawn(async move { manager.start(shutdown).await });
+    Started { stop, task }
+}
+
+impl Started {
+    pub(crate) async fn stop(self) -> Result<(), Error> {
+        self.stop.cancel();
+        self.ended().await
+    }
+
+    pub(crate) async fn ended(self) -> Result<(), Error> {
+        soon(self.task).await.unwrap()
+    }
+}
+
+/// A clock that is paused still has a limit for what never comes.
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(3600), what)
+        .await
+        .unwrap()
+}
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Notes(Arc<watch::Sender<Vec<String>>>);
+
+impl Notes {
+    pub(crate) fn note(&self, what: impl Into<String>) {
+        self.0.send_modify(|notes| notes.push(what.into()));
+    }
+
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.borrow().clone()
+    }
+
+    /// Waits until so much has been noted.
+    pub(crate) async fn reach(&self, many: usize) {
+        let mut notes = self.0.subscribe();
+        soon(notes.wait_for(|notes| notes.len() >= many))
+            .await
+            .unwrap();
+    }
+
+    /// Takes a second to be ready, and one to stop.
+    pub(crate) fn slow(&self, group: Group) -> impl Runnable + use<> {
+        let notes = self.clone();
+        runnable::from_fn(group.to_string(), group, move |context| async move {
+            notes.note(format!("start {group}"));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            notes.note(format!("ready {group}"));
+            context.ready();
+            context.cancelled().await;
+            notes.note(format!("stop {group}"));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            notes.note(format!("end {group}"));
+            Ok(())
+        })
+    }
+}
+
+/// Sends the key of each request it reconciles.
+pub(crate) struct Tell(pub(crate) mpsc::UnboundedSender<String>);
+
+impl Reconciler for Tell {
+    async fn reconcile(&self, _: &Context, request: Request) -> Result<Action, ReconcileError> {
+        self.0.send(request.key.to_string())?;
+        Ok(Action::done())
+    }
+}
+
+pub(crate) fn config_map(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+    })
+}
+
+/// An error and what caused it.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,116 @@
+//! A framework for Kubernetes operators.
+//!
+//! A [`Manager`] owns one shared cache, a client that reads from that cache and writes to the api-server, and
+//! controllers that turn events of a cluster into calls of a [`Reconciler`]. The names are those of Go's
+//! controller-runtime, and so is the shape.
+//!
+//! # An operator
+//!
+//! For every `Greeting` there shall be a ConfigMap that holds its text, and the Greeting shall say when
+//! there is. This is all of it:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use steersman::{
+//!     Action, Connection, Context, CustomResource, Error, Manager, Reconciler, Request, owner, predicate,
+//!     shutdown_signal,
+//! };
+//!
+//! /// What users write.
+//! #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+//! #[kube(group = "hello.example.com", version = "v1", kind = "Greeting", namespaced)]
+//! #[kube(status = "GreetingStatus", crates(kube_core = "::steersman::kube_core"))]
+//! struct GreetingSpec {
+//!     text: String,
+//! }
+//!
+//! /// What the operator says about it.
+//! #[derive(Serialize, Deserialize, Clone, Debug, Default, JsonSchema)]
+//! struct GreetingStatus {
+//!     published: bool,
+//! }
+//!
+//! struct Publisher;
+//!
+//! impl Reconciler for Publisher {
+//!     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+//!         let client = ctx.client();
+//!         let Some(greeting) = client.get_opt::<Greeting>(&request.key).await? else {
+//!             return Ok(Action::done()); // Deleted: what it owned goes with it.
+//!         };
+//!         let mut config = ConfigMap {
+//!             metadata: ObjectMeta {
+//!                 name: request.key.name().to_owned().into(),
+//!                 namespace: request.key.namespace().map(Into::into),
+//!                 ..ObjectMeta::default()
+//!             },
+//!             ..ConfigMap::default()
+//!         };
+//!         owner::set_controller_reference(&*greeting, &mut config)?;
+//!         // Creates it, or sends what differs. Sends nothing when nothing does.
+//!         let text = greeting.spec.text.clone();
+//!         let publish = |config: &mut ConfigMap| {
+//!             config.data.get_or_insert_default().insert("text".to_owned(), text.clone());
+//!         };
+//!         let _ = client.ensure(config, publish).await?;
+//!         let say_so = |greeting: &mut Greeting| {
+//!             greeting.status.get_or_insert_default().published = true;
+//!         };
+//!         let _ = client.status().patch(&*greeting, say_so).await?;
+//!         Ok(Action::requeue_after(Duration::from_secs(300)))
+//!     }
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let manager = Manager::builder(Connection::infer().await?).build()?;
+//!     manager
+//!         .controller::<Greeting>()
+//!         .for_filter(predicate::generation_changed())
+//!         .owns::<ConfigMap>()
+//!         .run(Publisher)?;
+//!     manager.start(shutdown_signal()).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Such a crate depends on `steersman`, `k8s-openapi` (with the version of the Kubernetes API it is written for,
+//! such as `features = ["latest"]`), `schemars`, `serde`, `serde_json` and `tokio`.
+//!
+//! # Finding the way
+//!
+//! What the first operator needs is at the root. Everything else is in the module of its room, in the order in
+//! which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`], [`workqueue`],
+//! [`controller`], [`manager`].
+#![doc = include_str!("guide/derive.md")]
+
+pub use steersman_api as api;
+pub use steersman_cache as cache;
+pub use steersman_client as client;
+pub use steersman_controller as controller;
+pub use steersman_informer as informer;
+pub use steersman_manager as manager;
+pub use steersman_object as object;
+pub use steersman_workqueue as workqueue;
+
+pub use steersman_api::Connection;
+pub use steersman_cache::{ByObject, CacheOptions, ListOptions};
+pub use steersman_client::{Client, finalizer, owner};
+pub use steersman_controller::{Action, Context, Error, Reconciler, Request, handler, predicate};
+pub use steersman_manager::{Manager, shutdown_signal};
+pub use steersman_object::{Kind, LabelSelector, ObjectKey};
+
+/// Makes a custom resource of a struct that is its spec; see [below](crate#custom-resources).
+pub use kube_derive::CustomResource;
+
+pub use k8s_openapi;
+pub use kube_core;
+pub use schemars;
+pub use serde;
+pub use serde_json;
+pub use steersman_api::kube_client;

@@ -1,0 +1,160 @@
+//! A whole operator over the embedded api-server: an object comes, changes, and goes.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use steersman::finalizer::Stage;
+use steersman::kube_core::CustomResourceExt as _;
+use steersman::{
+    Action, Connection, Context, CustomResource, Error, Manager, Reconciler, Request, finalizer,
+    owner, predicate,
+};
+use steersman_apiserver::ApiServer;
+use tokio::sync::oneshot;
+
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(
+    group = "hello.example.com",
+    version = "v1",
+    kind = "Greeting",
+    namespaced
+)]
+#[kube(
+    status = "GreetingStatus",
+    crates(kube_core = "::steersman::kube_core")
+)]
+struct GreetingSpec {
+    text: String,
+}
+
+#[derive(Serialize, Deserialize, Clone, Debug, Default, JsonSchema)]
+struct GreetingStatus {
+    published: String,
+}
+
+const CLEANUP: &str = "hello.example.com/cleanup";
+
+struct Publisher;
+
+impl Reconciler for Publisher {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        let client = ctx.client();
+        let Some(greeting) = client.get_opt::<Greeting>(&request.key).await? else {
+            return Ok(Action::done());
+        };
+        match finalizer::stage(&*greeting, CLEANUP) {
+            Stage::Released => return Ok(Action::done()),
+            Stage::CleanUp => {
+                if let Some(config) = client.live().get_opt::<ConfigMap>(&request.key).await? {
+                    client.delete(&config).await?;
+                }
+                let _ = client.remove_finalizer(&*greeting, CLEANUP).await?;
+                return Ok(Action::done());
+            }
+            Stage::Missing => {
+                let _ = client.add_finalizer(&*greeting, CLEANUP).await?;
+            }
+            Stage::Held => {}
+        }
+        let mut config = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(request.key.name().to_owned()),
+                namespace: request.key.namespace().map(Into::into),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        owner::set_controller_reference(&*greeting, &mut config)?;
+        let text = greeting.spec.text.clone();
+        let publish = |config: &mut ConfigMap| {
+            config
+                .data
+                .get_or_insert_default()
+                .insert("text".to_owned(), text.clone());
+        };
+        let published = client.ensure(config, publish).await?.into_object();
+        let uid = published.metadata.uid.unwrap_or_default();
+        let say_so = |greeting: &mut Greeting| {
+            greeting.status.get_or_insert_default().published = uid.clone();
+        };
+        let _ = client.status().patch(&*greeting, say_so).await?;
+        Ok(Action::done())
+    }
+}
+
+fn greeting(text: &str) -> Value {
+    json!({
+        "apiVersion": "hello.example.com/v1", "kind": "Greeting",
+        "metadata": {"name": "hello", "namespace": "default"}, "spec": {"text": text},
+    })
+}
+
+/// Waits until the server's state fits, looking after each request.
+async fn until(server: &ApiServer, fits: impl Fn(&ApiServer) -> bool) {
+    let mut requests = server.requests().all().len();
+    while !fits(server) {
+        requests += 1;
+        let next = server.requests().wait_for(requests, |_| true);
+        tokio::time::timeout(std::time::Duration::from_secs(600), next)
+            .await
+            .unwrap();
+    }
+}
+
+fn text(server: &ApiServer) -> Option<Value> {
+    Some(server.get("configmaps", "default", "hello")?["data"]["text"].clone())
+}
+
+fn published(server: &ApiServer) -> Option<Value> {
+    let config = server.get("configmaps", "default", "hello")?;
+    let greeting = server.get("greetings.hello.example.com", "default", "hello")?;
+    Some((greeting["status"]["published"] == config["metadata"]["uid"]).into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_comes_true_and_stays_true() {
+    let server = ApiServer::new();
+    server
+        .install_crd(serde_json::to_value(Greeting::crd()).unwrap())
+        .unwrap();
+    let connection = Connection::in_process(server.service(), "default");
+    let manager = Manager::builder(connection).build().unwrap();
+    manager
+        .controller::<Greeting>()
+        .for_filter(predicate::generation_changed())
+        .owns::<ConfigMap>()
+        .run(Publisher)
+        .unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = steersman::manager::Shutdown::when(async { drop(stopped.await) });
+    let running = tokio::spawn(async move { manager.start(shutdown).await });
+
+    server.create(greeting("hello")).unwrap();
+    until(&server, |s| text(s) == Some("hello".into())).await;
+    until(&server, |s| published(s) == Some(true.into())).await;
+
+    // The spec changes; the child is deleted.
+    let change = json!({"spec": {"text": "good day"}});
+    server
+        .merge_patch("greetings.hello.example.com", "default", "hello", &change)
+        .unwrap();
+    until(&server, |s| text(s) == Some("good day".into())).await;
+    server.delete("configmaps", "default", "hello").unwrap();
+    until(&server, |s| published(s) == Some(true.into())).await;
+
+    // The finalizer holds the object until what it made is gone.
+    server
+        .delete("greetings.hello.example.com", "default", "hello")
+        .unwrap();
+    let gone = |s: &ApiServer| {
+        s.get("greetings.hello.example.com", "default", "hello")
+            .is_none()
+    };
+    until(&server, gone).await;
+    assert!(server.get("configmaps", "default", "hello").is_none());
+
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}
