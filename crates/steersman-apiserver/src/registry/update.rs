@@ -208,6 +208,10 @@ impl Registry {
         }
         let version = stored.value["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
+        if write.subresource == Subresource::Scale {
+            // SRV-REG-1: a scale that could not be answered is refused before it is written.
+            scale::scale_of(resource, &merged)?;
+        }
         let value = self.to_storage(resource, merged);
         let object = if value == *stored.value {
             Arc::clone(stored)

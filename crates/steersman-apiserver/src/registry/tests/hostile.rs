@@ -72,11 +72,21 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A refused write left the store as it was.
+fn whole<T>(server: &mut Server, before: u64, done: &Done<T>) -> bool {
+    done.is_ok()
+        || (server.registry.revision() == before && server.registry.take_changed().is_empty())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
+    // SRV-3, SRV-REG-1: no body makes a verb panic, and what is refused changes nothing.
     #[test]
-    fn no_body_breaks_a_verb(parts in prop::collection::vec(anything(), 4), pick in any::<prop::sample::Index>()) {
+    fn no_body_breaks_a_verb(
+        parts in prop::collection::vec(anything(), 4),
+        pick in any::<prop::sample::Index>(),
+    ) {
         let mut server = Server::new();
         let all = server.registry.resources().to_vec();
         let resource = Arc::clone(&all[pick.index(all.len())]);
@@ -85,20 +95,41 @@ proptest! {
         let shaped = json!({"metadata": {"name": "x"}, "spec": parts[0], "status": parts[1],
             "data": parts[2], "template": parts[3]});
         for body in [parts[0].clone(), shaped] {
-            let _ = server.registry.create(&resource, namespace, body.clone(), &options, now);
+            drop(server.registry.take_changed());
+            let before = server.registry.revision();
+            let done =
+                server.registry.create(&resource, namespace, body.clone(), &options, now);
+            prop_assert!(whole(&mut server, before, &done));
             for part in [Subresource::Main, Subresource::Status, Subresource::Scale] {
-                let _ = server.registry.update(&resource, part, namespace, "x", body.clone(), &options, now);
+                drop(server.registry.take_changed());
+                let before = server.registry.revision();
+                let body = body.clone();
+                let done = server
+                    .registry
+                    .update(&resource, part, namespace, "x", body, &options, now);
+                prop_assert!(whole(&mut server, before, &done));
                 for kind in [PatchKind::Merge, PatchKind::Json] {
                     let patch = json!({"spec": parts[1], "metadata": parts[2]});
                     let operation = json!([{"op": "replace", "path": "", "value": parts[3]}]);
                     let document = if kind == PatchKind::Merge { patch } else { operation };
                     let bytes = document.to_string();
-                    let _ = server.registry.patch(&resource, part, namespace, "x", kind, bytes.as_bytes(), &options, now);
+                    let bytes = bytes.as_bytes();
+                    drop(server.registry.take_changed());
+                    let before = server.registry.revision();
+                    let done = server
+                        .registry
+                        .patch(&resource, part, namespace, "x", kind, bytes, &options, now);
+                    prop_assert!(whole(&mut server, before, &done));
                 }
-                let _ = server.registry.get(&resource, part, namespace, "x", &GetOptions::default());
+                let options = GetOptions::default();
+                let _ = server.registry.get(&resource, part, namespace, "x", &options);
             }
         }
-        let _ = server.registry.delete(&resource, namespace, "x", &DeleteOptions::default(), now);
+        let options = DeleteOptions::default();
+        drop(server.registry.take_changed());
+        let before = server.registry.revision();
+        let done = server.registry.delete(&resource, namespace, "x", &options, now);
+        prop_assert!(whole(&mut server, before, &done));
     }
 
     #[test]
