@@ -1,7 +1,8 @@
-//! Informers against scripted servers, on a paused clock.
+//! Informers against scripted servers and the embedded one, on a paused clock.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
 mod fake;
+mod world;
 
 mod backoff;
 mod bookmarks;
@@ -10,6 +11,8 @@ mod index_while_running;
 mod late_subscriber;
 mod poison;
 mod relist;
+mod server;
 mod silence;
+mod simulation;
 mod slow_subscriber;
 mod watch_list;

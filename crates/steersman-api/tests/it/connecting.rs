@@ -1,0 +1,87 @@
+//! Clients made from connections, and servers that are not there.
+
+use std::io::Write as _;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use steersman_api::{Api, Connection, ListOptions, kube_client};
+use steersman_apiserver::ApiServer;
+use steersman_object::ObjectKey;
+
+#[tokio::test]
+async fn a_kubeconfig_leads_to_the_server_over_https() {
+    let server = ApiServer::builder().seed(1).build();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config");
+    serving.write_kubeconfig(&path).unwrap();
+    let connection = Connection::from_kubeconfig(&path).await.unwrap();
+    assert_eq!(connection.endpoint(), serving.url());
+    let api: Api<Namespace> = Api::typed(connection.client().unwrap());
+    let key = ObjectKey::cluster("default");
+    assert_eq!(
+        api.get(&key).await.unwrap().metadata.name.as_deref(),
+        Some("default")
+    );
+    // The server learns who asks.
+    let agents = server.requests().matching(|r| r.is_for("namespaces"));
+    assert!(
+        agents[0].user_agent.contains("steersman/"),
+        "{}",
+        agents[0].user_agent
+    );
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    // A port that was free a moment ago, and that nobody listens on.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let uri: http::Uri = format!("http://{address}").parse().unwrap();
+    let connection = Connection::from_config(kube_client::Config::new(uri));
+    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let error = api.list(None, &ListOptions::new()).await.unwrap_err();
+    assert!(error.is_transport(), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("list configmaps"), "{text}");
+    assert!(
+        text.contains(&format!("http://{address} cannot be reached")),
+        "{text}"
+    );
+    assert!(text.to_lowercase().contains("refused"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_of_another_authority_is_refused_with_the_reason() {
+    let server = ApiServer::builder().seed(1).build();
+    let one = server.serve("127.0.0.1:0").await.unwrap();
+    let other = ApiServer::builder().seed(2).build();
+    let two = other.serve("127.0.0.1:0").await.unwrap();
+    let mixed = one.kubeconfig().replace(&one.url(), &two.url());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(mixed.as_bytes()).unwrap();
+    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let error = api.list(None, &ListOptions::new()).await.unwrap_err();
+    assert!(error.is_transport(), "{error}");
+    assert!(error.to_string().contains("certificate"), "{error}");
+    one.stop().await;
+    two.stop().await;
+}
+
+#[test]
+fn outside_a_runtime_a_client_is_an_error_and_not_a_panic() {
+    let server = ApiServer::builder();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.unwrap();
+    let server = runtime.block_on(async { server.seed(1).build() });
+    let connection = Connection::in_process(server.service(), "web");
+    assert_eq!(connection.default_namespace(), "web");
+    let error = connection.client().err().unwrap();
+    assert!(error.is_config(), "{error}");
+    let _guard = runtime.enter();
+    assert!(connection.client().is_ok());
+}

@@ -1,0 +1,6 @@
+//! Connections, verbs and watches against the embedded api-server.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
+
+mod connecting;
+mod verbs;
+mod watching;
