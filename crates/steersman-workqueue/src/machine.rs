@@ -279,9 +279,8 @@ impl<T: Key> Machine<T> {
         }
         if let Some(again) = again {
             if verdict != Verdict::Backoff || !again.keep_backoff {
-                // WQ-2, WQ-4: the add that came meanwhile runs now and absorbs every delay. Its
-                // arrival was counted when it came.
-                self.absorb(slot);
+                // WQ-2, WQ-4: the add that came meanwhile runs now, whatever the verdict asks for.
+                // Its arrival was counted when it came.
                 return self.line_up(slot, again.priority);
             }
             // The retry below is the one later run that this add is owed.

@@ -24,7 +24,8 @@ pub(crate) struct Entry<T> {
     pub(crate) ready: Option<Ready>,
     pub(crate) due: Option<Due>,
     pub(crate) held: Option<Held>,
-    // Only while held: an add came meanwhile (WQ-2).
+    // Only while held: an add came meanwhile (WQ-2). A marked key has no deadline: the add absorbed
+    // what there was, and the run to come absorbs what follows.
     pub(crate) again: Option<Again>,
     // When it last became ready or marked; measured only with metrics.
     pub(crate) added: Instant,

@@ -181,7 +181,9 @@ impl Runs {
 
     /// As `next`, with the virtual milliseconds since the record began.
     pub(crate) async fn next_at(&mut self) -> (String, u128) {
-        let (text, at) = self.seen.recv().await.unwrap();
+        // A virtual day is time enough; without a bound a failure would be a hang.
+        let next = tokio::time::timeout(24 * HOUR, self.seen.recv()).await;
+        let (text, at) = next.unwrap().unwrap();
         let text = text.strip_prefix("default/").unwrap_or(&text).to_owned();
         (text, (at - self.start).as_millis())
     }

@@ -169,6 +169,21 @@ fn a_kept_backoff_is_not_cut_short_and_still_owes_one_run() {
         Some("a"),
         "an ordinary add absorbs the backoff"
     );
+
+    world.add("b", now());
+    let taken = world.take().unwrap();
+    world.add("b", now());
+    world.add("b", now().keep_backoff());
+    world.end(&taken, Verdict::Backoff);
+    let taken = world.take().unwrap();
+    world.add("b", now().keep_backoff());
+    world.add("b", now());
+    world.end(&taken, Verdict::Backoff);
+    assert_eq!(
+        world.take_key(),
+        Some("b"),
+        "one ordinary add among soft ones is enough"
+    );
 }
 
 #[test]
