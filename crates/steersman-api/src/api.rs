@@ -22,6 +22,23 @@ use crate::url::Url;
 /// The kind is a value, so dynamic kinds take the same way as typed ones. Cheap to clone. Nothing
 /// is retried.
 ///
+/// ```
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use steersman_api::{Api, Connection};
+/// use steersman_apiserver::ApiServer;
+/// use steersman_object::ObjectKey;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), steersman_api::Error> {
+/// let server = ApiServer::builder().build();
+/// let connection = Connection::in_process(server.service(), "default");
+/// let namespaces = Api::<Namespace>::typed(connection.client()?);
+/// let missing = namespaces.get(&ObjectKey::cluster("nowhere")).await.unwrap_err();
+/// assert!(missing.is_not_found());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Cancel safety
 ///
 /// Dropping the future of a write leaves open whether the server has done it.

@@ -1,6 +1,7 @@
 //! Driver: finds a kubeconfig, reads it, and says what is wrong with it.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
@@ -83,9 +84,21 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<kube_client::Co
         merged = merged.merge(next).map_err(|e| config_error(explain(&e)))?;
     }
     check(&merged).map_err(config_error)?;
-    kube_client::Config::from_custom_kubeconfig(merged, &KubeConfigOptions::default())
+    let current = KubeConfigOptions::default();
+    let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
         .await
-        .map_err(|error| config_error(explain(&error)))
+        .map_err(|error| config_error(explain(&error)))?;
+    if is_loopback(config.cluster_url.host().unwrap_or_default()) {
+        // HTTPS_PROXY is about other machines.
+        config.proxy_url = None;
+    }
+    Ok(config)
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let address: Option<IpAddr> = host.parse().ok();
+    host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
 /// Finds the entries that the current context names.
@@ -161,6 +174,13 @@ fn one_line(text: &str) -> String {
 pub(crate) fn explain_client(error: &kube_client::Error) -> String {
     match error {
         kube_client::Error::InferKubeconfig(error) => explain(error),
+        // Its address may hold a password.
+        kube_client::Error::ProxyProtocolDisabled { .. }
+        | kube_client::Error::ProxyProtocolUnsupported { .. } => {
+            "a proxy is set (HTTPS_PROXY, or proxy-url of the cluster), and connections do not go \
+             through proxies: unset it"
+                .to_owned()
+        }
         other => one_line(&chain(other)),
     }
 }

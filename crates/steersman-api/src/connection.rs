@@ -39,8 +39,7 @@ impl Connection {
     /// there cannot be used. Both name what was looked at. The server itself is not asked.
     pub async fn infer() -> Result<Self, Error> {
         let config = find(&Surroundings::of_process()).await?;
-        let connection = Self::from_config(config);
-        connection.check().map(|()| connection)
+        Self::checked(config)
     }
 
     /// The api-server that the current context of a kubeconfig file names.
@@ -51,8 +50,7 @@ impl Connection {
     pub async fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
         let config = read(&[path], "it was asked for").await?;
-        let connection = Self::from_config(config);
-        connection.check().map(|()| connection)
+        Self::checked(config)
     }
 
     /// The api-server of a configuration, with its retry layer switched off.
@@ -146,9 +144,15 @@ impl Connection {
         &self.default_namespace
     }
 
-    /// Finds credentials that cannot be read before the first request does.
-    fn check(&self) -> Result<(), Error> {
-        self.client().map(drop)
+    /// Finds credentials that cannot be read before the first request does. Where a program has
+    /// to be run for them, that is left to the first client.
+    fn checked(config: kube_client::Config) -> Result<Self, Error> {
+        let runs_a_program = config.auth_info.exec.is_some();
+        let connection = Self::from_config(config);
+        if !runs_a_program {
+            connection.client()?;
+        }
+        Ok(connection)
     }
 }
 

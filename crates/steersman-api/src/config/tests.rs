@@ -103,6 +103,26 @@ async fn a_pod_without_its_service_account_says_so() {
 }
 
 #[tokio::test]
+async fn a_proxy_is_named_without_its_password_and_never_used_for_this_machine() {
+    let dir = TempDir::new().unwrap();
+    let proxied = WHOLE.replace(
+        "server:",
+        "proxy-url: \"http://me:hunter2@proxy:3128\", server:",
+    );
+    let path = file(&dir, "config", &proxied);
+    let config = find(&kubeconfig(&path)).await.unwrap();
+    assert!(config.proxy_url.is_none());
+    let path = file(&dir, "config", &proxied.replace("127.0.0.1", "10.0.0.1"));
+    let config = find(&kubeconfig(&path)).await.unwrap();
+    let connection = crate::Connection::from_config(config);
+    let text = connection.client().err().unwrap().to_string();
+    assert!(
+        text.contains("proxy") && !text.contains("hunter2"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_there_is_named() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("gone");

@@ -9,7 +9,7 @@ const CAP: Duration = Duration::from_secs(30);
 /// After so long without a failure the next one counts as the first.
 const RESET: Duration = Duration::from_secs(120);
 
-/// The delays of one reflector: each twice the one before, up to a cap, each shortened by up to a
+/// The delays of one reflector, and of no other (REFL-4): each twice the one before, up to a cap, each shortened by up to a
 /// quarter so that many reflectors do not come back at once.
 #[derive(Debug)]
 pub(crate) struct Backoff {

@@ -11,7 +11,7 @@ use crate::metrics::Counters;
 use crate::options::InformerOptions;
 use crate::reflector::failure::Failure;
 use crate::reflector::gathered::Gathered;
-use crate::reflector::machine::{End, Machine, Problem, Step};
+use crate::reflector::machine::{End, Machine, Marked, Problem, Step};
 
 /// Where the reflector's findings go.
 pub(crate) trait Sink<K>: Send + Sync {
@@ -135,7 +135,10 @@ where
             let degraded = self.machine.problem().is_some();
             match event {
                 Some(Ok(WatchEvent::Error(error)) | Err(error)) => return self.end(&error),
-                Some(Ok(event)) => initial = self.event(event, initial).await,
+                Some(Ok(event)) => match self.event(event, initial).await {
+                    Some(goes_on) => initial = goes_on,
+                    None => return,
+                },
                 None => return self.machine.handle_end(End::Closed, now()),
             }
             if degraded {
@@ -144,8 +147,9 @@ where
         }
     }
 
-    /// Handles one event; says whether the initial events of a streaming list go on.
-    async fn event(&mut self, event: WatchEvent<K>, initial: bool) -> bool {
+    /// Handles one event; says whether the initial events of a streaming list go on, or `None`
+    /// where the watch is to be given up.
+    async fn event(&mut self, event: WatchEvent<K>, initial: bool) -> Option<bool> {
         let (item, removed) = match event {
             WatchEvent::Added(item) | WatchEvent::Modified(item) => (item, false),
             WatchEvent::Deleted(item) => (item, true),
@@ -153,20 +157,23 @@ where
                 version,
                 initial_events_end,
             } => {
-                let complete = self
+                let marked = self
                     .machine
                     .handle_bookmark(&version, initial_events_end, now());
-                if complete {
-                    self.replace(version).await;
-                    return false;
+                match marked {
+                    Marked::Complete => {
+                        self.replace(version).await;
+                        return Some(false);
+                    }
+                    Marked::NoStream => return None,
+                    Marked::Position => {
+                        self.sink.send(Delta::Bookmark { version }).await;
+                        return Some(initial);
+                    }
                 }
-                if !initial {
-                    self.sink.send(Delta::Bookmark { version }).await;
-                }
-                return initial;
             }
             // Errors were taken out before; kinds of events that are not known yet say nothing.
-            _ => return initial,
+            _ => return Some(initial),
         };
         let item = self.sink.ingest(item);
         let version = match &item {
@@ -180,7 +187,7 @@ where
             (false, false) => self.sink.send(Delta::Put(item)).await,
             (false, true) => self.sink.send(Delta::Removed(item)).await,
         }
-        initial
+        Some(initial)
     }
 
     async fn replace(&mut self, version: ResourceVersion) {

@@ -45,6 +45,17 @@ pub(crate) enum Step {
     Sleep { until: Instant },
 }
 
+/// What a bookmark comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marked {
+    /// The position, at most.
+    Position,
+    /// A streaming list is complete.
+    Complete,
+    /// The server does not stream lists: the watch is to be given up.
+    NoStream,
+}
+
 /// How an open watch came to its end, other than by an error of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -196,25 +207,33 @@ impl Machine {
         }
     }
 
-    /// A bookmark arrived. Says whether it completes a streaming list.
+    /// A bookmark arrived.
     pub(crate) fn handle_bookmark(
         &mut self,
         version: &ResourceVersion,
         initial_events_end: bool,
         now: Instant,
-    ) -> bool {
+    ) -> Marked {
         self.hear(now);
         match self.phase {
             Phase::Streaming if initial_events_end => {
                 self.broken_streams = 0;
                 self.complete(version);
-                true
+                Marked::Complete
+            }
+            Phase::Streaming => {
+                // The first bookmark of a streaming list is its end: this server took the
+                // request for an ordinary watch, and may go on for ever.
+                self.streaming = false;
+                self.phase = Phase::Empty;
+                self.watch.opened = None;
+                Marked::NoStream
             }
             Phase::Watching => {
                 self.advance(version);
-                false
+                Marked::Position
             }
-            Phase::Streaming | Phase::Empty | Phase::Listing { .. } => false,
+            Phase::Empty | Phase::Listing { .. } => Marked::Position,
         }
     }
 

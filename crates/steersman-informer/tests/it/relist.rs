@@ -22,6 +22,28 @@ async fn a_list_is_followed_by_a_watch_from_its_version() {
     assert_eq!(fake.requests().len(), 2);
 }
 
+// STORE-2
+#[tokio::test(start_paused = true)]
+async fn store_2_readers_share_an_object_and_keep_it_as_it_was() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    let wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut seen = running.informer.subscribe();
+    assert_eq!(take(&mut seen, 2).await, ["*a@1", "synced"]);
+    let store = running.informer.store();
+    let one = store.get(&key("a")).unwrap();
+    let two = store.list().remove(0);
+    assert!(std::sync::Arc::ptr_eq(&one, &two));
+    wire.unbounded_send(modified("a", 11)).unwrap();
+    assert_eq!(next(&mut seen).await, "~a@1>11");
+    assert_eq!(one.metadata.resource_version.as_deref(), Some("1"));
+    assert!(!std::sync::Arc::ptr_eq(
+        &one,
+        &store.get(&key("a")).unwrap()
+    ));
+}
+
 // STORE-3
 #[tokio::test(start_paused = true)]
 async fn store_3_a_relist_reports_what_went_missing_to_every_subscriber_once() {

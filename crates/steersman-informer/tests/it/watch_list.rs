@@ -61,14 +61,30 @@ async fn a_server_that_never_sends_the_end_gets_an_ordinary_list() {
     let fake = Fake::new();
     let wire = fake.watch();
     wire.unbounded_send(added("a", 1)).unwrap();
-    // An annotation with another value is not the end.
-    wire.unbounded_send(bookmark(5)).unwrap();
     fake.page("10", [good("a", 1)]);
     let _wire = fake.watch();
     let running = run(&fake, streaming());
     running.informer.wait_for_sync().await.unwrap();
     assert_eq!(running.stored(), ["ns/a@1"]);
-    assert_eq!(fake.request(2).await.from(), "0");
+    let (stream, list) = (fake.request(1).await, fake.request(2).await);
+    assert_eq!(list.from(), "0");
+    assert!(list.at - stream.at <= std::time::Duration::from_secs(30));
+}
+
+// A server that took the request for an ordinary watch may be so busy that it is never silent.
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_that_is_not_the_end_shows_a_server_that_does_not_stream() {
+    let fake = Fake::new();
+    let wire = fake.watch();
+    wire.unbounded_send(added("a", 1)).unwrap();
+    wire.unbounded_send(bookmark(5)).unwrap();
+    wire.unbounded_send(added("b", 6)).unwrap();
+    fake.page("10", [good("a", 1)]);
+    let _wire = fake.watch();
+    let running = run(&fake, streaming());
+    running.informer.wait_for_sync().await.unwrap();
+    assert_eq!(running.stored(), ["ns/a@1"]);
+    assert_eq!(fake.request(1).await.at, fake.request(2).await.at);
 }
 
 #[tokio::test(start_paused = true)]
