@@ -138,7 +138,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`]; at once, what keeps the kind from being read ([`Error::Unavailable`] while it never
+    /// [`Error::NotFound`], [`Error::Malformed`]; at once, what keeps the kind from being read ([`Error::Unavailable`] while it never
     /// synced, [`Error::OutsideScope`], [`Error::MustBeDeclared`], [`Error::NotStarted`] and the like);
     /// [`Error::SyncTimeout`].
     ///
@@ -150,25 +150,48 @@ impl Cache {
         &self,
         key: &ObjectKey,
     ) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
-        let caller = Location::caller();
-        async move {
-            let kind = Kind::of::<K>();
-            let coverage = self.shared.coverage(&kind);
-            let place = coverage.informer_for(key)?;
-            let informer = self
-                .shared
-                .readable::<K>(&kind, &coverage, place, caller)
-                .await?;
-            let key = match key.namespace() {
-                Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
-                _ => key,
-            };
-            informer.store().get(key).ok_or_else(|| Error::NotFound {
+        self.get_at(key, Location::caller())
+    }
+
+    /// As [`get`](Self::get), for those who read on behalf of another place in the code: it is the one that is
+    /// named where the read starts an informer.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_at<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+        caller: &'static Location<'static>,
+    ) -> Result<Arc<K>, Error> {
+        let kind = Kind::of::<K>();
+        let coverage = self.shared.coverage(&kind);
+        let place = coverage.informer_for(key)?;
+        let informer = self
+            .shared
+            .readable::<K>(&kind, &coverage, place, caller)
+            .await?;
+        let key = match key.namespace() {
+            Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
+            _ => key,
+        };
+        let store = informer.store();
+        if let Some(object) = store.get(key) {
+            return Ok(object);
+        }
+        // Absent and unreadable are not the same: who takes one for the other cleans up too early.
+        Err(match store.malformed_at(key) {
+            Some(malformed) => Error::Malformed {
+                kind,
+                key: key.clone(),
+                problem: malformed.error,
+            },
+            None => Error::NotFound {
+                kind,
                 key: key.clone(),
                 scoped_by: coverage.scoped_by(),
-                kind,
-            })
-        }
+            },
+        })
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -331,12 +354,14 @@ fn select<K: TypedObject>(
         kind: kind.clone(),
         index: index.to_owned(),
     };
-    let indexed = store.by_index(index, value).map_err(no_index)?;
-    found.extend(indexed.into_iter().filter(|object| {
-        let meta = object.meta();
-        namespace.is_none_or(|n| meta.namespace.as_deref() == Some(n))
-            && labels.matches(meta.labels.as_ref())
-    }));
+    let indexed = store
+        .by_index_in(index, value, namespace)
+        .map_err(no_index)?;
+    found.extend(
+        indexed
+            .into_iter()
+            .filter(|object| labels.matches(object.meta().labels.as_ref())),
+    );
     Ok(())
 }
 

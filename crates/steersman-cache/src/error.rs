@@ -22,6 +22,18 @@ pub enum Error {
         /// exist and be hidden by them.
         scoped_by: Option<String>,
     },
+    /// The object exists, and does not decode as its kind.
+    #[error(
+        "{kind} {key} exists but does not decode: {problem}; correct it on the server, or the type here"
+    )]
+    Malformed {
+        /// The kind asked for.
+        kind: Kind,
+        /// The key asked for.
+        key: ObjectKey,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The cache does not run, so it holds nothing.
     #[error(
         "{kind} cannot be read from the cache before it runs: start the manager (or `Cache::run`) first, \
@@ -173,6 +185,12 @@ impl Error {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
+    }
+
+    /// Whether the object exists but does not decode: it is not absent.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Self::Malformed { .. })
     }
 
     /// Whether the kind cannot be read because it has not synced.

@@ -10,6 +10,7 @@
 //! - The object, as a shared [`Arc`](std::sync::Arc). Nobody can change it, so nobody needs a copy.
 //! - [`Error::NotFound`]: the api-server has no such object, or a selector of the cache hides it;
 //!   [`Error::scoped_by`] tells which of the two is possible.
+//! - [`Error::Malformed`]: it is there, and does not decode. It is not absent.
 //! - [`Error::OutsideScope`]: the cache never looks into that namespace.
 //! - [`Error::Unavailable`], at once: the kind never synced and its informer knows why (403, a CRD that is not
 //!   installed, an unreachable server). Other kinds are not affected (`CACHE-2`).

@@ -1,6 +1,7 @@
 //! Handle: typed verbs: reads from the cache, writes to the server.
 
 use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::{Connection, DeleteOptions, Patch};
@@ -78,13 +79,7 @@ impl Client {
         &self,
         key: &ObjectKey,
     ) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
-        let cached = self.cache().get::<K>(key);
-        async move {
-            match self.route::<K>() {
-                Route::Cache => Ok(cached.await?),
-                Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
-            }
-        }
+        self.read(key, Location::caller())
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -97,14 +92,8 @@ impl Client {
         &self,
         key: &ObjectKey,
     ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
-        let read = self.get::<K>(key);
-        async move {
-            match read.await {
-                Ok(object) => Ok(Some(object)),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err(error),
-            }
-        }
+        let read = self.read(key, Location::caller());
+        async move { absent_is_none(read.await) }
     }
 
     /// The objects of a kind that `options` select, from the cache, in no particular order.
@@ -253,13 +242,17 @@ impl Client {
     /// }
     /// # Ok(()) }
     /// ```
-    pub async fn ensure<K: TypedObject>(
+    #[track_caller]
+    pub fn ensure<K: TypedObject>(
         &self,
         initial: K,
         mut mutate: impl FnMut(&mut K) + Send,
-    ) -> Result<Ensured<K>, Error> {
-        let present = self.get_opt::<K>(&initial.key()).await?;
-        self.shared.ensure(&initial, present, &mut mutate).await
+    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let present = absent_is_none(self.read::<K>(&initial.key(), caller).await)?;
+            self.shared.ensure(&initial, present, &mut mutate).await
+        }
     }
 
     /// Changes an object that is there; nothing is sent when `mutate` changes nothing.
@@ -320,7 +313,28 @@ impl Client {
         StatusClient::new(self.shared.clone())
     }
 
+    // ===== the way of a read =====
+
+    async fn read<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+        caller: &'static Location<'static>,
+    ) -> Result<Arc<K>, Error> {
+        match self.route::<K>() {
+            Route::Cache => Ok(self.cache().get_at::<K>(key, caller).await?),
+            Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
+        }
+    }
+
     fn route<K: TypedObject>(&self) -> Route {
         route(self.cache().is_cached(&Kind::of::<K>()))
+    }
+}
+
+fn absent_is_none<K>(read: Result<Arc<K>, Error>) -> Result<Option<Arc<K>>, Error> {
+    match read {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -66,7 +66,7 @@ impl Groups {
         Readiness(readiness)
     }
 
-    /// Waits until something ends, and says whether it ended the manager. Never resolves while
+    /// Waits until something ends, and says whether it ended the manager (MGR-2). Never resolves while
     /// nothing runs.
     ///
     /// Cancel safe.

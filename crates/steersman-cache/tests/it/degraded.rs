@@ -72,7 +72,7 @@ async fn a_kind_whose_definition_is_missing_heals_when_it_is_installed() {
     );
 
     world.install_websites();
-    world.website("home");
+    world.website("home", &json!("nginx"));
     soon(world.cache.wait_for_sync()).await.unwrap();
     let site = world.cache.get::<Website>(&key("a", "home")).await.unwrap();
     assert_eq!(site.metadata.name.as_deref(), Some("home"));

@@ -7,7 +7,7 @@ use serde_json::json;
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_object::{LabelSelector, ObjectKey};
 
-use crate::world::{World, event_of, key};
+use crate::world::{Website, World, event_of, key};
 
 fn names(found: &[Arc<ConfigMap>]) -> Vec<&str> {
     let mut names: Vec<&str> = found
@@ -194,5 +194,42 @@ async fn keys_are_read_as_the_kind_is_scoped() {
     let error = live.cache.get::<Service>(&key("a", "s")).await.unwrap_err();
     assert!(matches!(error, Error::NotCached { .. }), "{error}");
     live.stop().await.unwrap();
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_there() {
+    let mut world = World::new(CacheOptions::new());
+    // The server's schema is wider than our type.
+    world.install_loose_websites();
+    world.website("good", &json!("nginx"));
+    world.website("bad", &json!(1));
+    let mut events = world.cache.informer::<Website>().unwrap().subscribe();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    world.cache.get::<Website>(&key("a", "good")).await.unwrap();
+    let error = world
+        .cache
+        .get_opt::<Website>(&key("a", "bad"))
+        .await
+        .unwrap_err();
+    assert!(error.is_malformed(), "{error}");
+    assert!(error.to_string().contains("a/bad"), "{error}");
+    assert_eq!(
+        world
+            .cache
+            .list::<Website>(&ListOptions::new())
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    let healed = json!({"spec": {"image": "nginx"}});
+    world
+        .server
+        .merge_patch("websites.web.example.com", "a", "bad", &healed)
+        .unwrap();
+    event_of(&mut events, &key("a", "bad")).await;
+    world.cache.get::<Website>(&key("a", "bad")).await.unwrap();
     world.stop().await.unwrap();
 }

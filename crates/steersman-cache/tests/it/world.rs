@@ -73,12 +73,20 @@ impl World {
         create(&self.server, "v1", "ConfigMap", namespace, name, labels);
     }
 
-    pub(crate) fn website(&self, name: &str) -> Value {
+    pub(crate) fn website(&self, name: &str, image: &Value) {
         let object = json!({
             "apiVersion": "web.example.com/v1", "kind": "Website",
-            "metadata": {"namespace": "a", "name": name}, "spec": {"image": "nginx"},
+            "metadata": {"namespace": "a", "name": name}, "spec": {"image": image},
         });
-        self.server.create(object).unwrap()
+        self.server.create(object).unwrap();
+    }
+
+    /// Any spec will do.
+    pub(crate) fn install_loose_websites(&self) {
+        let mut crd = serde_json::to_value(Website::crd()).unwrap();
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = anything;
+        self.server.install_crd(crd).unwrap();
     }
 
     pub(crate) fn install_websites(&self) {
