@@ -8,6 +8,7 @@ mod bad_input;
 mod crds;
 mod discovery;
 mod faults;
+mod golden;
 mod https;
 mod kubectl;
 mod lists;

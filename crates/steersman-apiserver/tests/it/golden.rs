@@ -1,0 +1,133 @@
+//! Replays the conversations that were recorded from a kube-apiserver (`tests/golden/README.md`).
+
+mod case;
+mod compare;
+mod replay;
+mod transport;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use steersman_apiserver::ApiServer;
+
+use self::case::Case;
+use self::replay::{Mismatch, replay};
+
+/// Where the conversations are.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The conversations of a topic by their paths, for instance `verbs/create-configmap`.
+fn cases(topic: &str) -> BTreeMap<String, Case> {
+    let mut cases = BTreeMap::new();
+    for entry in std::fs::read_dir(folder().join(topic)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let text = std::fs::read(&path).unwrap();
+        let case = serde_json::from_slice(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        cases.insert(format!("{topic}/{name}"), case);
+    }
+    cases
+}
+
+/// The cases that are known to fail, and why.
+fn pending() -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(folder().join("pending.txt")).unwrap();
+    let lines = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let entries: Vec<(&str, &str)> = lines
+        .map(|line| {
+            line.split_once(' ')
+                .unwrap_or_else(|| panic!("pending.txt: no reason in {line:?}"))
+        })
+        .collect();
+    assert!(
+        entries.is_sorted_by(|left, right| left.0 < right.0),
+        "pending.txt is sorted and names each case once"
+    );
+    entries
+        .into_iter()
+        .map(|(case, reason)| (case.to_owned(), reason.to_owned()))
+        .collect()
+}
+
+/// Replays every case of a topic, each against a server of its own.
+#[expect(
+    clippy::print_stdout,
+    reason = "how many pass is news, and so is why one does not"
+)]
+async fn topic(name: &str) {
+    let shown = std::env::var("GOLDEN").unwrap_or_default();
+    let pending = pending();
+    let mut wrong = String::new();
+    let (mut passed, mut all) = (0, 0);
+    for (path, case) in cases(name) {
+        let server = ApiServer::builder().play_controllers(false).build();
+        let mismatches = replay(&server, &case).await;
+        all += 1;
+        passed += usize::from(mismatches.is_empty());
+        let reason = pending.get(&path);
+        if reason.is_some()
+            && (shown == "pending" || (!shown.is_empty() && path.starts_with(&shown)))
+        {
+            println!("{}", report(&path, &case, &mismatches));
+        }
+        match reason {
+            None if !mismatches.is_empty() => wrong.push_str(&report(&path, &case, &mismatches)),
+            Some(reason) if mismatches.is_empty() => {
+                let _ = writeln!(
+                    wrong,
+                    "{path} passes: take it (\"{reason}\") out of pending.txt"
+                );
+            }
+            _ => {}
+        }
+    }
+    println!("{name}: {passed} of {all} as recorded");
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+fn report(path: &str, case: &Case, mismatches: &[Mismatch]) -> String {
+    let mut text = format!("{path}: {}\n", case.about);
+    for mismatch in mismatches {
+        let _ = writeln!(text, "{mismatch}");
+    }
+    text
+}
+
+macro_rules! topics {
+    ($($topic:ident)*) => {
+        const TOPICS: &[&str] = &[$(stringify!($topic)),*];
+
+        $(#[tokio::test(start_paused = true)]
+        async fn $topic() {
+            topic(stringify!($topic)).await;
+        })*
+    };
+}
+
+topics!(verbs lists deletes watches shapes subresources kinds discovery jsonpatch mergepatch crds);
+
+#[test]
+fn every_topic_is_replayed_and_every_pending_case_exists() {
+    let mut known: Vec<String> = Vec::new();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let topic = path.file_name().unwrap().to_str().unwrap();
+            assert!(TOPICS.contains(&topic), "{topic} is replayed by no test");
+            known.extend(cases(topic).into_keys());
+        }
+    }
+    for (case, reason) in pending() {
+        assert!(known.contains(&case), "pending.txt: there is no {case}");
+        assert!(
+            !reason.trim().is_empty(),
+            "pending.txt: {case} has no reason"
+        );
+    }
+}

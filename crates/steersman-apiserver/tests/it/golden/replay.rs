@@ -1,0 +1,284 @@
+//! Has a conversation with a server, and notes where it answers otherwise than recorded.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::case::{Case, Do, Got, Step, Watch};
+use super::compare::{self, Saved, fill};
+use super::transport::{Answer, Ask, Transport};
+
+/// The headers that an answer is compared by; the recording has no others.
+const HEADERS: [&str; 7] = [
+    "accept-patch",
+    "allow",
+    "content-type",
+    "etag",
+    "location",
+    "retry-after",
+    "warning",
+];
+
+/// The namespace of the conversation, as the recorder named it, whose length matters nowhere.
+const NAMESPACE: &str = "golden";
+
+/// How long after its opening a watch is taken to run, and the pause between steps beside it.
+const OPENED: Duration = Duration::from_millis(400);
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// A difference, and the step at which it showed.
+#[derive(Debug)]
+pub(super) struct Mismatch {
+    step: String,
+    what: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {}\n    {}", self.step, self.what)
+    }
+}
+
+/// Has the conversation in a new namespace.
+pub(super) async fn replay(server: &impl Transport, case: &Case) -> Vec<Mismatch> {
+    let body =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
+    let ask = Ask {
+        method: "POST",
+        path: "/api/v1/namespaces",
+        headers: BTreeMap::from([("content-type", "application/json")]),
+        body: body.to_string(),
+    };
+    assert_eq!(
+        server.send(ask).await.status,
+        201,
+        "a namespace for the case"
+    );
+    server.age().await;
+    let mut run = Run {
+        server,
+        saved: Saved::from([("ns".to_owned(), json!(NAMESPACE))]),
+        mismatches: Vec::new(),
+    };
+    run.steps(&case.steps, Duration::ZERO).await;
+    run.mismatches
+}
+
+struct Run<'a, T> {
+    server: &'a T,
+    saved: Saved,
+    mismatches: Vec<Mismatch>,
+}
+
+impl<T: Transport> Run<'_, T> {
+    /// Boxed, because the steps of a watch are steps again.
+    fn steps<'a>(
+        &'a mut self,
+        steps: &'a [Step],
+        pause: Duration,
+    ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(async move {
+            for step in steps {
+                match step {
+                    Step::Do(step) => self.request(step).await,
+                    Step::Watch(step) => self.watch(step).await,
+                    Step::Sleep(step) => sleep(Duration::from_secs_f64(step.seconds)).await,
+                }
+                sleep(pause).await;
+            }
+        })
+    }
+
+    async fn request(&mut self, step: &Do) {
+        let line = fill(&step.request, &self.saved);
+        let (method, path) = line.split_once(' ').unwrap();
+        let body = step
+            .body
+            .as_ref()
+            .map(|body| fill_body(&body.0, &self.saved));
+        let mut headers = headers(&step.headers);
+        if body.is_some() && !step.headers.contains_key("Content-Type") {
+            headers.insert("Content-Type", "application/json");
+        }
+        let body = body.unwrap_or_default();
+        let answer = self
+            .server
+            .send(Ask {
+                method,
+                path,
+                headers,
+                body,
+            })
+            .await;
+        let (status, answered) = (answer.status, answer.headers);
+        let text = read_all(answer.body).await;
+        let parsed: Option<Value> = serde_json::from_str(&text).ok();
+        for (name, pointer) in &step.save {
+            let value = parsed.as_ref().and_then(|body| body.pointer(pointer));
+            self.saved
+                .insert(name.clone(), value.cloned().unwrap_or_default());
+        }
+        let outcome = self.compare(&step.got, status, &answered, &text, path);
+        self.note(&line, outcome);
+    }
+
+    async fn watch(&mut self, step: &Watch) {
+        let path = fill(&step.path, &self.saved);
+        let ask = Ask {
+            method: "GET",
+            path: &path,
+            headers: headers(&step.headers),
+            body: String::new(),
+        };
+        let Answer { status, body, .. } = self.server.send(ask).await;
+        let ends = Instant::now() + Duration::from_secs_f64(step.seconds);
+        // Read from the first moment on, beside the steps, as a client does.
+        let lines = tokio::spawn(read_until(body, ends));
+        sleep(OPENED).await;
+        self.steps(&step.during, BETWEEN).await;
+        let text = lines.await.unwrap();
+        let line = format!("GET {path}");
+        let Some(events) = &step.got.events else {
+            let outcome = self.compare(&step.got, status, &BTreeMap::new(), &text, &path);
+            return self.note(&line, outcome);
+        };
+        if status != step.got.status {
+            return self.note(&line, Err(wrong_status(step.got.status, status, &text)));
+        }
+        let outcome = self.events(events, &text);
+        self.note(&line, outcome);
+    }
+
+    fn note(&mut self, step: &str, outcome: Result<(), String>) {
+        if let Err(what) = outcome {
+            let step = step.to_owned();
+            self.mismatches.push(Mismatch { step, what });
+        }
+    }
+
+    fn compare(
+        &self,
+        want: &Got,
+        status: u16,
+        headers: &BTreeMap<String, String>,
+        text: &str,
+        path: &str,
+    ) -> Result<(), String> {
+        if status != want.status {
+            return Err(wrong_status(want.status, status, text));
+        }
+        // Of a watch that was refused no headers were recorded.
+        for name in HEADERS.iter().filter(|_| !want.headers.is_empty()) {
+            let (want, got) = (want.headers.get(*name), headers.get(*name));
+            let same = match (want, got) {
+                // A hash of what the server serves, which is another set of kinds.
+                (Some(_), Some(_)) if *name == "etag" => true,
+                (Some(want), Some(got)) => compare::text(want, got, &self.saved),
+                (want, got) => want == got,
+            };
+            if !same {
+                return Err(format!("{name}:\n    want {want:?}\n    got  {got:?}"));
+            }
+        }
+        let Some(want) = &want.body else {
+            return Ok(());
+        };
+        let yaml = headers
+            .get("content-type")
+            .is_some_and(|kind| kind == "application/yaml");
+        match want {
+            Value::String(recorded) if yaml => {
+                let parse = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap_or_default();
+                compare::body(&parse(recorded), &parse(text), &self.saved)
+            }
+            Value::String(recorded) => {
+                if compare::text(recorded, text, &self.saved) {
+                    return Ok(());
+                }
+                Err(format!("body:\n    want {recorded:?}\n    got  {text:?}"))
+            }
+            recorded => {
+                let got: Value =
+                    serde_json::from_str(text).map_err(|error| format!("{error}: {text:?}"))?;
+                if path == "/version" {
+                    compare::version(recorded, &got)
+                } else {
+                    compare::body(recorded, &got, &self.saved)
+                }
+            }
+        }
+    }
+
+    fn events(&self, want: &[Value], text: &str) -> Result<(), String> {
+        let got: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).map_err(|error| format!("{error}: {line:?}")))
+            .collect::<Result<_, _>>()?;
+        let relevant = |events: &[Value]| -> Vec<Value> {
+            events
+                .iter()
+                .filter(|event| !is_plain_bookmark(event))
+                .cloned()
+                .collect()
+        };
+        let (want, got) = (Value::from(relevant(want)), Value::from(relevant(&got)));
+        compare::body(&want, &got, &self.saved)
+    }
+}
+
+/// Bookmarks come when they come, except for the one that ends the initial events.
+fn is_plain_bookmark(event: &Value) -> bool {
+    event["type"] == "BOOKMARK" && event["object"]["metadata"].get("annotations").is_none()
+}
+
+fn wrong_status(want: u16, got: u16, text: &str) -> String {
+    format!("status: want {want}, got {got}: {text}")
+}
+
+fn headers(own: &BTreeMap<String, Option<String>>) -> BTreeMap<&str, &str> {
+    let mut headers = BTreeMap::from([("Accept", "application/json"), ("User-Agent", "golden/1")]);
+    for (name, value) in own {
+        match value {
+            Some(value) => headers.insert(name, value),
+            None => headers.remove(name.as_str()),
+        };
+    }
+    headers
+}
+
+/// Puts saved values into a body. A member that is nothing but a name takes the value's own type.
+fn fill_body(body: &str, saved: &Saved) -> String {
+    let mut text = body.to_owned();
+    for (name, value) in saved {
+        let alone = format!("\"{{{{{name}}}}}\"");
+        if text.contains(&alone) {
+            text = text.replace(&alone, &value.to_string());
+        }
+    }
+    fill(&text, saved)
+}
+
+async fn read_all(mut body: BoxStream<'static, Bytes>) -> String {
+    let mut all = Vec::new();
+    while let Some(piece) = body.next().await {
+        all.extend_from_slice(&piece);
+    }
+    String::from_utf8(all).unwrap()
+}
+
+/// The whole lines that arrive until then.
+async fn read_until(mut body: BoxStream<'static, Bytes>, ends: Instant) -> String {
+    let mut all = Vec::new();
+    while let Ok(Some(piece)) = timeout_at(ends, body.next()).await {
+        all.extend_from_slice(&piece);
+    }
+    String::from_utf8(all).unwrap()
+}

@@ -1,0 +1,73 @@
+//! How a request reaches a server. The replayer knows no more of a server than this, so that one
+//! behind HTTPS can stand in for the one in process.
+
+use std::collections::BTreeMap;
+
+use bytes::{Buf, Bytes};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use http::Request;
+use http_body_util::{BodyStream, Full};
+use steersman_apiserver::ApiServer;
+use tower::ServiceExt;
+
+/// What is sent.
+#[derive(Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    pub(super) headers: BTreeMap<&'a str, &'a str>,
+    pub(super) body: String,
+}
+
+/// What comes back, the body piece by piece as it arrives.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// Names in lower case; several of one name joined by a comma.
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) body: BoxStream<'static, Bytes>,
+}
+
+pub(super) trait Transport {
+    /// Sends a request.
+    async fn send(&self, ask: Ask<'_>) -> Answer;
+
+    /// Makes the server forget its first revisions, as one that has run for a while has.
+    async fn age(&self);
+}
+
+impl Transport for ApiServer {
+    async fn send(&self, ask: Ask<'_>) -> Answer {
+        let mut request = Request::builder().method(ask.method).uri(ask.path);
+        for (name, value) in &ask.headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(ask.body))).unwrap();
+        let Ok(response) = self.service().oneshot(request).await;
+        let (parts, body) = response.into_parts();
+        let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in &parts.headers {
+            let value = value.to_str().unwrap();
+            headers
+                .entry(name.as_str().to_owned())
+                .and_modify(|known| {
+                    known.push_str(", ");
+                    known.push_str(value);
+                })
+                .or_insert_with(|| value.to_owned());
+        }
+        let pieces = BodyStream::new(body).map(|frame| {
+            let mut data = frame.unwrap().into_data().unwrap();
+            data.copy_to_bytes(data.remaining())
+        });
+        Answer {
+            status: parts.status.as_u16(),
+            headers,
+            body: pieces.boxed(),
+        }
+    }
+
+    async fn age(&self) {
+        self.compact();
+    }
+}
