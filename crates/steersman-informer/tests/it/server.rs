@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_informer::{InformerOptions, Reason, State};
@@ -159,6 +161,32 @@ async fn a_server_that_goes_silent_is_noticed_and_nothing_is_missed() {
     assert_eq!(next(&mut seen).await, "+b");
     assert!(start.elapsed() <= Duration::from_secs(310));
     assert_eq!(server.requests().lists(MAPS), 0);
+}
+
+// The same over sockets and TLS, in real time.
+#[tokio::test]
+async fn over_https_watches_break_and_versions_expire_just_the_same() {
+    let server = server();
+    put(&server, "a", "1");
+    put(&server, "b", "1");
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    serving.write_kubeconfig(file.path()).unwrap();
+    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let kind = Kind::of::<ConfigMap>();
+    let world: World<ConfigMap> = World::over(&connection, &server, kind, options());
+    let mut seen = world.informer.subscribe();
+    assert_eq!(take(&mut seen, 3).await, ["+a", "+b", "synced"]);
+    server.faults().break_watches();
+    put(&server, "c", "1");
+    assert_eq!(next(&mut seen).await, "+c");
+    server.faults().cut_watches();
+    delete(&server, "b");
+    put(&server, "a", "2");
+    server.compact();
+    assert_eq!(take(&mut seen, 2).await, ["-b?", "~a"]);
+    assert_eq!(world.stored(), world.served(MAPS));
+    serving.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

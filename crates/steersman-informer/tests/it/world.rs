@@ -24,6 +24,15 @@ pub(crate) fn server() -> ApiServer {
 impl<K: Object> World<K> {
     pub(crate) fn start(server: &ApiServer, kind: Kind, options: InformerOptions) -> Self {
         let connection = Connection::in_process(server.service(), "default");
+        Self::over(&connection, server, kind, options)
+    }
+
+    pub(crate) fn over(
+        connection: &Connection,
+        server: &ApiServer,
+        kind: Kind,
+        options: InformerOptions,
+    ) -> Self {
         let client = connection.client().unwrap();
         let informer = Informer::new(kind.clone(), options);
         let cancel = CancellationToken::new();
