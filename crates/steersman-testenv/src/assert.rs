@@ -42,7 +42,10 @@ where
         match check().await {
             Ok(found) => return Ok(found),
             Err(seen) if tokio::time::Instant::now() >= deadline => {
-                return Err(NeverHeld { what: what.to_owned(), seen });
+                return Err(NeverHeld {
+                    what: what.to_owned(),
+                    seen,
+                });
             }
             Err(_) => tokio::time::sleep(INTERVAL).await,
         }
@@ -63,7 +66,10 @@ mod tests {
         .await
         .unwrap_err();
         let text = error.to_string();
-        assert!(text.starts_with("the impossible did not come true"), "{text}");
+        assert!(
+            text.starts_with("the impossible did not come true"),
+            "{text}"
+        );
         assert!(text.ends_with(&format!("look {looks}")), "{text}");
     }
 
@@ -73,7 +79,11 @@ mod tests {
         let found = eventually("the third look", || {
             looks += 1;
             let look = looks;
-            std::future::ready(if look == 3 { Ok(look) } else { Err(look.to_string()) })
+            std::future::ready(if look == 3 {
+                Ok(look)
+            } else {
+                Err(look.to_string())
+            })
         });
         assert_eq!(found.await.unwrap(), 3);
     }

@@ -1,7 +1,7 @@
 //! Handle: an api-server for one test.
 
 use kube_client::Config;
-use kube_client::config::{Kubeconfig, KubeConfigOptions, KubeconfigError};
+use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use steersman_apiserver::{ApiServer, Serving};
 use thiserror::Error;
 
@@ -19,7 +19,9 @@ pub enum Error {
     #[error("the kubeconfig of the test environment cannot be used")]
     Kubeconfig(#[from] KubeconfigError),
     /// An existing cluster was asked for, and none is configured.
-    #[error("USE_EXISTING_CLUSTER is set, but no cluster is configured: set KUBECONFIG, or unset it")]
+    #[error(
+        "USE_EXISTING_CLUSTER is set, but no cluster is configured: set KUBECONFIG, or unset it"
+    )]
     NoCluster(#[from] kube_client::config::InferConfigError),
 }
 
@@ -45,7 +47,9 @@ impl TestEnv {
 
     /// An embedded server with options of the test's own, without sockets.
     pub fn of(server: ApiServer) -> Self {
-        Self { cluster: Cluster::InProcess(server) }
+        Self {
+            cluster: Cluster::InProcess(server),
+        }
     }
 
     /// The cluster that is there, where `USE_EXISTING_CLUSTER` is `true`; else the embedded server
@@ -57,7 +61,9 @@ impl TestEnv {
     pub async fn start() -> Result<Self, Error> {
         if std::env::var(USE_EXISTING_CLUSTER).is_ok_and(|v| v == "true") {
             let config = Config::infer().await?;
-            return Ok(Self { cluster: Cluster::Existing(Box::new(config)) });
+            return Ok(Self {
+                cluster: Cluster::Existing(Box::new(config)),
+            });
         }
         Self::https(ApiServer::new()).await
     }
@@ -72,7 +78,9 @@ impl TestEnv {
         let kubeconfig = Kubeconfig::from_yaml(&serving.kubeconfig())?;
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        Ok(Self { cluster: Cluster::Https(server, serving, Box::new(config)) })
+        Ok(Self {
+            cluster: Cluster::Https(server, serving, Box::new(config)),
+        })
     }
 
     /// The embedded server, for its request log and its faults; none on an existing cluster.
