@@ -89,6 +89,8 @@
 //! [`controller`], [`manager`].
 #![doc = include_str!("guide/derive.md")]
 
+pub mod guide;
+
 pub use steersman_api as api;
 pub use steersman_cache as cache;
 pub use steersman_client as client;

@@ -1,0 +1,41 @@
+//! Words: the users' guide, one page a module, so that its examples are tests.
+//!
+//! In this order for a first reading:
+//!
+//! 1. [`first_operator`]: from nothing to a running operator.
+//! 2. [`reconcilers`]: what a reconciler is given, and what its result means.
+//! 3. [`watches`]: which events cause which requests.
+//! 4. [`cache`]: reads from memory, scope, and indexes.
+//! 5. [`client`]: writes, and errors to branch on.
+//! 6. [`manager`]: start, stop, and metrics.
+//! 7. [`api_server`]: the API server that comes along.
+//! 8. [`testing`]: tests of whole operators, in milliseconds.
+//! 9. [`troubleshooting`]: what messages mean, and the way out.
+
+/// One page. The links between pages have their targets here, because in the book they lead to files.
+macro_rules! page {
+    ($name:ident, $file:literal) => {
+        #[doc = include_str!($file)]
+        #[doc = ""]
+        #[doc = "[first-operator]: crate::guide::first_operator"]
+        #[doc = "[reconcilers]: crate::guide::reconcilers"]
+        #[doc = "[watches]: crate::guide::watches"]
+        #[doc = "[cache]: crate::guide::cache"]
+        #[doc = "[client]: crate::guide::client"]
+        #[doc = "[manager]: crate::guide::manager"]
+        #[doc = "[api-server]: crate::guide::api_server"]
+        #[doc = "[testing]: crate::guide::testing"]
+        #[doc = "[troubleshooting]: crate::guide::troubleshooting"]
+        pub mod $name {}
+    };
+}
+
+page!(first_operator, "../guide/first-operator.md");
+page!(reconcilers, "../guide/reconcilers.md");
+page!(watches, "../guide/watches.md");
+page!(cache, "../guide/cache.md");
+page!(client, "../guide/client.md");
+page!(manager, "../guide/manager.md");
+page!(api_server, "../guide/api-server.md");
+page!(testing, "../guide/testing.md");
+page!(troubleshooting, "../guide/troubleshooting.md");
