@@ -3,6 +3,7 @@
 mod negotiate;
 mod path;
 mod query;
+mod yaml;
 mod jsonpath;
 mod table;
 mod events;
@@ -14,6 +15,7 @@ mod discovery;
 mod openapi;
 mod openapi_v2;
 mod verbs;
+mod cache;
 mod documents;
 mod body;
 mod context;

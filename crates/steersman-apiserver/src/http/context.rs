@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::faults::{Faults, RequestLog};
+use crate::http::cache::DocumentCache;
 use crate::registry::Registry;
 use crate::schema::StorageKey;
 
@@ -35,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
+    /// Discovery and OpenAPI as they were last made.
+    pub(crate) documents: Mutex<DocumentCache>,
 }
 
 impl Context {
@@ -46,6 +49,7 @@ impl Context {
             tuning,
             log,
             faults: Faults::default(),
+            documents: Mutex::default(),
         }
     }
 

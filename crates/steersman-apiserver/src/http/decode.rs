@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::http::negotiate::BodyFormat;
+use crate::http::yaml;
 use crate::registry::DeleteOptions;
 use crate::status::Status;
 
@@ -23,7 +24,7 @@ pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Valu
                 "couldn't get version/kind; json parse error: {why}"
             ))
         })?,
-        BodyFormat::Yaml => parse_yaml(body).map_err(|why| refuse(format!("yaml: {why}")))?,
+        BodyFormat::Yaml => yaml::parse(body).map_err(|why| refuse(format!("yaml: {why}")))?,
     };
     match value {
         Value::Object(_) => Ok(value),
@@ -58,7 +59,7 @@ pub(crate) fn delete_options(
     let value = match format {
         BodyFormat::Json => parse_json(body)
             .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
-        BodyFormat::Yaml => parse_yaml(body).map_err(|why| format!("yaml: {why}")),
+        BodyFormat::Yaml => yaml::parse(body).map_err(|why| format!("yaml: {why}")),
     }
     .map_err(Status::bad_request)?;
     if value.is_null() {
@@ -88,20 +89,9 @@ pub(crate) fn delete_options(
     }
 }
 
-// SRV-3: both parsers bound how deep values nest, and answer with an error.
+// SRV-3: the parser bounds how deep values nest, and answers with an error.
 fn parse_json(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| go_wording(body, &error))
-}
-
-fn parse_yaml(body: &[u8]) -> Result<Value, String> {
-    serde_yaml_ng::from_slice(body).map_err(|error| {
-        // The real server names no position.
-        let text = error.to_string();
-        text.split(" at line ")
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    })
 }
 
 /// A parse error in the words of the real server, where the two parsers agree on what is wrong.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::http::cache::{Document, DocumentCache};
 use crate::http::negotiate::{self, Discovery, Format};
 use crate::http::path::Route;
 use crate::http::reply::{JSON, Reply};
@@ -32,6 +33,7 @@ pub(crate) fn answer(
     route: &Route,
     ask: &Ask<'_>,
     resources: &[Arc<Resource>],
+    cache: &mut DocumentCache,
 ) -> Result<Reply, Refusal> {
     match route {
         Route::Health { check: None } => Ok(Reply::text(200, "ok")),
@@ -40,22 +42,26 @@ pub(crate) fn answer(
             _ => Err(Refusal::PageNotFound),
         },
         Route::OpenApiV2 if ask.method == "GET" && openapi_v2::is_accepted(ask.accept) => {
-            let document = openapi_v2::document(resources);
-            Ok(Reply::new(200, openapi_v2::CONTENT_TYPE, document))
+            let made = cache.get(resources, "openapi/v2", || {
+                let (bytes, tag) = (openapi_v2::document(resources), String::new());
+                Some(Document { bytes, tag })
+            });
+            let bytes = made.map(|document| document.bytes).unwrap_or_default();
+            Ok(Reply::new(200, openapi_v2::CONTENT_TYPE, bytes))
         }
         // Newer clients that are told it is not there use v3.
         Route::OpenApiV2 => Ok(Reply::new(404, "", "")),
-        Route::OpenApi { path } => match openapi::document(resources, path) {
-            Some(document) if ask.method == "GET" => Ok(tagged(&document, ask)),
+        Route::OpenApi { path } => match openapi_v3(resources, path, cache) {
+            Some(document) if ask.method == "GET" => Ok(tagged(document, ask)),
             _ => Ok(Reply::new(404, "", "")),
         },
         Route::Objects(_) | Route::Unknown => Err(Refusal::PageNotFound),
         Route::Group(name) if ask.method == "DELETE" => group(name, ask, resources),
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
         Route::Version => Ok(Reply::document(200, &version(), Format::Json)),
-        Route::OpenApiIndex => Ok(tagged(&openapi::index(resources), ask)),
-        Route::CoreVersions => root(ask, resources, true),
-        Route::Groups => root(ask, resources, false),
+        Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
+        Route::CoreVersions => root(ask, resources, true, cache),
+        Route::Groups => root(ask, resources, false, cache),
         Route::Group(name) => group(name, ask, resources),
         Route::Resources { group, version } => {
             let format = legacy(ask)?;
@@ -79,11 +85,19 @@ fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply
 }
 
 /// `/api` and `/apis`, which have an aggregated form.
-fn root(ask: &Ask<'_>, resources: &[Arc<Resource>], core: bool) -> Result<Reply, Refusal> {
+fn root(
+    ask: &Ask<'_>,
+    resources: &[Arc<Resource>],
+    core: bool,
+    cache: &mut DocumentCache,
+) -> Result<Reply, Refusal> {
     match negotiate::discovery(ask.accept, true)? {
         Discovery::Aggregated(version) => {
-            let document = discovery::aggregated(resources, core, version);
-            let mut reply = tagged(&document, ask);
+            let name = format!("{version:?} {core}");
+            let document = cache.get(resources, &name, || {
+                Some(document(&discovery::aggregated(resources, core, version)))
+            });
+            let mut reply = tagged(document.ok_or(Refusal::PageNotFound)?, ask);
             reply.content_type = discovery::aggregated_content_type(version);
             Ok(reply)
         }
@@ -106,15 +120,44 @@ fn legacy(ask: &Ask<'_>) -> Result<Format, Refusal> {
     }
 }
 
+/// The OpenAPI document of a group version, if that is served.
+fn openapi_v3(
+    resources: &[Arc<Resource>],
+    path: &str,
+    cache: &mut DocumentCache,
+) -> Option<Document> {
+    cache.get(resources, &format!("openapi/v3/{path}"), || {
+        openapi::document(resources, path).map(|value| document(&value))
+    })
+}
+
+/// The index of the OpenAPI documents, which names each by its hash.
+fn index(resources: &[Arc<Resource>], cache: &mut DocumentCache) -> Document {
+    let mut tags = Vec::new();
+    for path in openapi::paths(resources) {
+        if let Some(document) = openapi_v3(resources, &path, cache) {
+            tags.push((path, document.tag));
+        }
+    }
+    document(&openapi::index(tags))
+}
+
+fn document(value: &Value) -> Document {
+    Document {
+        bytes: value.to_string().into(),
+        tag: discovery::etag(value),
+    }
+}
+
 /// A document that is answered 304 to a client that has it.
-fn tagged(document: &Value, ask: &Ask<'_>) -> Reply {
-    let tag = discovery::etag(document);
-    let mut reply = if ask.if_none_match.is_some_and(|known| known.contains(&tag)) {
+fn tagged(document: Document, ask: &Ask<'_>) -> Reply {
+    let known = ask.if_none_match.unwrap_or_default();
+    let mut reply = if known.contains(&document.tag) {
         Reply::new(304, "", "")
     } else {
-        Reply::new(200, JSON, document.to_string())
+        Reply::new(200, JSON, document.bytes)
     };
-    reply.etag = Some(tag);
+    reply.etag = Some(document.tag);
     reply
 }
 

@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::http::discovery::{etag, group_versions, of_version};
+use crate::http::discovery::{group_versions, of_version};
 use crate::schema::Resource;
 
-/// `/openapi/v3`: where the document of each group version is.
-pub(crate) fn index(resources: &[Arc<Resource>]) -> Value {
+/// Where there are documents, below `/openapi/v3/`.
+pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
+    let versions = group_versions(resources).into_iter();
+    versions.map(|(group, version)| document_path(group, version))
+}
+
+/// `/openapi/v3`: the documents' paths and tags.
+pub(crate) fn index(documents: Vec<(String, String)>) -> Value {
     let mut paths = Map::new();
-    for (group, version) in group_versions(resources) {
-        let path = document_path(group, version);
-        let hash = document(resources, &path)
-            .map(|document| etag(&document))
-            .unwrap_or_default();
-        let url = format!("/openapi/v3/{path}?hash={}", hash.trim_matches('"'));
+    for (path, tag) in documents {
+        let url = format!("/openapi/v3/{path}?hash={}", tag.trim_matches('"'));
         paths.insert(path, json!({ "serverRelativeURL": url }));
     }
     json!({ "paths": paths })

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::http::negotiate::Format;
+use crate::http::yaml;
 use crate::registry::{Object, WatchCursor};
 use crate::status::Status;
 
@@ -102,7 +103,7 @@ impl Reply {
                 text.push('\n');
                 Self::new(code, JSON, text)
             }
-            Format::Yaml => Self::new(code, YAML, to_yaml(document)),
+            Format::Yaml => Self::new(code, YAML, yaml::write(document)),
         }
     }
 
@@ -125,9 +126,4 @@ impl Reply {
             .map_or(0, |details| details.retry_after_seconds);
         reply
     }
-}
-
-/// A JSON value as YAML; values that came from JSON can always be written.
-pub(crate) fn to_yaml(value: &serde_json::Value) -> String {
-    serde_yaml_ng::to_string(value).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! Over HTTPS, with a real client: kube-client, and hands that speak no HTTP.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
@@ -9,9 +10,13 @@ use kube_client::api::{
 };
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 use steersman_apiserver::{ApiServer, Error, Serving};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::{config_map, website, website_crd};
 
@@ -145,7 +150,7 @@ async fn stopping_ends_watches_and_connections() {
         .await
         .unwrap();
     assert!(matches!(end, Ok(None)), "{end:?}");
-    tokio::net::TcpStream::connect(address).await.unwrap_err();
+    TcpStream::connect(address).await.unwrap_err();
     // The server itself goes on, and can be served again.
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     config_maps(client(&serving).await)
@@ -154,7 +159,7 @@ async fn stopping_ends_watches_and_connections() {
         .unwrap();
     let address = serving.addr();
     drop(serving);
-    while tokio::net::TcpStream::connect(address).await.is_ok() {
+    while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
 }
@@ -168,9 +173,7 @@ async fn bytes_that_are_no_tls_harm_nobody() {
         b"\x16\x03\x01\xff\xff",
         b"\0\0\0\0",
     ] {
-        let mut socket = tokio::net::TcpStream::connect(serving.addr())
-            .await
-            .unwrap();
+        let mut socket = TcpStream::connect(serving.addr()).await.unwrap();
         socket.write_all(bytes).await.unwrap();
         socket.shutdown().await.unwrap();
         let mut answer = Vec::new();
@@ -183,6 +186,56 @@ async fn bytes_that_are_no_tls_harm_nobody() {
         .list(&ListParams::default())
         .await
         .unwrap();
+}
+
+/// The client sends on for a while after the refusal: without reading that, the server's closing
+/// would reset the connection, and the answer would be lost.
+#[tokio::test]
+async fn a_body_that_is_too_long_is_answered_413() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let mut connection = speak_tls(&serving).await;
+    // More than the buffers of the sockets hold, so that the writing ends only if somebody reads.
+    let long = vec![b' '; 20 * 1024 * 1024];
+    let head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n";
+    let announced = format!("{head}content-length: {}\r\n\r\n", long.len());
+    let in_pieces = format!(
+        "{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n",
+        long.len()
+    );
+    for (head, tail) in [(announced, ""), (in_pieces, "\r\n0\r\n\r\n")] {
+        let talk = async {
+            connection.write_all(head.as_bytes()).await.unwrap();
+            connection.write_all(&long).await.unwrap();
+            connection.write_all(tail.as_bytes()).await.unwrap();
+            connection.flush().await.unwrap();
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"\"code\":413}\n") {
+                assert_ne!(connection.read_buf(&mut answer).await.unwrap(), 0);
+            }
+            String::from_utf8(answer).unwrap()
+        };
+        let answer = tokio::time::timeout(TOO_LONG, talk).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(answer.contains("RequestEntityTooLarge"), "{answer}");
+    }
+}
+
+/// A TLS connection on which nothing was said yet.
+async fn speak_tls(serving: &Serving) -> tokio_rustls::client::TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_slice(serving.ca_pem().as_bytes()).unwrap();
+    roots.add(authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let socket = TcpStream::connect(serving.addr()).await.unwrap();
+    let name = ServerName::from(serving.addr().ip());
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    connector.connect(name, socket).await.unwrap()
 }
 
 #[tokio::test]

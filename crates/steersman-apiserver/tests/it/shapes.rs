@@ -234,7 +234,7 @@ async fn metadata_alone() {
 #[tokio::test(start_paused = true)]
 async fn yaml_goes_in_and_comes_out() {
     let server = server();
-    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\ndata:\n  a: \"1\"\n";
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: why\ndata:\n  a: \"1\"\n";
     let headers = [
         ("content-type", "application/yaml"),
         ("accept", "application/yaml"),
@@ -244,7 +244,7 @@ async fn yaml_goes_in_and_comes_out() {
         (created.status, created.header("content-type")),
         (201, "application/yaml")
     );
-    assert!(created.text.contains("name: y\n"), "{}", created.text);
+    assert!(created.text.contains("name: why\n"), "{}", created.text);
     let absent = get_as(
         &server,
         &format!("{CONFIG_MAPS}/absent"),
@@ -258,12 +258,14 @@ async fn yaml_goes_in_and_comes_out() {
     );
     merge(
         &server,
-        &format!("{CONFIG_MAPS}/y"),
+        &format!("{CONFIG_MAPS}/why"),
         &json!({ "data": { "a": "2" } }),
     )
     .await
     .expect(200);
-    let json = get(&server, &format!("{CONFIG_MAPS}/y")).await.expect(200);
+    let json = get(&server, &format!("{CONFIG_MAPS}/why"))
+        .await
+        .expect(200);
     assert_eq!(json["data"]["a"], "2");
 }
 
