@@ -39,3 +39,6 @@ page!(manager, "../guide/manager.md");
 page!(api_server, "../guide/api-server.md");
 page!(testing, "../guide/testing.md");
 page!(troubleshooting, "../guide/troubleshooting.md");
+
+#[cfg(test)]
+mod tests;
