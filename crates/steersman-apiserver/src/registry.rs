@@ -7,7 +7,6 @@
 
 mod options;
 mod rng;
-mod names;
 mod metadata;
 mod rules;
 mod catalogue;

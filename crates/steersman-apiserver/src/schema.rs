@@ -1,7 +1,8 @@
 //! Room: which kinds exist, built in or installed, and what a valid object of each looks like.
 
-mod structural;
 mod resource;
+pub(crate) mod names;
+mod structural;
 mod validate;
 mod builtin;
 pub(crate) mod crd;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::schema::{Generation, Resource, StorageKey};
 use crate::status::{Cause, Details, Status};
 
-use super::intake::{self, Origin};
+use super::intake::{self, Origin, is_definition};
 use super::metadata;
 use super::options::{WriteOptions, Written};
 use super::state::Registry;
@@ -58,6 +58,7 @@ impl Registry {
             }
             return Err(refusal);
         }
+        warnings.extend(intake::warnings(resource, &object));
         if dry {
             let object = Self::answer(&namespace, &name, object, 0);
             return Ok(Written {
@@ -66,15 +67,10 @@ impl Registry {
                 warnings,
             });
         }
-        let definition = is_definition(resource);
-        if definition {
-            self.judge_names(&mut object, now);
-        }
         let value = self.to_storage(resource, object);
         let stored = self.put(&resource.storage, &namespace, &name, value);
-        if definition {
-            self.installations += 1;
-            self.serve_definition(&stored.value, self.installations, false);
+        if is_definition(resource) {
+            self.establish(&stored, now);
         }
         Ok(Written {
             object: self.present(resource, &stored),
@@ -207,10 +203,6 @@ impl Registry {
         }
         address
     }
-}
-
-pub(super) fn is_definition(resource: &Resource) -> bool {
-    resource.built_in && resource.kind == "CustomResourceDefinition"
 }
 
 /// Puts an object into the request's namespace.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::schema::{StorageKey, crd};
 use crate::status::Status;
+use crate::store::Stored;
 
 use super::metadata;
 use super::options::{Subresource, WriteOptions, Written};
@@ -39,6 +40,17 @@ impl Registry {
             &options,
             now,
         )
+    }
+
+    /// Accepts (or refuses) the names of a new definition, and serves it. Its author is answered
+    /// the state before: accepting is a change of its own.
+    pub(super) fn establish(&mut self, created: &Stored, now: Timestamp) {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let mut crd = (*created.value).clone();
+        self.judge_names(&mut crd, now);
+        let stored = self.put(&definitions, "", &created.name, crd);
+        self.installations += 1;
+        self.serve_definition(&stored.value, self.installations, false);
     }
 
     /// Decides about a definition's names and writes the conditions that say so.

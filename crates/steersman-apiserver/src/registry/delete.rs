@@ -9,8 +9,7 @@ use crate::schema::Resource;
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
-use super::create::is_definition;
-use super::intake;
+use super::intake::{self, is_definition};
 use super::metadata;
 use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page};
 use super::state::Registry;

@@ -180,10 +180,14 @@ pub(crate) fn decode(
     metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
     if let Some(schema) = &resource.structural {
         schema.prune(object, "", true, &mut unknown);
+        schema.prune_embedded(object, "", &mut unknown);
         schema.apply_defaults(object);
     } else {
         check_parts(resource, object).map_err(refuse)?;
         prune_members(resource, object, &mut unknown);
+        if is_definition(resource) {
+            crd::decode(object, &mut unknown);
+        }
     }
     let told: Vec<String> = unknown
         .iter()
@@ -310,12 +314,33 @@ fn check_base64(resource: &Resource, text: &str) -> Result<(), Status> {
     })
 }
 
+/// Whether the objects define custom resources.
+pub(crate) fn is_definition(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "CustomResourceDefinition"
+}
+
+/// What the author of an object is warned of though it is taken.
+pub(crate) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
+    if !is_definition(resource) {
+        return Vec::new();
+    }
+    let versions = object["spec"]["versions"].as_array().into_iter().flatten();
+    let mut told: Vec<String> = Vec::new();
+    for format in versions.flat_map(|one| crd::unknown_formats(&one["schema"]["openAPIV3Schema"])) {
+        let warning = format!("unrecognized format \"{format}\"");
+        if !told.contains(&warning) {
+            told.push(warning);
+        }
+    }
+    told
+}
+
 /// Brings a decoded object into the shape it is stored in.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     if resource.built_in {
         defaults::apply(resource, object);
     }
-    if resource.kind == "CustomResourceDefinition" && resource.built_in {
+    if is_definition(resource) {
         crd::apply_defaults(object);
     }
 }

@@ -2,29 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::{Resource, type_name};
+use crate::schema::{Resource, names, type_name};
 use crate::status::{FieldError, Status};
-
-use super::names;
-
-/// Fields of `metadata` that exist.
-const KNOWN: &[&str] = &[
-    "annotations",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
 
 /// What each field of `metadata` must be: its JSON type, and Go's name for it.
 const TYPES: &[(&str, &str, &str)] = &[
@@ -90,7 +69,7 @@ pub(crate) fn decode(
     }
     let metadata = of(object);
     metadata.retain(|name, value| {
-        if !KNOWN.contains(&name.as_str()) {
+        if !names::METADATA.contains(&name.as_str()) {
             unknown.push(format!("metadata.{name}"));
             return false;
         }
@@ -155,10 +134,10 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
         errors.extend(wrong);
     }
     if let Some(labels) = metadata["labels"].as_object() {
-        names::check_labels(labels, &mut errors);
+        names::check_labels("metadata", labels, &mut errors);
     }
     if let Some(annotations) = metadata["annotations"].as_object() {
-        names::check_annotations(annotations, &mut errors);
+        names::check_annotations("metadata", annotations, &mut errors);
     }
     if let Some(owners) = metadata["ownerReferences"].as_array() {
         names::check_owners(owners, &mut errors);

@@ -10,9 +10,9 @@ use crate::schema::{Generation, Resource};
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
-use super::create::{is_definition, place};
+use super::create::place;
 use super::delete::has_finalizers;
-use super::intake::{self, FieldValidation, Origin};
+use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::metadata;
 use super::options::{PatchKind, Subresource, WriteOptions, Written};
 use super::read::parse_version;

@@ -5,7 +5,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::status::FieldError;
+mod fields;
+mod openapi;
+mod faces;
+mod check;
+
+pub(crate) use check::validate;
+pub(crate) use fields::decode;
+pub(crate) use openapi::unknown_formats;
 
 use super::builtin::VERBS;
 use super::resource::{
@@ -50,6 +57,17 @@ pub(crate) fn apply_defaults(crd: &mut Value) {
             }
         }
     }
+    let Some(status) = crd
+        .as_object_mut()
+        .map(|root| root.entry("status").or_insert_with(|| json!({})))
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    status.entry("conditions").or_insert(Value::Null);
+    status
+        .entry("acceptedNames")
+        .or_insert_with(|| json!({"plural": "", "kind": ""}));
 }
 
 fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
@@ -58,133 +76,6 @@ fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
 
 fn storage_version(crd: &Value) -> Option<&str> {
     versions(crd).find(|version| version["storage"] == true)?["name"].as_str()
-}
-
-/// Checks a definition; `old` is the stored one on an update.
-#[must_use]
-pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let spec = &crd["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
-    let name = text(&crd["metadata"]["name"]);
-    if old.is_none() && name != format!("{plural}.{group}") {
-        let value = Value::String(name).to_string();
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", &value, detail));
-    }
-    for (field, value) in [
-        ("spec.group", &spec["group"]),
-        ("spec.scope", &spec["scope"]),
-    ] {
-        if text(value).is_empty() {
-            errors.push(FieldError::required(field, ""));
-        }
-    }
-    let scopes = ["\"Cluster\"".to_owned(), "\"Namespaced\"".to_owned()];
-    if !matches!(
-        spec["scope"].as_str(),
-        None | Some("" | "Cluster" | "Namespaced")
-    ) {
-        errors.push(FieldError::not_supported(
-            "spec.scope",
-            &spec["scope"].to_string(),
-            &scopes,
-        ));
-    }
-    if spec["preserveUnknownFields"] == true {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        errors.push(FieldError::invalid(
-            "spec.preserveUnknownFields",
-            "true",
-            detail,
-        ));
-    }
-    errors.extend(validate_versions(crd));
-    for part in ["plural", "singular", "kind", "listKind"] {
-        if text(&spec["names"][part]).is_empty() {
-            errors.push(FieldError::required(format!("spec.names.{part}"), ""));
-        }
-    }
-    errors.extend(validate_stored_versions(crd));
-    if let Some(old) = old.filter(|old| is_established(old)) {
-        for (field, new, old) in [
-            ("spec.group", &spec["group"], &old["spec"]["group"]),
-            ("spec.scope", &spec["scope"], &old["spec"]["scope"]),
-            (
-                "spec.names.kind",
-                &spec["names"]["kind"],
-                &old["spec"]["names"]["kind"],
-            ),
-        ] {
-            if new != old {
-                errors.push(FieldError::invalid(
-                    field,
-                    &new.to_string(),
-                    "field is immutable",
-                ));
-            }
-        }
-    }
-    errors
-}
-
-fn validate_versions(crd: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, version) in versions(crd).enumerate() {
-        let field = format!("spec.versions[{index}]");
-        let name = version["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{field}.name"), ""));
-        }
-        if seen.contains(&name) {
-            errors.push(FieldError::duplicate(
-                format!("{field}.name"),
-                &format!("\"{name}\""),
-            ));
-        }
-        seen.push(name);
-        if !version["schema"]["openAPIV3Schema"].is_object() {
-            let field = format!("{field}.schema.openAPIV3Schema");
-            errors.push(FieldError::required(field, ""));
-        }
-    }
-    if versions(crd)
-        .filter(|version| version["storage"] == true)
-        .count()
-        != 1
-    {
-        let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(
-            "spec.versions",
-            &crd["spec"]["versions"].to_string(),
-            detail,
-        ));
-    }
-    errors
-}
-
-fn validate_stored_versions(crd: &Value) -> Vec<FieldError> {
-    let stored = crd["status"]["storedVersions"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    if stored.is_empty() {
-        let detail = "must have at least one stored version";
-        return vec![FieldError::invalid("status.storedVersions", "null", detail)];
-    }
-    let mut errors = Vec::new();
-    for (index, version) in stored.iter().enumerate() {
-        if !versions(crd).any(|served| served["name"] == *version) {
-            let name = version.as_str().unwrap_or_default();
-            let detail = format!(
-                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
-            );
-            let field = format!("status.storedVersions[{index}]");
-            errors.push(FieldError::invalid(field, &version.to_string(), &detail));
-        }
-    }
-    errors
 }
 
 /// Whether the definition is served.
@@ -264,11 +155,6 @@ pub(crate) fn refuse_names(crd: &mut Value, reason: &str, message: &str, now: &s
     set_condition(crd, "NamesAccepted", false, (reason, message), now);
     let why = ("NotAccepted", "not all names are accepted");
     set_condition(crd, "Established", false, why, now);
-    if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
-        status
-            .entry("acceptedNames")
-            .or_insert_with(|| json!({"plural": "", "kind": ""}));
-    }
 }
 
 /// The resources that a definition serves, preferred version first.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::names::METADATA;
+
 /// One node of a compiled `openAPIV3Schema`.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -164,6 +166,39 @@ impl Structural {
         });
     }
 
+    /// Removes unknown fields from the metadata of the resources that are embedded in a value.
+    pub fn prune_embedded(&self, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let at = child(path, name);
+                    if self.embedded && name == "metadata" {
+                        if let Some(metadata) = member.as_object_mut() {
+                            metadata.retain(|name, _| {
+                                let known = METADATA.contains(&name.as_str());
+                                if !known {
+                                    unknown.push(child(&at, name));
+                                }
+                                known
+                            });
+                        }
+                    } else if let Some(schema) = self.properties.get(name) {
+                        schema.prune_embedded(member, &at, unknown);
+                    } else if let Additional::Schema(schema) = &self.additional {
+                        schema.prune_embedded(member, &at, unknown);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    schema.prune_embedded(item, &format!("{path}[{index}]"), unknown);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Fills in defaults below every object that is there. A null that the schema does not allow
     /// counts as absent.
     pub fn apply_defaults(&self, value: &mut Value) {
@@ -288,6 +323,27 @@ mod tests {
                 "a": "x", "free": {"kept": 1}, "l": [{"x": 1}], "m": {"k": {"y": 1}},
             }})
         );
+    }
+
+    #[test]
+    fn embedded_metadata_has_the_fields_of_metadata() {
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "l": {"type": "array", "items": {"type": "object",
+                "x-kubernetes-embedded-resource": true, "properties": {"spec": {}}}},
+            "m": {"type": "object", "additionalProperties": {"type": "object",
+                "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true}},
+        }}));
+        let thing = || json!({"kind": "K", "metadata": {"name": "n", "odd": 1}});
+        let mut value = json!({"metadata": {"odd": 1}, "l": [thing()], "m": {"k": thing()}});
+        let mut unknown = Vec::new();
+        schema.prune_embedded(&mut value, "", &mut unknown);
+        assert_eq!(unknown, ["l[0].metadata.odd", "m.k.metadata.odd"]);
+        assert_eq!(
+            value["l"][0],
+            json!({"kind": "K", "metadata": {"name": "n"}})
+        );
+        assert_eq!(value["metadata"], json!({"odd": 1}));
     }
 
     #[test]

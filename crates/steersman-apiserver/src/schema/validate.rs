@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::status::FieldError;
 
+use super::names;
 use super::structural::{Additional, Structural};
 
 /// Where a value is: the path of the field, and the path that messages quote. The two differ
@@ -63,6 +64,19 @@ pub(crate) fn validate_status(schema: &Structural, status: &Value) -> Vec<FieldE
     errors
 }
 
+/// Checks a value that stands somewhere in a definition, such as a default. Messages do not name
+/// the place, the errors' fields do.
+#[must_use]
+pub(super) fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = Path {
+        field: field.to_owned(),
+        body: String::new(),
+    };
+    check(schema, value, &path, &mut errors);
+    errors
+}
+
 /// The name messages use for a value's JSON type.
 #[must_use]
 pub(crate) fn type_name(value: &Value) -> &'static str {
@@ -78,7 +92,8 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// A text as JSON, and so messages, write it.
+pub(super) fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
@@ -116,6 +131,14 @@ fn check(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<Field
                     {
                         errors.push(FieldError::required(path.member(name).field, ""));
                     }
+                }
+                let field = path.member("metadata").field;
+                let metadata = members.get("metadata").unwrap_or(&Value::Null);
+                if let Some(labels) = metadata["labels"].as_object() {
+                    names::check_labels(&field, labels, errors);
+                }
+                if let Some(annotations) = metadata["annotations"].as_object() {
+                    names::check_annotations(&field, annotations, errors);
                 }
             }
             for (name, member) in members {

@@ -45,6 +45,12 @@ fn a_definition_is_served_at_once() {
     let made = server
         .create("customresourcedefinitions", websites())
         .unwrap();
+    // Its author is answered the state before its names were accepted.
+    assert_eq!(made["status"]["conditions"], Value::Null);
+    assert_eq!(made["status"]["acceptedNames"]["plural"], "");
+    let made = server
+        .get("customresourcedefinitions", "websites.example.com")
+        .unwrap();
     assert!(server.registry.catalogue_version() > before);
     let conditions = made["status"]["conditions"].as_array().unwrap();
     let holds: Vec<_> = conditions
@@ -260,7 +266,10 @@ fn a_definition_that_takes_taken_names_is_not_served() {
     let mut second = websites();
     second["metadata"]["name"] = json!("sites.example.com");
     second["spec"]["names"] = json!({"plural": "sites", "singular": "site", "kind": "Website"});
-    let made = server.create("customresourcedefinitions", second).unwrap();
+    server.create("customresourcedefinitions", second).unwrap();
+    let made = server
+        .get("customresourcedefinitions", "sites.example.com")
+        .unwrap();
     let first = &made["status"]["conditions"][0];
     assert_eq!(
         (&first["status"], &first["reason"]),

@@ -3,6 +3,8 @@
 use super::*;
 
 fn websites() -> Value {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object",
+        "properties": {"image": {"type": "string"}}}}});
     json!({"metadata": {"name": "websites.example.com"}, "spec": {
     "group": "example.com", "scope": "Namespaced",
     "names": {"plural": "websites", "kind": "Website", "shortNames": ["web"]},
@@ -10,7 +12,7 @@ fn websites() -> Value {
         {"name": "v1beta1", "served": true, "storage": false, "deprecated": true,
             "schema": {"openAPIV3Schema": {"type": "object"}}},
         {"name": "v1", "served": true, "storage": true,
-            "schema": {"openAPIV3Schema": {"type": "object"}},
+            "schema": {"openAPIV3Schema": schema},
             "subresources": {"status": {}, "scale": {
                 "specReplicasPath": ".spec.replicas",
                 "statusReplicasPath": ".status.replicas"}},
@@ -52,6 +54,7 @@ fn a_broken_definition_is_told_everything() {
     crd["metadata"]["name"] = json!("other");
     crd["spec"]["versions"][0]["storage"] = json!(true);
     crd["spec"]["versions"][1]["schema"] = json!({});
+    crd["spec"]["versions"][1]["selectableFields"] = json!([]);
     crd["spec"]["scope"] = json!("");
     apply_defaults(&mut crd);
     let fields: Vec<_> = validate(&crd, None).into_iter().map(|e| e.field).collect();
@@ -61,7 +64,8 @@ fn a_broken_definition_is_told_everything() {
             "metadata.name",
             "spec.scope",
             "spec.versions[1].schema.openAPIV3Schema",
-            "spec.versions"
+            "spec.versions",
+            "status.storedVersions",
         ]
     );
 }
@@ -79,7 +83,14 @@ fn what_is_established_keeps_its_identity() {
         .into_iter()
         .map(|e| e.field)
         .collect();
-    assert_eq!(fields, ["status.storedVersions[0]", "spec.scope"]);
+    assert_eq!(
+        fields,
+        [
+            "status.storedVersions[0]",
+            "status.storedVersions",
+            "spec.scope"
+        ]
+    );
 }
 
 #[test]
@@ -94,4 +105,178 @@ fn versions_sort_by_preference() {
             "v10", "v2", "v1", "v11beta2", "v1beta1", "v1alpha2", "v1alpha1", "foo"
         ]
     );
+}
+
+/// The fields and messages that a definition with this schema (and these other parts) is refused
+/// with.
+fn refused(schema: &Value, parts: &Value) -> Vec<String> {
+    let mut version = json!({"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": schema}});
+    for (name, part) in parts.as_object().unwrap() {
+        version[name] = part.clone();
+    }
+    let mut crd = json!({"metadata": {"name": "ks.e.com"}, "spec": {"group": "e.com",
+        "scope": "Cluster", "names": {"plural": "ks", "kind": "K"}, "versions": [version]}});
+    apply_defaults(&mut crd);
+    let told = validate(&crd, None);
+    told.iter()
+        .map(|error| {
+            let field = error.field.replace("spec.validation.openAPIV3Schema", "S");
+            format!("{field}: {}", error.message)
+        })
+        .collect()
+}
+
+fn spec(property: &Value) -> Value {
+    json!({"type": "object", "properties": {"p": property}})
+}
+
+#[test]
+fn a_schema_says_what_is_supported_and_structural() {
+    let told = |property: Value| refused(&spec(&property), &json!({}));
+    let none: Vec<String> = Vec::new();
+    for good in [
+        json!({"type": "string", "default": "aa", "pattern": "^a*$"}),
+        json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+        json!({"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"],
+            "properties": {"k": {"type": "string"}}}}),
+        json!({"type": "object", "default": {}, "properties": {"a": {"type": "integer"}}}),
+        json!({"type": "string", "pattern": "\\Qonly Go knows\\E"}),
+    ] {
+        assert_eq!(told(good.clone()), none, "{good}");
+    }
+    for (bad, message) in [
+        (
+            json!({}),
+            "S.properties[p].type: Required value: must not be empty for specified object fields",
+        ),
+        (
+            json!({"type": "string", "uniqueItems": true}),
+            "S.properties[p].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ),
+        (
+            json!({"type": "object", "patternProperties": {"a": {}}}),
+            "S.properties[p].patternProperties: Forbidden: patternProperties is not supported",
+        ),
+        (
+            json!({"type": "array"}),
+            "S.properties[p].items: Required value: must be specified",
+        ),
+        (
+            json!({"type": "string", "pattern": "a(b"}),
+            "S.properties[p].pattern: Invalid value: \"a(b\": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): `a(b`",
+        ),
+        (
+            json!({"type": "string", "not": {"type": "string"}}),
+            "S.properties[p].not.type: Forbidden: must be empty to be structural",
+        ),
+        (
+            json!({"type": "integer", "default": "x"}),
+            "S.properties[p].default: Invalid value: \"string\":  in body must be of type integer: \"string\"",
+        ),
+        (
+            json!({"type": "object", "default": {"b": 1}, "properties": {"a": {"type": "string"}}}),
+            "S.properties[p].default: Invalid value: {\"b\":1}: must not have unknown fields",
+        ),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "bag", "items": {"type": "string"}}),
+            "S.properties[p].x-kubernetes-list-type: Unsupported value: \"bag\": supported values: \"atomic\", \"set\", \"map\"",
+        ),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}}),
+            "S.properties[p].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map",
+        ),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}}),
+            "S.properties[p].items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set",
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true}),
+            "S.properties[p].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
+        ),
+    ] {
+        assert_eq!(told(bad.clone()), [message], "{bad}");
+    }
+    let metadata = json!({"type": "object", "properties": {"metadata": {"type": "object",
+        "properties": {"labels": {"type": "object"}}}}});
+    assert_eq!(
+        refused(&metadata, &json!({})),
+        [
+            "S.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified"
+        ]
+    );
+}
+
+#[test]
+fn scale_columns_and_selectable_fields_point_somewhere() {
+    let schema = spec(&json!({"type": "object", "properties": {"s": {"type": "string"}}}));
+    assert_eq!(
+        refused(
+            &schema,
+            &json!({"subresources": {"scale": {"specReplicasPath": ".status.n"}},
+                "additionalPrinterColumns": [{"name": "", "type": "int", "jsonPath": "x"}],
+                "selectableFields": [{"jsonPath": ".p.s"}, {"jsonPath": ".p"}, {"jsonPath": ".q"},
+                    {"jsonPath": ".p.s"}]})
+        ),
+        [
+            "spec.subresources.scale.specReplicasPath: Invalid value: \".status.n\": should be a json path under .spec",
+            "spec.subresources.scale.statusReplicasPath: Required value",
+            "spec.additionalPrinterColumns[0].name: Required value",
+            "spec.additionalPrinterColumns[0].type: Invalid value: \"int\": must be one of boolean,date,integer,number,string",
+            "spec.additionalPrinterColumns[0].JSONPath: Invalid value: \"x\": must be a simple json path starting with .",
+            "spec.selectableFields[1].jsonPath: Invalid value: \".p\": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
+            "spec.selectableFields[2].jsonPath: Invalid value: \".q\": is an invalid path: does not refer to a valid field",
+            "spec.selectableFields[3].jsonPath: Duplicate value: \".p.s\"",
+        ]
+    );
+}
+
+#[test]
+fn what_versions_do_not_share_is_told_per_version() {
+    let mut crd = websites();
+    crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["type"] = json!("array");
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    crd["spec"]["names"]["kind"] = json!("Web_site");
+    crd["spec"]["names"]["shortNames"] = json!(["W!"]);
+    apply_defaults(&mut crd);
+    let fields: Vec<_> = validate(&crd, None).into_iter().map(|e| e.field).collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.versions[1].schema.openAPIV3Schema.items",
+            "spec.versions[1].schema.openAPIV3Schema.type",
+            "spec.names.singular",
+            "spec.names.kind",
+            "spec.names.listKind",
+            "spec.names.shortNames[0]",
+            "spec.conversion.webhookClientConfig",
+            "spec.conversion.conversionReviewVersions",
+        ]
+    );
+}
+
+#[test]
+fn a_protected_group_needs_an_approval() {
+    let mut crd = websites();
+    crd["spec"]["group"] = json!("x.k8s.io");
+    crd["metadata"]["name"] = json!("websites.x.k8s.io");
+    crd["spec"]["versions"][1]["selectableFields"] = Value::Null;
+    apply_defaults(&mut crd);
+    let told =
+        |crd: &Value| -> Vec<String> { validate(crd, None).into_iter().map(|e| e.field).collect() };
+    let field = "metadata.annotations[api-approved.kubernetes.io]";
+    assert_eq!(told(&crd), [field]);
+    crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "maybe"});
+    assert_eq!(told(&crd), [field]);
+    crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a trial"});
+    assert!(told(&crd).is_empty());
+}
+
+#[test]
+fn formats_nobody_knows_are_named() {
+    let schema = spec(&json!({"type": "object", "properties": {
+        "a": {"type": "string", "format": "date-time"}, "b": {"type": "string", "format": "own"},
+        "c": {"type": "integer", "format": "int32"}}}));
+    assert_eq!(unknown_formats(&schema), ["own"]);
 }

@@ -2,14 +2,34 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::NameRule;
 use crate::status::FieldError;
+
+use super::resource::NameRule;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const KEY_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// Fields of `metadata` that exist.
+pub(crate) const METADATA: &[&str] = &[
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
 
 /// The total size of all annotations, keys and values.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -112,10 +132,11 @@ fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[Str
     );
 }
 
-/// Checks `metadata.labels`.
-pub(crate) fn check_labels(labels: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+/// Checks the labels of the metadata at `path`.
+pub(crate) fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+    let field = format!("{path}.labels");
     for (key, value) in labels {
-        push_all(errors, "metadata.labels", key, &check_key(key));
+        push_all(errors, &field, key, &check_key(key));
         let value = value.as_str().unwrap_or_default();
         let mut wrong = Vec::new();
         if value.len() > 63 {
@@ -124,25 +145,25 @@ pub(crate) fn check_labels(labels: &Map<String, Value>, errors: &mut Vec<FieldEr
         if !value.is_empty() && !is_qualified(value) {
             wrong.push(LABEL_VALUE.to_owned());
         }
-        push_all(errors, "metadata.labels", value, &wrong);
+        push_all(errors, &field, value, &wrong);
     }
 }
 
-/// Checks `metadata.annotations`; their values are free.
-pub(crate) fn check_annotations(annotations: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+/// Checks the annotations of the metadata at `path`; their values are free.
+pub(crate) fn check_annotations(
+    path: &str,
+    annotations: &Map<String, Value>,
+    errors: &mut Vec<FieldError>,
+) {
+    let field = format!("{path}.annotations");
     let mut size = 0;
     for (key, value) in annotations {
-        push_all(
-            errors,
-            "metadata.annotations",
-            key,
-            &check_key(&key.to_lowercase_prefix()),
-        );
+        push_all(errors, &field, key, &check_key(&key.to_lowercase_prefix()));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > ANNOTATIONS_LIMIT {
         let detail = format!("may not be more than {ANNOTATIONS_LIMIT} bytes");
-        errors.push(FieldError::too_long("metadata.annotations", &detail));
+        errors.push(FieldError::too_long(&field, &detail));
     }
 }
 
@@ -241,7 +262,7 @@ mod tests {
     fn labels_and_finalizers_are_told_what_is_wrong() {
         let told = |labels: Value| {
             let mut errors = Vec::new();
-            check_labels(labels.as_object().unwrap(), &mut errors);
+            check_labels("metadata", labels.as_object().unwrap(), &mut errors);
             errors.len()
         };
         assert_eq!(

@@ -1,0 +1,296 @@
+//! Machine: checks a CustomResourceDefinition: names, versions, conversion, and each version's face.
+
+use serde_json::{Map, Value};
+
+use super::faces::{self, Face};
+use super::{is_established, versions};
+use crate::schema::names;
+use crate::schema::resource::NameRule;
+use crate::schema::validate::quoted;
+use crate::status::FieldError;
+
+/// Groups that belong to the Kubernetes project.
+const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
+
+/// What a definition of such a group carries.
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// Checks a definition; `old` is the stored one on an update.
+#[must_use]
+pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = &crd["spec"];
+    let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
+    let name = text(&crd["metadata"]["name"]);
+    if old.is_none() && name != format!("{plural}.{group}") {
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid("metadata.name", &quoted(name), detail));
+    }
+    check_group(group, &mut errors);
+    one_of(
+        "spec.scope",
+        text(&spec["scope"]),
+        &["Cluster", "Namespaced"],
+        &mut errors,
+    );
+    if spec["preserveUnknownFields"] == true {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let field = "spec.preserveUnknownFields";
+        errors.push(FieldError::invalid(field, "true", detail));
+    }
+    check_versions(crd, &mut errors);
+    check_names(&spec["names"], &mut errors);
+    if let Some(shared) = Face::shared(crd) {
+        shared.check(&mut errors);
+    }
+    check_conversion(&spec["conversion"], &mut errors);
+    check_stored_versions(crd, &mut errors);
+    check_approval(crd, group, &mut errors);
+    if let Some(old) = old.filter(|old| is_established(old)) {
+        check_identity(spec, &old["spec"], &mut errors);
+    }
+    errors
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn check_group(group: &str, errors: &mut Vec<FieldError>) {
+    let field = "spec.group";
+    if group.is_empty() {
+        errors.push(FieldError::required(field, ""));
+        return;
+    }
+    let wrong = names::check_name(NameRule::Subdomain, group);
+    if !wrong.is_empty() {
+        let detail = wrong.join(",");
+        errors.push(FieldError::invalid(field, &quoted(group), &detail));
+    } else if !group.contains('.') {
+        let detail = "should be a domain with at least one dot";
+        errors.push(FieldError::invalid(field, &quoted(group), detail));
+    }
+}
+
+/// A word out of a closed set.
+fn one_of(field: &str, found: &str, known: &[&str], errors: &mut Vec<FieldError>) {
+    if found.is_empty() {
+        errors.push(FieldError::required(field, ""));
+    } else if !known.contains(&found) {
+        let known: Vec<String> = known.iter().map(|word| quoted(word)).collect();
+        errors.push(FieldError::not_supported(field, &quoted(found), &known));
+    }
+}
+
+/// A word that must be a DNS-1035 label; `lead` comes before the rule's own words.
+fn label(field: &str, found: &str, lead: &str, tested: &str, errors: &mut Vec<FieldError>) {
+    if found.is_empty() {
+        return;
+    }
+    let wrong = names::check_name(NameRule::Label1035, tested);
+    if !wrong.is_empty() {
+        let detail = format!("{lead}{}", wrong.join(","));
+        errors.push(FieldError::invalid(field, &quoted(found), &detail));
+    }
+}
+
+fn check_versions(crd: &Value, errors: &mut Vec<FieldError>) {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut unique = true;
+    let one_for_all = faces::is_shared(crd, "schema");
+    for (index, version) in versions(crd).enumerate() {
+        let field = format!("spec.versions[{index}]");
+        if !version["schema"]["openAPIV3Schema"].is_object() {
+            let field = format!("{field}.schema.openAPIV3Schema");
+            errors.push(FieldError::required(field, ""));
+        }
+        let name = text(&version["name"]);
+        unique &= !seen.contains(&name);
+        seen.push(name);
+        check_version_name(&format!("{field}.name"), name, errors);
+        Face::of_version(crd, version, &field).check(errors);
+    }
+    let mut refuse = |detail: &str| {
+        let printed = faces::print_versions(crd, one_for_all);
+        errors.push(FieldError::invalid("spec.versions", &printed, detail));
+    };
+    if !unique {
+        refuse("must contain unique version names");
+    }
+    if versions(crd).filter(|one| one["storage"] == true).count() != 1 {
+        refuse("must have exactly one version marked as storage version");
+    }
+    // The first version is also the one of the time when a definition had only one.
+    if let Some(first) = versions(crd).next() {
+        label(
+            "spec.version",
+            text(&first["name"]),
+            "",
+            text(&first["name"]),
+            errors,
+        );
+    }
+}
+
+fn check_version_name(field: &str, name: &str, errors: &mut Vec<FieldError>) {
+    let wrong = names::check_name(NameRule::Label1035, name);
+    if !wrong.is_empty() {
+        let detail = wrong.join(",");
+        errors.push(FieldError::invalid(field, &quoted(name), &detail));
+    }
+}
+
+fn check_names(names: &Value, errors: &mut Vec<FieldError>) {
+    for part in ["plural", "singular", "kind", "listKind"] {
+        if text(&names[part]).is_empty() {
+            errors.push(FieldError::required(format!("spec.names.{part}"), ""));
+        }
+    }
+    for part in ["plural", "singular"] {
+        let name = text(&names[part]);
+        label(&format!("spec.names.{part}"), name, "", name, errors);
+    }
+    for part in ["kind", "listKind"] {
+        let name = text(&names[part]);
+        let lead = "may have mixed case, but should otherwise match: ";
+        let lower = name.to_lowercase();
+        label(&format!("spec.names.{part}"), name, lead, &lower, errors);
+    }
+    let list = |part: &str| names[part].as_array().into_iter().flatten().enumerate();
+    for (index, name) in list("shortNames") {
+        let field = format!("spec.names.shortNames[{index}]");
+        label(&field, text(name), "", text(name), errors);
+    }
+    let kind = text(&names["kind"]);
+    if !kind.is_empty() && kind == text(&names["listKind"]) {
+        let detail = "kind and listKind may not be the same";
+        let field = "spec.names.listKind";
+        errors.push(FieldError::invalid(field, &quoted(kind), detail));
+    }
+    for (index, name) in list("categories") {
+        let field = format!("spec.names.categories[{index}]");
+        label(&field, text(name), "", text(name), errors);
+    }
+}
+
+fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
+    const CLIENT: &str = "spec.conversion.webhookClientConfig";
+    const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
+    if !conversion.is_object() {
+        return;
+    }
+    let strategy = text(&conversion["strategy"]);
+    let field = "spec.conversion.strategy";
+    one_of(field, strategy, &["None", "Webhook"], errors);
+    let webhook = &conversion["webhook"];
+    let client = &webhook["clientConfig"];
+    let reviews = webhook["conversionReviewVersions"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if strategy != "Webhook" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        if client.is_object() {
+            errors.push(FieldError::forbidden(CLIENT, detail));
+        }
+        if !reviews.is_empty() {
+            errors.push(FieldError::forbidden(REVIEWS, detail));
+        }
+        return;
+    }
+    if !client.is_object() {
+        let detail = "required when strategy is set to Webhook";
+        errors.push(FieldError::required(CLIENT, detail));
+    } else if client["url"].is_string() == client["service"].is_object() {
+        let detail = "exactly one of url or service is required";
+        errors.push(FieldError::required(CLIENT, detail));
+    }
+    if reviews.is_empty() {
+        errors.push(FieldError::required(REVIEWS, ""));
+    } else if !reviews.iter().any(|one| one == "v1" || one == "v1beta1") {
+        let listed = Value::from(reviews.to_vec()).to_string();
+        let detail = "must include at least one of v1, v1beta1";
+        errors.push(FieldError::invalid(REVIEWS, &listed, detail));
+    }
+}
+
+fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
+    let stored = crd["status"]["storedVersions"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if stored.is_empty() {
+        let detail = "must have at least one stored version";
+        errors.push(FieldError::invalid("status.storedVersions", "null", detail));
+        return;
+    }
+    for (index, version) in stored.iter().enumerate() {
+        if !versions(crd).any(|served| served["name"] == *version) {
+            let name = text(version);
+            let detail = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            let field = format!("status.storedVersions[{index}]");
+            errors.push(FieldError::invalid(field, &version.to_string(), &detail));
+        }
+    }
+    let storage = versions(crd).filter(|one| one["storage"] == true).last();
+    let name = storage.and_then(|one| one["name"].as_str());
+    if let Some(name) = name
+        && !stored.iter().any(|version| version == name)
+    {
+        let detail = format!("must have the storage version {name}");
+        let listed = Value::from(stored.to_vec()).to_string();
+        errors.push(FieldError::invalid(
+            "status.storedVersions",
+            &listed,
+            &detail,
+        ));
+    }
+}
+
+fn check_approval(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
+    let protected = PROTECTED.iter().any(|owner| {
+        group
+            .strip_suffix(owner)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    if !protected {
+        return;
+    }
+    const MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let field = format!("metadata.annotations[{APPROVED}]");
+    let empty = Map::new();
+    let annotations = crd["metadata"]["annotations"].as_object();
+    let found = annotations
+        .unwrap_or(&empty)
+        .get(APPROVED)
+        .map(text)
+        .unwrap_or_default();
+    if found.is_empty() {
+        let detail =
+            format!("protected groups must have approval annotation \"{APPROVED}\", {MORE}");
+        errors.push(FieldError::required(field, &detail));
+    } else if !found.starts_with("unapproved") && !found.contains("://") {
+        let detail = format!(
+            "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a reason starting with \"unapproved\", {MORE}"
+        );
+        errors.push(FieldError::invalid(field, &quoted(found), &detail));
+    }
+}
+
+/// What an established definition is known by.
+fn check_identity(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    for (field, new, old) in [
+        ("spec.group", &new["group"], &old["group"]),
+        ("spec.scope", &new["scope"], &old["scope"]),
+        (
+            "spec.names.kind",
+            &new["names"]["kind"],
+            &old["names"]["kind"],
+        ),
+    ] {
+        if new != old {
+            let detail = "field is immutable";
+            errors.push(FieldError::invalid(field, &new.to_string(), detail));
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! Machine: checks an `openAPIV3Schema`: keywords that are not supported, list types, structure, defaults.
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::schema::structural::Structural;
+use crate::schema::validate::{quoted, validate_at};
+use crate::status::FieldError;
+
+/// Formats that values are checked against, or that stand for nothing more than their type.
+const FORMATS: &[&str] = &[
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8s-long-name",
+    "k8s-short-name",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Keywords of JSON schema that definitions do not know.
+const UNSUPPORTED: &[&str] = &[
+    "id",
+    "additionalItems",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+    "$ref",
+];
+
+/// What only the skeleton of a schema may say, and what a nested one is told instead.
+const OF_THE_SKELETON: &[(&str, &str)] = &[
+    ("type", "must be empty to be structural"),
+    ("additionalProperties", "must be undefined to be structural"),
+    ("default", "must be undefined to be structural"),
+    ("title", "must be empty to be structural"),
+    ("description", "must be empty to be structural"),
+    ("nullable", "must be false to be structural"),
+    (
+        "x-kubernetes-preserve-unknown-fields",
+        "must be false to be structural",
+    ),
+    (
+        "x-kubernetes-embedded-resource",
+        "must be false to be structural",
+    ),
+    (
+        "x-kubernetes-int-or-string",
+        "must be false to be structural",
+    ),
+];
+
+/// Where a node of the skeleton stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// Checks a whole schema.
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let before = errors.len();
+    if schema["nullable"] == true {
+        let detail = "nullable cannot be true at the root";
+        errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
+    }
+    keywords(schema, path, errors);
+    if schema_lists(schema) {
+        return;
+    }
+    let found = errors.len();
+    skeleton(schema, Level::Root, path, errors);
+    if errors.len() == found && found == before {
+        defaults(schema, path, true, errors);
+    }
+}
+
+/// The formats in a schema that mean nothing to the server, by alphabet.
+#[must_use]
+pub(crate) fn unknown_formats(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    each(schema, "", &mut |node, _| {
+        let format = node["format"].as_str().unwrap_or_default();
+        let known =
+            FORMATS.contains(&format.replace('-', "").as_str()) || FORMATS.contains(&format);
+        if node["type"] == "string" && !format.is_empty() && !known {
+            found.push(format.to_owned());
+        }
+    });
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Visits a schema and the schemas in it.
+fn each<'a>(schema: &'a Value, path: &str, visit: &mut dyn FnMut(&'a Value, &str)) {
+    visit(schema, path);
+    let listed = schema["properties"].as_object().into_iter().flatten();
+    for (name, sub) in listed {
+        each(sub, &format!("{path}.properties[{name}]"), visit);
+    }
+    for name in ["items", "additionalProperties", "not"] {
+        if let Some(sub) = schema.get(name).filter(|sub| sub.is_object()) {
+            each(sub, &format!("{path}.{name}"), visit);
+        }
+    }
+    for name in ["allOf", "oneOf", "anyOf"] {
+        let listed = schema[name].as_array().into_iter().flatten();
+        for (index, sub) in listed.enumerate() {
+            each(sub, &format!("{path}.{name}[{index}]"), visit);
+        }
+    }
+}
+
+/// Whether some `items` is a list of schemas, which has no structure to check.
+fn schema_lists(schema: &Value) -> bool {
+    let mut found = false;
+    each(schema, "", &mut |node, _| found |= node["items"].is_array());
+    found
+}
+
+/// The rules about keywords, node by node.
+fn keywords(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    each(schema, path, &mut |node, path| {
+        let at = |name: &str| format!("{path}.{name}");
+        for name in UNSUPPORTED {
+            if node.get(*name).is_some_and(|value| !is_empty(value)) {
+                let detail = format!("{name} is not supported");
+                errors.push(FieldError::forbidden(at(name), &detail));
+            }
+        }
+        if node["type"] == "null" {
+            let detail = "type cannot be set to null, use nullable as an alternative";
+            errors.push(FieldError::forbidden(at("type"), detail));
+        }
+        if node["items"].is_array() {
+            let detail = "items must be a schema object and not an array";
+            errors.push(FieldError::forbidden(at("items"), detail));
+        }
+        if let Some(why) = node["pattern"].as_str().and_then(broken_pattern) {
+            let detail = format!(
+                "must be a valid regular expression, but isn't: error parsing regexp: {why}"
+            );
+            let value = node["pattern"].to_string();
+            errors.push(FieldError::invalid(at("pattern"), &value, &detail));
+        }
+        if node["uniqueItems"] == true {
+            let detail =
+                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            errors.push(FieldError::forbidden(at("uniqueItems"), detail));
+        }
+        let additional = &node["additionalProperties"];
+        if *additional == false {
+            let detail = "additionalProperties cannot be set to false";
+            errors.push(FieldError::forbidden(at("additionalProperties"), detail));
+        }
+        let named = node["properties"]
+            .as_object()
+            .is_some_and(|p| !p.is_empty());
+        if !additional.is_null() && named {
+            let detail = "additionalProperties and properties are mutual exclusive";
+            errors.push(FieldError::forbidden(at("additionalProperties"), detail));
+        }
+        if node["x-kubernetes-preserve-unknown-fields"] == false {
+            let field = at("x-kubernetes-preserve-unknown-fields");
+            errors.push(FieldError::invalid(
+                field,
+                "false",
+                "must be true or undefined",
+            ));
+        }
+        collection_type(node, path, ("x-kubernetes-map-type", "object"), errors);
+        collection_type(node, path, ("x-kubernetes-list-type", "array"), errors);
+        map_keys(node, path, errors);
+        set_items(node, path, errors);
+    });
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// What is wrong with a pattern, in the words of Go's parser. Patterns that only this server does
+/// not understand are none of the author's faults and pass.
+fn broken_pattern(pattern: &str) -> Option<String> {
+    let why = Regex::new(pattern).err()?.to_string();
+    let known = [
+        ("unclosed group", "missing closing ): "),
+        ("unclosed character class", "missing closing ]: "),
+        ("unopened group", "unexpected ): "),
+        ("look-around", "invalid or unsupported Perl syntax: "),
+        (
+            "repetition operator missing expression",
+            "missing argument to repetition operator: ",
+        ),
+    ];
+    let (kind, words) = known.iter().find(|(kind, _)| why.contains(kind))?;
+    let part = match *kind {
+        "look-around" => "(?!",
+        "repetition operator missing expression" => pattern.get(..1).unwrap_or(pattern),
+        "unclosed character class" => pattern.rfind('[').map_or(pattern, |at| &pattern[at..]),
+        _ => pattern,
+    };
+    Some(format!("{words}`{part}`"))
+}
+
+/// `x-kubernetes-list-type` and `x-kubernetes-map-type`: the type they need, and their words.
+fn collection_type(
+    node: &Value,
+    path: &str,
+    (keyword, wanted): (&str, &str),
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(found) = node[keyword].as_str() else {
+        return;
+    };
+    let known: &[&str] = if wanted == "array" {
+        &["atomic", "set", "map"]
+    } else {
+        &["atomic", "granular"]
+    };
+    let kind = node["type"].as_str().unwrap_or_default();
+    if kind != wanted {
+        let detail = format!("must be {wanted} if {keyword} is specified");
+        let field = format!("{path}.type");
+        errors.push(if kind.is_empty() {
+            FieldError::required(field, &detail)
+        } else {
+            FieldError::invalid(field, &quoted(kind), &detail)
+        });
+    } else if !known.contains(&found) {
+        let known: Vec<String> = known.iter().map(|word| quoted(word)).collect();
+        let field = format!("{path}.{keyword}");
+        errors.push(FieldError::not_supported(field, &quoted(found), &known));
+    }
+}
+
+/// The keys of a list that is a map.
+fn map_keys(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let keys = node["x-kubernetes-list-map-keys"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let field = format!("{path}.x-kubernetes-list-map-keys");
+    let is_map = node["x-kubernetes-list-type"] == "map";
+    if !is_map {
+        if !keys.is_empty() {
+            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+            let field = format!("{path}.x-kubernetes-list-type");
+            errors.push(match node["x-kubernetes-list-type"].as_str() {
+                None => FieldError::required(field, detail),
+                Some(other) => FieldError::invalid(field, &quoted(other), detail),
+            });
+        }
+        return;
+    }
+    if keys.is_empty() {
+        let detail = "must not be empty if x-kubernetes-list-type is map";
+        errors.push(FieldError::required(&field, detail));
+    }
+    let items = &node["items"];
+    if items.is_null() {
+        let detail = "must have a schema if x-kubernetes-list-type is map";
+        errors.push(FieldError::required(format!("{path}.items"), detail));
+        return;
+    }
+    if items["type"] != "object" {
+        let detail = "must be object if parent array's x-kubernetes-list-type is map";
+        let found = quoted(items["type"].as_str().unwrap_or_default());
+        let field = format!("{path}.items.type");
+        errors.push(FieldError::invalid(field, &found, detail));
+        return;
+    }
+    let required = items["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let listed = Value::from(keys.to_vec()).to_string();
+    for (index, key) in keys.iter().enumerate() {
+        if keys[..index].contains(key) {
+            let detail = "must not contain duplicate entries";
+            errors.push(FieldError::invalid(&field, &listed, detail));
+        }
+        let name = key.as_str().unwrap_or_default();
+        let Some(property) = items["properties"].get(name) else {
+            let detail = "entries must all be names of item properties";
+            errors.push(FieldError::invalid(&field, &listed, detail));
+            continue;
+        };
+        let at = format!("{path}.items.properties[{name}]");
+        if matches!(property["type"].as_str(), Some("array" | "object")) {
+            let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            let found = property["type"].to_string();
+            errors.push(FieldError::invalid(format!("{at}.type"), &found, detail));
+        }
+        if !required.contains(key) && property.get("default").is_none() {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            errors.push(FieldError::required(format!("{at}.default"), detail));
+        }
+        if property["nullable"] == true {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(format!("{at}.nullable"), detail));
+        }
+    }
+}
+
+/// What may be an item of a set or a map.
+fn set_items(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let list_type = node["x-kubernetes-list-type"].as_str().unwrap_or_default();
+    let items = &node["items"];
+    if !matches!(list_type, "set" | "map") || !items.is_object() {
+        return;
+    }
+    if items["nullable"] == true {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        let field = format!("{path}.items.nullable");
+        errors.push(FieldError::forbidden(field, &detail));
+    }
+    if list_type == "map" {
+        return;
+    }
+    let keyword = match items["type"].as_str() {
+        Some("object") => "x-kubernetes-map-type",
+        Some("array") => "x-kubernetes-list-type",
+        _ => return,
+    };
+    if items[keyword] != "atomic" {
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        let field = format!("{path}.items.{keyword}");
+        let found = items[keyword].to_string();
+        errors.push(FieldError::invalid(field, &found, detail));
+    }
+}
+
+/// The skeleton: every node says its type, and metadata is left to the server.
+fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+    let at = |name: &str| format!("{path}.{name}");
+    let kind = node["type"].as_str().unwrap_or_default();
+    let flag = |name: &str| node[name] == true;
+    if kind == "array" && node["items"].is_null() {
+        errors.push(FieldError::required(at("items"), "must be specified"));
+    }
+    if node["items"].is_object() {
+        skeleton(&node["items"], Level::Item, &at("items"), errors);
+    }
+    for (name, sub) in node["properties"].as_object().into_iter().flatten() {
+        let field = format!("{path}.properties[{name}]");
+        skeleton(sub, Level::Field, &field, errors);
+    }
+    if node["additionalProperties"].is_object() {
+        let sub = &node["additionalProperties"];
+        skeleton(sub, Level::Field, &at("additionalProperties"), errors);
+    }
+    if flag("x-kubernetes-int-or-string") && !kind.is_empty() {
+        let detail = "must be empty if x-kubernetes-int-or-string is true";
+        errors.push(FieldError::forbidden(at("type"), detail));
+    }
+    nested(node, path, errors);
+    let embedded = flag("x-kubernetes-embedded-resource");
+    if embedded && kind != "object" {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        errors.push(if kind.is_empty() {
+            FieldError::required(at("type"), detail)
+        } else {
+            FieldError::invalid(at("type"), &quoted(kind), detail)
+        });
+    } else if kind.is_empty()
+        && !flag("x-kubernetes-int-or-string")
+        && !flag("x-kubernetes-preserve-unknown-fields")
+    {
+        let detail = match level {
+            Level::Root => "must not be empty at the root",
+            Level::Item => "must not be empty for specified array items",
+            Level::Field => "must not be empty for specified object fields",
+        };
+        errors.push(FieldError::required(at("type"), detail));
+    }
+    if level == Level::Root && !kind.is_empty() && kind != "object" {
+        let detail = "must be object at the root";
+        errors.push(FieldError::invalid(at("type"), &quoted(kind), detail));
+    }
+    let free = flag("x-kubernetes-preserve-unknown-fields");
+    if embedded && !free && node["properties"].as_object().is_none_or(Map::is_empty) {
+        let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        errors.push(FieldError::required(at("properties"), detail));
+    }
+    if embedded || level == Level::Root {
+        own_type(node, level, path, errors);
+    }
+}
+
+/// What a schema may say about `kind`, `apiVersion` and `metadata` of an object.
+fn own_type(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+    for (name, wanted) in [
+        ("kind", "string"),
+        ("apiVersion", "string"),
+        ("metadata", "object"),
+    ] {
+        let found = node["properties"].get(name);
+        if let Some(found) = found.filter(|found| found["type"] != wanted) {
+            let value = quoted(found["type"].as_str().unwrap_or_default());
+            let field = format!("{path}.properties[{name}].type");
+            let detail = format!("must be {wanted}");
+            errors.push(FieldError::invalid(field, &value, &detail));
+        }
+    }
+    let metadata = &node["properties"]["metadata"];
+    let Some(said) = metadata.as_object().filter(|_| level == Level::Root) else {
+        return;
+    };
+    let named = said.get("properties").and_then(Value::as_object);
+    let plain = named.is_none_or(|named| {
+        named
+            .keys()
+            .all(|name| matches!(name.as_str(), "name" | "generateName"))
+    });
+    let bare = said
+        .keys()
+        .all(|name| matches!(name.as_str(), "type" | "default" | "properties"));
+    if !plain || !bare {
+        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        let field = format!("{path}.properties[metadata]");
+        errors.push(FieldError::forbidden(field, detail));
+    }
+}
+
+/// What stands under `allOf`, `anyOf`, `oneOf` and `not` restricts values and defines nothing.
+fn nested(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let either = node["x-kubernetes-int-or-string"] == true;
+    for name in ["allOf", "anyOf", "oneOf"] {
+        let listed = node[name].as_array().map_or(&[][..], Vec::as_slice);
+        if either && name == "anyOf" && is_int_or_string(listed) {
+            continue;
+        }
+        for (index, sub) in listed.iter().enumerate() {
+            let first = sub["anyOf"].as_array().map_or(&[][..], Vec::as_slice);
+            if either && name == "allOf" && index == 0 && is_int_or_string(first) {
+                continue;
+            }
+            restriction(sub, &format!("{path}.{name}[{index}]"), errors);
+        }
+    }
+    if node["not"].is_object() {
+        restriction(&node["not"], &format!("{path}.not"), errors);
+    }
+}
+
+fn is_int_or_string(listed: &[Value]) -> bool {
+    matches!(listed, [first, second] if first["type"] == "integer" && second["type"] == "string")
+}
+
+fn restriction(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    nested(node, path, errors);
+    if node["items"].is_object() {
+        restriction(&node["items"], &format!("{path}.items"), errors);
+    }
+    for (name, sub) in node["properties"].as_object().into_iter().flatten() {
+        restriction(sub, &format!("{path}.properties[{name}]"), errors);
+    }
+    for (name, detail) in OF_THE_SKELETON {
+        let said = node
+            .get(*name)
+            .is_some_and(|value| *value != false && !is_empty(value));
+        if said {
+            errors.push(FieldError::forbidden(format!("{path}.{name}"), detail));
+        }
+    }
+    if node["properties"].get("metadata").is_some() {
+        let detail = "must not be specified in a nested context";
+        let field = format!("{path}.properties[metadata]");
+        errors.push(FieldError::forbidden(field, detail));
+    }
+}
+
+/// Every default fits its own schema, and nothing of it would be pruned.
+fn defaults(node: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
+    if let Some(default) = node.get("default") {
+        let field = format!("{path}.default");
+        let schema = Structural::compile(node);
+        let mut pruned = default.clone();
+        schema.prune(&mut pruned, "", schema.embedded, &mut Vec::new());
+        if pruned != *default {
+            let detail = "must not have unknown fields";
+            errors.push(FieldError::invalid(&field, &default.to_string(), detail));
+        } else if !(default.is_null() && schema.nullable) {
+            errors.extend(validate_at(&schema, default, &field));
+        }
+    }
+    for (name, sub) in node["properties"].as_object().into_iter().flatten() {
+        if !(root && name == "metadata") {
+            defaults(sub, &format!("{path}.properties[{name}]"), false, errors);
+        }
+    }
+    for name in ["items", "additionalProperties"] {
+        if node[name].is_object() {
+            defaults(&node[name], &format!("{path}.{name}"), false, errors);
+        }
+    }
+}
