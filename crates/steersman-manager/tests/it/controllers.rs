@@ -1,10 +1,17 @@
 //! Controllers of a manager share its cache, and two managers share nothing.
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube_core::ObjectMeta;
+use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::Verb;
 use steersman_cache::{CacheOptions, ListOptions};
-use steersman_controller::{Action, Context, Error as ReconcileError, Request, reconcile};
+use steersman_client::owner;
+use steersman_controller::{
+    Action, Context, Error as ReconcileError, Reconciler, Request, reconcile,
+};
 use tokio::sync::mpsc;
 
 use crate::world::{Tell, config_map, manager_of, soon, start};
@@ -143,4 +150,94 @@ async fn two_managers_work_in_one_process() {
     for started in started {
         started.stop().await.unwrap();
     }
+}
+
+/// Makes a Secret for every ConfigMap.
+struct Sealer;
+
+impl Reconciler for Sealer {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, ReconcileError> {
+        let client = ctx.client();
+        let Some(config) = client.get_opt::<ConfigMap>(&request.key).await? else {
+            return Ok(Action::done());
+        };
+        let mut secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(request.key.name().to_owned()),
+                namespace: request.key.namespace().map(Into::into),
+                ..ObjectMeta::default()
+            },
+            ..Secret::default()
+        };
+        owner::set_controller_reference(&*config, &mut secret)?;
+        let _ = client.ensure(secret, |_| {}).await?;
+        Ok(Action::done())
+    }
+}
+
+/// Waits until the server's state fits, looking after each request.
+async fn until(server: &ApiServer, fits: impl Fn(&ApiServer) -> bool) {
+    let mut requests = server.requests().all().len();
+    while !fits(server) {
+        requests += 1;
+        assert!(
+            requests < 100,
+            "it does not come true: {:#?}",
+            server.requests().all()
+        );
+        soon(server.requests().wait_for(requests, |_| true)).await;
+    }
+}
+
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap()
+}
+
+/// What was deleted while nobody could hear of it is made again, and the cache is what the server is.
+#[tokio::test(start_paused = true)]
+async fn a_child_deleted_behind_a_gap_is_made_again() {
+    let server = ApiServer::new();
+    for name in ["a", "b"] {
+        server.create(config_map(name)).unwrap();
+    }
+    let manager = manager_of(&server).build().unwrap();
+    manager
+        .controller::<ConfigMap>()
+        .owns::<Secret>()
+        .run(Sealer)
+        .unwrap();
+    let started = start(&manager);
+    until(&server, |s| s.list("secrets", "default").len() == 2).await;
+
+    let before = server.get("secrets", "default", "a").unwrap();
+    assert!(server.faults().silence_watches() >= 2);
+    server.delete("secrets", "default", "a").unwrap();
+    server.create(config_map("c")).unwrap();
+    server.compact();
+    assert!(server.faults().cut_watches() >= 2);
+    until(&server, |s| s.list("secrets", "default").len() == 3).await;
+    let after = server.get("secrets", "default", "a").unwrap();
+    assert_ne!(uid(&before), uid(&after));
+
+    // The store comes to be what the server is.
+    let store = manager.cache().informer::<Secret>().unwrap().store();
+    let versions = || -> (BTreeSet<String>, BTreeSet<String>) {
+        let held = store
+            .list()
+            .into_iter()
+            .filter_map(|s| s.metadata.resource_version.clone());
+        let stored = server.list("secrets", "default");
+        let version = |s: &Value| s["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        (held.collect(), stored.iter().filter_map(version).collect())
+    };
+    let mut events = manager.cache().informer::<Secret>().unwrap().subscribe();
+    while versions().0 != versions().1 {
+        soon(events.next()).await.unwrap();
+    }
+    let (held, stored) = versions();
+    assert_eq!(held, stored);
+    let made = server.requests().matching(|r| r.does(Verb::Create));
+    assert_eq!(made.len(), 4, "{made:?}");
+    assert_eq!(server.requests().count(|r| r.does(Verb::Patch)), 0);
+    started.stop().await.unwrap();
 }
