@@ -18,10 +18,15 @@ mod read;
 mod create;
 mod definitions;
 mod delete;
+mod pods;
+mod evict;
+mod token;
+mod acts;
 mod lifecycle;
 mod update;
 mod watch;
 
+pub use acts::Deed;
 pub use options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
     Subresource, WatchEvent, WatchOptions, WriteOptions, Written,

@@ -5,6 +5,7 @@ pub(crate) mod names;
 mod structural;
 mod validate;
 mod builtin;
+mod subresources;
 pub(crate) mod crd;
 pub(crate) mod defaults;
 
@@ -15,4 +16,6 @@ pub use resource::{
     StorageKey,
 };
 pub use structural::{Additional, Rules, Structural};
+pub use subresources::Act;
+pub(crate) use subresources::further;
 pub(crate) use validate::{type_name, validate, validate_status};

@@ -197,6 +197,10 @@ impl ApiServer {
         let now = self.context.now();
         self.context.with_registry(|registry| {
             let resource = of_object(registry, &object)?;
+            // Nothing that cannot be read back is kept.
+            if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
+                return Err(Status::method_not_allowed());
+            }
             let namespace = object["metadata"]["namespace"]
                 .as_str()
                 .unwrap_or("default")

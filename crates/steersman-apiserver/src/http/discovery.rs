@@ -4,12 +4,16 @@ use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::SupportedCipherSuite;
+use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use serde_json::{Map, Value, json};
 
 use crate::http::negotiate::DiscoveryVersion;
-use crate::schema::Resource;
+use crate::schema::{Resource, further};
 
-const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
+const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// One group and its versions, the preferred one first.
 struct Group<'a> {
@@ -66,25 +70,23 @@ pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -
         if !resource.categories.is_empty() {
             entry["categories"] = json!(resource.categories);
         }
+        if let Some(hash) = storage_version_hash(resource) {
+            entry["storageVersionHash"] = hash.into();
+        }
         entries.push((resource.plural.clone(), entry));
-        let below = |name: &str, kind: &str| {
-            let name = format!("{}/{name}", resource.plural);
-            let entry = json!({
+        for below in subresources(resource) {
+            let name = format!("{}/{}", resource.plural, below.name);
+            let mut entry = json!({
                 "name": name,
                 "singularName": "",
                 "namespaced": resource.namespaced,
-                "kind": kind,
-                "verbs": SUBRESOURCE_VERBS,
+                "kind": below.kind,
+                "verbs": below.verbs,
             });
-            (name, entry)
-        };
-        if resource.status {
-            entries.push(below("status", &resource.kind));
-        }
-        if resource.scale.is_some() {
-            let (name, mut entry) = below("scale", "Scale");
-            entry["group"] = "autoscaling".into();
-            entry["version"] = "v1".into();
+            if !below.group.is_empty() {
+                entry["group"] = below.group.into();
+                entry["version"] = below.version.into();
+            }
             entries.push((name, entry));
         }
     }
@@ -215,14 +217,21 @@ fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -
             if !resource.categories.is_empty() {
                 entry["categories"] = json!(resource.categories);
             }
-            let mut below = Vec::new();
-            if resource.scale.is_some() {
-                let scale = json!({ "group": "autoscaling", "version": "v1", "kind": "Scale" });
-                below.push(subresource("scale", scale));
-            }
-            if resource.status {
-                below.push(subresource("status", kind));
-            }
+            let below: Vec<Value> = subresources(resource)
+                .into_iter()
+                .map(|below| {
+                    let (group, version) = if below.group.is_empty() {
+                        (own_group, own_version)
+                    } else {
+                        (below.group, below.version)
+                    };
+                    json!({
+                        "subresource": below.name,
+                        "responseKind": { "group": group, "version": version, "kind": below.kind },
+                        "verbs": below.verbs,
+                    })
+                })
+                .collect();
             if !below.is_empty() {
                 entry["subresources"] = Value::Array(below);
             }
@@ -234,12 +243,67 @@ fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -
     json!({ "version": version, "resources": entries, "freshness": "Current" })
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the kind becomes part of the document"
-)]
-fn subresource(name: &str, kind: Value) -> Value {
-    json!({ "subresource": name, "responseKind": kind, "verbs": SUBRESOURCE_VERBS })
+/// A subresource as both documents list it.
+struct Below<'a> {
+    name: &'a str,
+    /// Empty where the kind is one of the resource's own group and version.
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+    verbs: &'a [&'a str],
+}
+
+/// The subresources of a resource, by name.
+fn subresources(resource: &Resource) -> Vec<Below<'_>> {
+    let mut all: Vec<Below<'_>> = further(resource)
+        .map(|further| Below {
+            name: further.name,
+            group: further.group,
+            version: further.version,
+            kind: further.kind,
+            verbs: further.verbs,
+        })
+        .collect();
+    if resource.scale.is_some() {
+        all.push(Below {
+            name: "scale",
+            group: "autoscaling",
+            version: "v1",
+            kind: "Scale",
+            verbs: SUBRESOURCE_VERBS,
+        });
+    }
+    if resource.status {
+        all.push(Below {
+            name: "status",
+            group: "",
+            version: "",
+            kind: &resource.kind,
+            verbs: SUBRESOURCE_VERBS,
+        });
+    }
+    all.sort_by_key(|below| below.name);
+    all
+}
+
+/// Tells clients that two resources are stored as one: the beginning of the SHA-256 of the stored
+/// kind. Resources of which nothing is stored have none.
+fn storage_version_hash(resource: &Resource) -> Option<String> {
+    if !resource.verbs.contains(&"watch") {
+        return None;
+    }
+    let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else {
+        return None;
+    };
+    // Events are stored as those of the core group, whatever they are read as.
+    let group = if resource.built_in && resource.kind == "Event" {
+        ""
+    } else {
+        &resource.group
+    };
+    let stored = format!("{group}/{}/{}", resource.storage_version, resource.kind);
+    let hash = suite.common.hash_provider.hash(stored.as_bytes());
+    Some(STANDARD.encode(hash.as_ref().get(..8)?))
 }
 
 /// The groups in the order in which their first resource is served, versions by precedence.

@@ -41,19 +41,20 @@ pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value>
         };
         let schema = schema_name(resource);
         let reference = json!({ "$ref": format!("#/components/schemas/{schema}") });
-        paths.insert(
-            collection.clone(),
-            json!({ "post": operation(resource, "post", &reference) }),
-        );
-        paths.insert(
-            format!("{collection}/{{name}}"),
-            json!({
-                "get": operation(resource, "get", &reference),
-                "patch": operation(resource, "patch", &reference),
-                "put": operation(resource, "put", &reference),
-            }),
-        );
         schemas.insert(schema, component(resource));
+        if resource.verbs.contains(&"create") {
+            let post = json!({ "post": operation(resource, "post", &reference) });
+            paths.insert(collection.clone(), post);
+        }
+        let mut named = Map::new();
+        for (verb, action) in [("get", "get"), ("patch", "patch"), ("update", "put")] {
+            if resource.verbs.contains(&verb) {
+                named.insert(action.to_owned(), operation(resource, action, &reference));
+            }
+        }
+        if !named.is_empty() {
+            paths.insert(format!("{collection}/{{name}}"), Value::Object(named));
+        }
     }
     Some(json!({
         "openapi": "3.0.0",

@@ -24,7 +24,10 @@ pub(crate) fn is_accepted(accept: Option<&str>) -> bool {
 /// The document.
 pub(crate) fn document(resources: &[Arc<Resource>]) -> Bytes {
     let mut paths = Message::default();
-    for resource in resources {
+    for resource in resources
+        .iter()
+        .filter(|known| known.verbs.contains(&"patch"))
+    {
         let mut item = Message::default();
         item.text(1, &path(resource));
         let mut operations = Message::default();

@@ -11,7 +11,8 @@ use crate::status::Status;
 pub(crate) const JSON: &str = "application/json";
 /// The content type of YAML.
 pub(crate) const YAML: &str = "application/yaml";
-const TEXT: &str = "text/plain; charset=utf-8";
+/// The content type of text.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// An answer.
 #[derive(Debug)]

@@ -1,18 +1,18 @@
 //! Machine: one request on objects, from its path and method to an answer.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::faults::Verb;
 use crate::http::events::EventEncoder;
 use crate::http::negotiate::{self, BodyFormat, Format, Media, Shape};
 use crate::http::path::ObjectPath;
 use crate::http::query::Query;
-use crate::http::reply::{JSON, Reply, ReplyBody, WatchBody};
+use crate::http::reply::{JSON, Reply, ReplyBody, TEXT, WatchBody};
 use crate::http::shape::View;
 use crate::http::{decode, duplicates};
-use crate::registry::{DeleteOptions, Deleted, PatchKind, Registry, Subresource, Written};
-use crate::schema::Resource;
+use crate::registry::{Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, Written};
+use crate::schema::{Act, Resource, further};
 use crate::status::{Details, Status, Subject};
 
 /// A request on objects, without its body.
@@ -60,8 +60,14 @@ pub(crate) fn perform(
         return Err(unknown_version(registry, &path.group));
     };
     let resource = &*resource;
-    let outcome = subresource_of(resource, path).and_then(|subresource| {
-        perform_on(registry, call, resource, subresource, body, now).map_err(Refusal::from)
+    let outcome = face_of(resource, path).and_then(|face| {
+        match face {
+            Face::Object(subresource) => {
+                perform_on(registry, call, resource, subresource, body, now)
+            }
+            Face::Act(act) => perform_act(registry, call, resource, act, body, now),
+        }
+        .map_err(Refusal::from)
     });
     match outcome {
         Ok(mut reply) => {
@@ -106,7 +112,18 @@ pub(crate) fn unknown_version(registry: &Registry, group: &str) -> Refusal {
     }
 }
 
-fn subresource_of(resource: &Resource, path: &ObjectPath) -> Result<Subresource, Refusal> {
+/// What a path asks a verb of.
+enum Face {
+    /// An object, or a part of it.
+    Object(Subresource),
+    /// Something that is done, by these verbs.
+    Act(Allowed),
+}
+
+/// Something that is done, and the verbs that do it.
+type Allowed = (Act, &'static [&'static str]);
+
+fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = if in_namespace {
         !resource.namespaced
@@ -122,16 +139,84 @@ fn subresource_of(resource: &Resource, path: &ObjectPath) -> Result<Subresource,
         });
     }
     match path.subresource.as_deref() {
-        None => Ok(Subresource::Main),
-        Some("status") if resource.status => Ok(Subresource::Status),
-        Some("scale") if resource.scale.is_some() => Ok(Subresource::Scale),
+        // The collection of bindings binds the Pod that a body names; nothing is kept in it.
+        None if resource.built_in && resource.kind == "Binding" => {
+            Ok(Face::Act((Act::Bind, resource.verbs)))
+        }
+        None => Ok(Face::Object(Subresource::Main)),
+        Some("status") if resource.status => Ok(Face::Object(Subresource::Status)),
+        Some("scale") if resource.scale.is_some() => Ok(Face::Object(Subresource::Scale)),
         Some("status" | "scale") if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
             let subject = Subject::new(&resource.group, &resource.plural);
             Err(Status::not_found(subject, name).into())
         }
-        Some(_) => Err(Status::no_such_path().into()),
+        Some(name) => {
+            // A proxied path goes on behind the word.
+            let word = name.split('/').next().unwrap_or_default();
+            match further(resource).find(|further| further.name == word) {
+                Some(further) if word == name || further.act == Act::Connect => {
+                    Ok(Face::Act((further.act, further.verbs)))
+                }
+                _ => Err(Status::no_such_path().into()),
+            }
+        }
     }
+}
+
+/// Does what a subresource stands for. Answers are plain, whatever view was asked for.
+fn perform_act(
+    registry: &mut Registry,
+    call: &Call<'_>,
+    resource: &Resource,
+    (act, verbs): Allowed,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Reply, Status> {
+    let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
+    let name = call.path.name.as_deref().unwrap_or_default();
+    let by_body = act == Act::Bind && resource.kind == "Binding";
+    if !verbs.contains(&verb.as_str()) || name.is_empty() != by_body {
+        return Err(Status::method_not_allowed());
+    }
+    let namespace = match &call.path.namespace {
+        Some(namespace) => namespace.as_str(),
+        None if resource.namespaced => return Err(Status::method_not_allowed()),
+        None => "",
+    };
+    let kind = match act {
+        Act::Log => {
+            let container = call.query.get("container").unwrap_or_default();
+            return Ok(match registry.pod_log(namespace, name, container)? {
+                Some(log) => Reply::new(200, TEXT, log),
+                None => Reply::new(204, "", ""),
+            });
+        }
+        Act::Connect => return Err(registry.no_connection(&resource.plural, namespace, name)),
+        Act::Bind => "Binding",
+        Act::Evict => "Eviction",
+        Act::Token => "TokenRequest",
+    };
+    let format = negotiate::body(Some(call.content_type))?;
+    let object = decode::object(body, format, kind)?;
+    let options = call.query.write_options();
+    let deed = Deed {
+        act,
+        namespace,
+        name,
+        body: &object,
+    };
+    let answer = registry.act(deed, &options, now)?;
+    let answer = answer.unwrap_or_else(|| {
+        json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "code": 201,
+        })
+    });
+    Ok(Reply::document(201, &answer, call.media.format))
 }
 
 fn perform_on(

@@ -149,7 +149,7 @@ fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
 }
 
 /// A selector as text: as it is, from a plain map, or from a label selector.
-fn selector_text(selector: &Value) -> String {
+pub(super) fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
     }

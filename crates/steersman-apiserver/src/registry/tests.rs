@@ -9,6 +9,7 @@ use super::*;
 use crate::schema::Resource;
 use crate::status::Status;
 
+mod acts;
 mod definitions;
 mod deletes;
 mod hostile;

@@ -16,6 +16,12 @@ pub(super) const VERBS: &[&str] = &[
     "watch",
 ];
 
+/// A Binding is only made.
+const BINDING_VERBS: &[&str] = &["create"];
+
+/// The statuses of components are only read.
+const COMPONENT_VERBS: &[&str] = &["get", "list"];
+
 /// Namespaces have no deletecollection.
 const NAMESPACE_VERBS: &[&str] = &[
     "create", "delete", "get", "list", "patch", "update", "watch",
@@ -57,6 +63,15 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 /// `o` a delete answers the object, `u` a PUT creates, `v` a PUT needs a resource version,
 /// `p` names are path segments, `f` field selectors are refused with the second wording.
 const TABLE: &[Row] = &[
+    row("", "v1", "Binding", "bindings", &[], "n"),
+    row(
+        "",
+        "v1",
+        "ComponentStatus",
+        "componentstatuses",
+        &["cs"],
+        "",
+    ),
     row("", "v1", "ConfigMap", "configmaps", &["cm"], "n"),
     row("", "v1", "Endpoints", "endpoints", &["ep"], "nu"),
     row("", "v1", "Event", "events", &["ev"], "nuf"),
@@ -317,10 +332,11 @@ fn resource(row: &Row) -> Resource {
         short_names: row.short.iter().map(|&s| s.to_owned()).collect(),
         categories: categories(row),
         namespaced: has('n'),
-        verbs: if row.kind == "Namespace" {
-            NAMESPACE_VERBS
-        } else {
-            VERBS
+        verbs: match row.kind {
+            "Binding" => BINDING_VERBS,
+            "ComponentStatus" => COMPONENT_VERBS,
+            "Namespace" => NAMESPACE_VERBS,
+            _ => VERBS,
         },
         status: has('s'),
         scale: has('c').then(|| ScalePaths {

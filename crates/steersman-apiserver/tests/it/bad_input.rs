@@ -184,7 +184,17 @@ fn any_request() -> impl Strategy<Value = (&'static str, String, &'static str, V
         "/apis/example.com/v1",
         "/apis/apiextensions.k8s.io/v1",
     ];
-    let names = ["", "/a", "/a/status", "/a/scale", "/websites.example.com"];
+    let names = [
+        "",
+        "/a",
+        "/a/status",
+        "/a/scale",
+        "/a/binding",
+        "/a/eviction",
+        "/a/log",
+        "/a/proxy/x",
+        "/websites.example.com",
+    ];
     let queries = [
         "",
         "?watch=1&timeoutSeconds=1",

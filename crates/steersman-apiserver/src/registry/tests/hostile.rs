@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Any JSON, made of names that the server looks for.
-fn anything() -> impl Strategy<Value = Value> {
+pub(super) fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -73,7 +73,7 @@ fn anything() -> impl Strategy<Value = Value> {
 }
 
 /// A refused write left the store as it was.
-fn whole<T>(server: &mut Server, before: u64, done: &Done<T>) -> bool {
+pub(super) fn whole<T>(server: &mut Server, before: u64, done: &Done<T>) -> bool {
     done.is_ok()
         || (server.registry.revision() == before && server.registry.take_changed().is_empty())
 }

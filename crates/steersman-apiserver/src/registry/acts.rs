@@ -1,0 +1,230 @@
+//! Machine: the subresources that are acts: which is which, binding, logs, connections.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::schema::{Act, StorageKey};
+use crate::status::{Cause, Details, FieldError, Status, Subject};
+
+use super::intake;
+use super::metadata;
+use super::options::WriteOptions;
+use super::pods;
+use super::state::Registry;
+
+/// What is to be done, and to what.
+#[derive(Debug, Clone, Copy)]
+pub struct Deed<'a> {
+    /// What the subresource stands for.
+    pub act: Act,
+    /// The namespace of the object.
+    pub namespace: &'a str,
+    /// The object; empty where the body names it.
+    pub name: &'a str,
+    /// What was sent along.
+    pub body: &'a Value,
+}
+
+impl Registry {
+    /// Does what a subresource of a Pod or a ServiceAccount stands for. Answers an object, or
+    /// nothing where a success is all there is to say.
+    ///
+    /// # Errors
+    /// The `Status` of the refusal; nothing was changed then.
+    pub fn act(
+        &mut self,
+        deed: Deed<'_>,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Option<Value>, Status> {
+        let (dry, _) = intake::options("CreateOptions", options)?;
+        let Deed {
+            act,
+            namespace,
+            name,
+            body,
+        } = deed;
+        match act {
+            Act::Bind => self.bind(namespace, name, body, dry, now).map(|()| None),
+            Act::Evict => self
+                .evict(namespace, name, body, options, now)
+                .map(|()| None),
+            Act::Token => self.token(namespace, name, body, now).map(Some),
+            Act::Log | Act::Connect => Err(Status::method_not_allowed()),
+        }
+    }
+
+    /// What a container of a Pod wrote: nothing, since nothing runs. `None` for a Pod without a
+    /// node.
+    ///
+    /// # Errors
+    /// 404 for an absent Pod, 400 for a container that it has not, or does not tell.
+    pub fn pod_log(
+        &self,
+        namespace: &str,
+        name: &str,
+        container: &str,
+    ) -> Result<Option<String>, Status> {
+        let pod = self.pod(namespace, name)?;
+        let names = |field: &str| -> Vec<&str> {
+            let containers = pod.value["spec"][field].as_array().into_iter().flatten();
+            containers.filter_map(|one| one["name"].as_str()).collect()
+        };
+        let (own, init) = (names("containers"), names("initContainers"));
+        let refusal = if container.is_empty() {
+            let choose = format!("a container name must be specified for pod {name}");
+            match own.len() {
+                1 => None,
+                0 => Some(choose),
+                _ if init.is_empty() => {
+                    Some(format!("{choose}, choose one of: [{}]", own.join(" ")))
+                }
+                _ => Some(format!(
+                    "{choose}, choose one of: [{}] or one of the init containers: [{}]",
+                    own.join(" "),
+                    init.join(" ")
+                )),
+            }
+        } else {
+            let known = own.contains(&container)
+                || init.contains(&container)
+                || names("ephemeralContainers").contains(&container);
+            (!known).then(|| format!("container {container} is not valid for pod {name}"))
+        };
+        if let Some(message) = refusal {
+            return Err(Status::bad_request(message));
+        }
+        Ok((!node_of(&pod.value).is_empty()).then(String::new))
+    }
+
+    /// Why nothing can be connected to: there are no kubelets and no endpoints.
+    #[must_use]
+    pub fn no_connection(&self, plural: &str, namespace: &str, name: &str) -> Status {
+        // The port and the scheme stand before and after the name: `https:name:443`.
+        let mut parts = name.split(':');
+        let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+        let bare = match (second, parts.next()) {
+            (Some(second), Some(_)) => second,
+            _ => first,
+        };
+        let namespace = if plural == "nodes" { "" } else { namespace };
+        let Some(found) = self
+            .store
+            .get(&StorageKey::new("", plural), namespace, bare)
+        else {
+            return Status::not_found(Subject::new("", plural), bare);
+        };
+        if plural == "services" {
+            let message = format!("no endpoints available for service \"{bare}\"");
+            return Status::failure(503, "ServiceUnavailable", message);
+        }
+        let node = if plural == "nodes" {
+            bare
+        } else {
+            node_of(&found.value)
+        };
+        if node.is_empty() {
+            return Status::bad_request(format!("pod {bare} does not have a host assigned"));
+        }
+        let why = format!("error dialing backend: no kubelet runs on node \"{node}\"");
+        let message = format!("Internal error occurred: {why}");
+        let cause = Cause {
+            message: why,
+            ..Cause::default()
+        };
+        let details = Details {
+            causes: vec![cause],
+            ..Details::default()
+        };
+        Status::failure(500, "InternalError", message).with_details(details)
+    }
+
+    fn bind(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        body: &Value,
+        dry: bool,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        pods::expect_kind(body, "Binding")?;
+        let own = metadata::text(body, "name");
+        let name = if name.is_empty() { own } else { name };
+        if own != name {
+            let message = "name in URL does not match name in Binding object";
+            return Err(Status::bad_request(message));
+        }
+        let target = &body["target"];
+        let mut errors = Vec::new();
+        let kind = target["kind"].as_str().unwrap_or_default();
+        if !matches!(kind, "" | "Node") {
+            let supported = ["\"Node\"", "\"<empty>\""].map(str::to_owned);
+            let kind = target["kind"].to_string();
+            errors.push(FieldError::not_supported("target.kind", &kind, &supported));
+        }
+        let node = target["name"].as_str().unwrap_or_default();
+        if node.is_empty() {
+            errors.push(FieldError::required("target.name", ""));
+        }
+        if !errors.is_empty() {
+            let all: Vec<String> = errors
+                .iter()
+                .map(|error| format!("{}: {}", error.field, error.message))
+                .collect();
+            let message = match all.as_slice() {
+                [one] => one.clone(),
+                several => format!("[{}]", several.join(", ")),
+            };
+            return Err(Status::internal_plain(message));
+        }
+        let pod = self.pod(namespace, name)?;
+        if let Some(why) = cannot_be_bound(&pod.value, name) {
+            return Err(Status::conflict(
+                Subject::new("", "pods/binding"),
+                name,
+                &why,
+            ));
+        }
+        if dry {
+            return Ok(());
+        }
+        let mut value = (*pod.value).clone();
+        metadata::members(&mut value["spec"]).insert("nodeName".to_owned(), node.into());
+        if let Some(more) = body["metadata"]["annotations"].as_object() {
+            let fields = metadata::of(&mut value);
+            let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
+            for (key, text) in more {
+                metadata::members(annotations).insert(key.clone(), text.clone());
+            }
+        }
+        let scheduled = json!({
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": null,
+            "lastTransitionTime": metadata::time(now),
+        });
+        pods::set_condition(&mut value, scheduled);
+        self.put(&StorageKey::new("", "pods"), namespace, name, value);
+        Ok(())
+    }
+}
+
+fn node_of(pod: &Value) -> &str {
+    pod["spec"]["nodeName"].as_str().unwrap_or_default()
+}
+
+fn cannot_be_bound(pod: &Value, name: &str) -> Option<String> {
+    if !metadata::text(pod, "deletionTimestamp").is_empty() {
+        return Some(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
+    }
+    let node = node_of(pod);
+    if !node.is_empty() {
+        return Some(format!("pod {name} is already assigned to node \"{node}\""));
+    }
+    let gated = pod["spec"]["schedulingGates"]
+        .as_array()
+        .is_some_and(|gates| !gates.is_empty());
+    gated.then(|| format!("pod {name} has non-empty .spec.schedulingGates"))
+}

@@ -1,0 +1,164 @@
+//! Binding, evicting, logs and tokens.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use proptest::prelude::*;
+
+use super::hostile::{anything, whole};
+use super::*;
+use crate::schema::Act;
+
+impl Server {
+    fn act(&mut self, act: Act, name: &str, body: &Value) -> Done<Option<Value>> {
+        let deed = Deed {
+            act,
+            namespace: "default",
+            name,
+            body,
+        };
+        self.registry.act(deed, &WriteOptions::default(), self.now)
+    }
+
+    fn pod(&mut self, name: &str, spec: &Value) {
+        let mut body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": "main", "image": "registry.example.com/tool:1"}]}});
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            body["spec"][field] = value.clone();
+        }
+        self.create("pods", body).unwrap();
+    }
+}
+
+#[test]
+fn a_pod_is_bound_once() {
+    let mut server = Server::new();
+    server.pod("p", &json!({}));
+    let body = json!({"metadata": {"name": "p"}, "target": {"name": "n"}});
+    server.act(Act::Bind, "p", &body).unwrap();
+    assert_eq!(server.get("pods", "p").unwrap()["spec"]["nodeName"], "n");
+    let refused = server.act(Act::Bind, "p", &body).unwrap_err();
+    assert_eq!((refused.code, refused.reason.as_str()), (409, "Conflict"));
+    server.pod("gated", &json!({"schedulingGates": [{"name": "g"}]}));
+    let body = json!({"metadata": {"name": "gated"}, "target": {"name": "n"}});
+    assert_eq!(server.act(Act::Bind, "gated", &body).unwrap_err().code, 409);
+    let other = json!({"kind": "Pod", "metadata": {"name": "p"}});
+    assert_eq!(server.act(Act::Bind, "p", &other).unwrap_err().code, 400);
+}
+
+#[test]
+fn two_budgets_stop_an_eviction_and_what_the_delete_refuses_costs_no_disruption() {
+    let mut server = Server::new();
+    server.pod("p", &json!({"nodeName": "n"}));
+    let running = json!({"status": {"phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    server
+        .patch(
+            "pods",
+            "p",
+            Subresource::Status,
+            (PatchKind::Merge, running),
+        )
+        .unwrap();
+    let budget = |name: &str| {
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": name}, "spec": {"maxUnavailable": 1, "selector": {}}})
+    };
+    server
+        .create("poddisruptionbudgets", budget("one"))
+        .unwrap();
+    let allowed = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": 1}});
+    server
+        .patch(
+            "poddisruptionbudgets",
+            "one",
+            Subresource::Status,
+            (PatchKind::Merge, allowed),
+        )
+        .unwrap();
+    let left = |server: &Server| {
+        let budget = server.get("poddisruptionbudgets", "one").unwrap();
+        budget["status"]["disruptionsAllowed"].clone()
+    };
+    let stale =
+        json!({"metadata": {"name": "p"}, "deleteOptions": {"preconditions": {"uid": "x"}}});
+    assert_eq!(server.act(Act::Evict, "p", &stale).unwrap_err().code, 409);
+    assert_eq!(left(&server), 1);
+    server
+        .create("poddisruptionbudgets", budget("two"))
+        .unwrap();
+    let body = json!({"metadata": {"name": "p"}});
+    let refused = server.act(Act::Evict, "p", &body).unwrap_err();
+    assert!(refused.message.contains("more than one"), "{refused}");
+    assert_eq!((refused.code, left(&server)), (500, json!(1)));
+}
+
+#[test]
+fn a_log_is_of_one_container() {
+    let mut server = Server::new();
+    let container = |name: &str| json!({"name": name, "image": "registry.example.com/tool:1"});
+    let both = json!([container("a"), container("b")]);
+    server.pod("p", &json!({"containers": both, "nodeName": "n"}));
+    server.pod("waiting", &json!({}));
+    let log = |name: &str, container: &str| server.registry.pod_log("default", name, container);
+    assert_eq!(log("p", "b").unwrap().as_deref(), Some(""));
+    assert_eq!(log("waiting", "").unwrap(), None);
+    let refused = log("p", "").unwrap_err();
+    assert_eq!(
+        refused.message,
+        "a container name must be specified for pod p, choose one of: [a b]"
+    );
+}
+
+#[test]
+fn a_token_says_whom_it_is_for() {
+    let mut server = Server::new();
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"}});
+    server.create("serviceaccounts", account).unwrap();
+    let answer = server.act(Act::Token, "s", &json!({})).unwrap().unwrap();
+    assert_eq!(
+        answer["status"]["expirationTimestamp"],
+        "2026-01-02T04:04:05Z"
+    );
+    let token = answer["status"]["token"].as_str().unwrap();
+    let payload = token.split('.').nth(1).unwrap();
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
+    assert_eq!(claims["sub"], "system:serviceaccount:default:s");
+}
+
+#[test]
+fn nothing_can_be_connected_to() {
+    let mut server = Server::new();
+    server.pod("p", &json!({"nodeName": "n"}));
+    server.pod("waiting", &json!({}));
+    let code =
+        |plural: &str, name: &str| server.registry.no_connection(plural, "default", name).code;
+    assert_eq!(code("pods", "p"), 500);
+    assert_eq!(code("pods", "https:p:443"), 500);
+    assert_eq!(code("pods", "waiting"), 400);
+    assert_eq!(code("services", "absent"), 404);
+    assert_eq!(code("nodes", "absent"), 404);
+}
+
+proptest! {
+    // SRV-3, SRV-REG-1: no body makes an act panic, and what is refused changes nothing.
+    #[test]
+    fn no_body_breaks_an_act(spec in anything(), options in anything()) {
+        let mut server = Server::new();
+        server.pod("p", &json!({}));
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "p"}});
+        server.create("serviceaccounts", account).unwrap();
+        for body in [
+            spec.clone(),
+            json!({"metadata": {"name": "p"}, "spec": spec, "target": spec, "deleteOptions": options}),
+            json!({"metadata": {"name": "p", "annotations": options}, "target": {"name": "n"},
+                "spec": {"boundObjectRef": spec, "audiences": options}}),
+        ] {
+            for act in [Act::Bind, Act::Evict, Act::Token, Act::Log, Act::Connect] {
+                drop(server.registry.take_changed());
+                let before = server.registry.revision();
+                let done = server.act(act, "p", &body);
+                prop_assert!(whole(&mut server, before, &done));
+            }
+        }
+    }
+}

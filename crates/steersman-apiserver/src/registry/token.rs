@@ -1,0 +1,126 @@
+//! Machine: tokens of ServiceAccounts, which nobody checks.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::schema::StorageKey;
+use crate::status::{FieldError, Status, Subject};
+
+use super::metadata;
+use super::pods;
+use super::state::Registry;
+
+/// Whom a token is for where its request does not say.
+const AUDIENCE: &str = "https://kubernetes.default.svc";
+
+impl Registry {
+    /// Makes a token for a ServiceAccount.
+    pub(super) fn token(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        body: &Value,
+        now: Timestamp,
+    ) -> Result<Value, Status> {
+        pods::expect_kind(body, "TokenRequest")?;
+        let accounts = StorageKey::new("", "serviceaccounts");
+        let Some(account) = self.store.get(&accounts, namespace, name).cloned() else {
+            return Err(Status::not_found(Subject::new("", "serviceaccounts"), name));
+        };
+        let spec = &body["spec"];
+        let lasts = spec["expirationSeconds"].as_i64().unwrap_or(3600);
+        let refusal = if lasts < 600 {
+            Some("may not specify a duration less than 10 minutes")
+        } else if lasts > 1 << 32 {
+            Some("may not specify a duration larger than 2^32 seconds")
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            let error = FieldError::invalid("spec.expirationSeconds", &lasts.to_string(), why);
+            let subject = Subject::new("authentication.k8s.io", "TokenRequest");
+            return Err(Status::invalid(subject, "", &[error]));
+        }
+        let mut claims = json!({
+            "namespace": namespace,
+            "serviceaccount": { "name": name, "uid": account.meta("uid") },
+        });
+        let bound = &spec["boundObjectRef"];
+        if !bound.is_null() {
+            let (key, reference) = self.bound(namespace, bound)?;
+            claims[key] = reference;
+        }
+        let audiences = match &spec["audiences"] {
+            Value::Array(list) if !list.is_empty() => spec["audiences"].clone(),
+            _ => json!([AUDIENCE]),
+        };
+        let ends = now
+            .checked_add(SignedDuration::from_secs(lasts))
+            .unwrap_or(now);
+        let payload = json!({
+            "aud": audiences,
+            "exp": ends.as_second(),
+            "iat": now.as_second(),
+            "iss": AUDIENCE,
+            "kubernetes.io": claims,
+            "nbf": now.as_second(),
+            "sub": format!("system:serviceaccount:{namespace}:{name}"),
+        });
+        // Nobody checks credentials here, so nobody signs them either.
+        let header = json!({ "alg": "none", "typ": "JWT" });
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let token = format!("{}.{}.", part(&header), part(&payload));
+        Ok(json!({
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": self.rng.uid(),
+                "creationTimestamp": metadata::time(now),
+            },
+            "spec": {
+                "audiences": audiences,
+                "expirationSeconds": lasts,
+                "boundObjectRef": bound,
+            },
+            "status": { "token": token, "expirationTimestamp": metadata::time(ends) },
+        }))
+    }
+
+    /// The claim about the object that a token is bound to.
+    fn bound(&self, namespace: &str, bound: &Value) -> Result<(&'static str, Value), Status> {
+        let (kind, version) = (
+            bound["kind"].as_str().unwrap_or_default(),
+            bound["apiVersion"].as_str().unwrap_or_default(),
+        );
+        let (plural, key) = match (version, kind) {
+            ("v1", "Pod") => ("pods", "pod"),
+            ("v1", "Secret") => ("secrets", "secret"),
+            ("v1", "Node") => ("nodes", "node"),
+            _ => {
+                let (group, version) = version.split_once('/').unwrap_or(("", version));
+                return Err(Status::bad_request(format!(
+                    "cannot bind token to object of type {group}/{version}, Kind={kind}"
+                )));
+            }
+        };
+        let name = bound["name"].as_str().unwrap_or_default();
+        let namespace = if plural == "nodes" { "" } else { namespace };
+        let storage = StorageKey::new("", plural);
+        let Some(found) = self.store.get(&storage, namespace, name) else {
+            return Err(Status::not_found(Subject::new("", plural), name));
+        };
+        let uid = found.meta("uid");
+        let wanted = bound["uid"].as_str().unwrap_or_default();
+        if !wanted.is_empty() && wanted != uid {
+            let why = format!(
+                "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
+            );
+            return Err(Status::conflict(Subject::new("", kind), name, &why));
+        }
+        Ok((key, json!({ "name": name, "uid": uid })))
+    }
+}
