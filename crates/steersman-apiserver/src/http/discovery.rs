@@ -55,8 +55,10 @@ pub(crate) fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
 
 /// `/api/v1` and `/apis/<group>/<version>`, if it is served.
 pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
-    let mut entries: Vec<(String, Value)> = Vec::new();
-    for resource in of_version(resources, group, version) {
+    let mut entries: Vec<Value> = Vec::new();
+    let mut sorted: Vec<&Arc<Resource>> = of_version(resources, group, version).collect();
+    sorted.sort_by_key(|resource| &resource.plural);
+    for resource in sorted {
         let mut entry = json!({
             "name": resource.plural,
             "singularName": resource.singular,
@@ -73,7 +75,7 @@ pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -
         if let Some(hash) = storage_version_hash(resource) {
             entry["storageVersionHash"] = hash.into();
         }
-        entries.push((resource.plural.clone(), entry));
+        entries.push(entry);
         for below in subresources(resource) {
             let name = format!("{}/{}", resource.plural, below.name);
             let mut entry = json!({
@@ -87,14 +89,12 @@ pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -
                 entry["group"] = below.group.into();
                 entry["version"] = below.version.into();
             }
-            entries.push((name, entry));
+            entries.push(entry);
         }
     }
     if entries.is_empty() {
         return None;
     }
-    entries.sort_by(|(left, _), (right, _)| left.cmp(right));
-    let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
     Some(json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -253,7 +253,7 @@ struct Below<'a> {
     verbs: &'a [&'a str],
 }
 
-/// The subresources of a resource, by name.
+/// The subresources of a resource: by name, those of custom resources the other way round.
 fn subresources(resource: &Resource) -> Vec<Below<'_>> {
     let mut all: Vec<Below<'_>> = further(resource)
         .map(|further| Below {
@@ -282,7 +282,11 @@ fn subresources(resource: &Resource) -> Vec<Below<'_>> {
             verbs: SUBRESOURCE_VERBS,
         });
     }
-    all.sort_by_key(|below| below.name);
+    if resource.built_in {
+        all.sort_by_key(|below| below.name);
+    } else {
+        all.reverse();
+    }
     all
 }
 

@@ -60,6 +60,8 @@ pub struct Registry {
     /// The last address given to a Service, counted from the start of their network.
     pub(super) last_address: u16,
     changed: BTreeSet<StorageKey>,
+    /// A watch that opens from before this revision is told that it comes too late.
+    pub(super) forgotten: u64,
 }
 
 impl Registry {
@@ -75,6 +77,7 @@ impl Registry {
             installations: 0,
             last_address: 0,
             changed: BTreeSet::new(),
+            forgotten: 0,
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -127,9 +130,11 @@ impl Registry {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
-    /// Forgets every past revision: a watch or list that resumes from before now gets 410.
+    /// Forgets every past revision: a watch or list that resumes from before now gets 410, also
+    /// where nothing of its own was lost. Watches that are open lose nothing (SRV-STORE-4).
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
+        self.forgotten = self.store.revision();
     }
 
     /// Marks a storage as changed though no object of it did: its watches must look.

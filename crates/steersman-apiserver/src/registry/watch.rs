@@ -26,6 +26,8 @@ pub struct WatchCursor {
     /// Whether the bookmark that ends the initial objects is still to be sent.
     end_of_initial: bool,
     over: bool,
+    /// Whether it came from before what is remembered.
+    late: bool,
 }
 
 impl WatchCursor {
@@ -101,6 +103,7 @@ impl Registry {
             initial,
             end_of_initial: with_initial && options.allow_bookmarks,
             over: false,
+            late: !with_initial && from > 0 && from < self.forgotten,
         })
     }
 
@@ -175,8 +178,12 @@ impl Registry {
         &'a self,
         cursor: &WatchCursor,
     ) -> Result<impl Iterator<Item = &'a Change> + use<'a>, Status> {
+        let too_old = || Status::too_old(cursor.position, self.store.compacted());
+        if cursor.late {
+            return Err(too_old());
+        }
         let changes = self.store.changes(cursor.storage(), cursor.position);
-        changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
+        changes.map_err(|_| too_old())
     }
 
     /// One change through the cursor's selectors: entering is an addition, leaving a deletion

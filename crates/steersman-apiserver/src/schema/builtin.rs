@@ -4,8 +4,20 @@ use super::resource::{
     FieldRefusal, Generation, NameRule, Resource, ScalePaths, SelectableField, StorageKey,
 };
 
+/// Verbs of a custom resource, in discovery's order.
+pub(super) const CUSTOM_VERBS: &[&str] = &[
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
 /// Verbs of a full resource, in discovery's order.
-pub(super) const VERBS: &[&str] = &[
+const VERBS: &[&str] = &[
     "create",
     "delete",
     "deletecollection",

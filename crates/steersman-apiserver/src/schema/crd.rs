@@ -14,7 +14,7 @@ pub(crate) use check::validate;
 pub(crate) use fields::decode;
 pub(crate) use openapi::unknown_formats;
 
-use super::builtin::VERBS;
+use super::builtin::CUSTOM_VERBS;
 use super::resource::{
     FieldRefusal, Generation, NameRule, PrinterColumn, Resource, ScalePaths, SelectableField,
     StorageKey,
@@ -225,7 +225,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         short_names: list(&names["shortNames"]),
         categories: list(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
-        verbs: VERBS,
+        verbs: CUSTOM_VERBS,
         status,
         scale,
         columns: columns(version),

@@ -145,6 +145,21 @@ fn a_compacted_start_is_an_error_event() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
+/// A server that forgot its past cannot tell that nothing happened in it.
+#[test]
+fn a_start_from_before_a_compaction_is_too_late_even_where_nothing_was_lost() {
+    let mut server = Server::new();
+    server.create("configmaps", config_map("a")).unwrap();
+    server.registry.compact();
+    let now = server.registry.revision();
+    let mut late = server.watch("secrets", &from(now - 1)).unwrap();
+    assert_eq!(server.poll(&mut late), ["ERROR 410"]);
+    assert!(late.is_over());
+    let mut timely = server.watch("secrets", &from(now)).unwrap();
+    assert!(server.poll(&mut timely).is_empty());
+    assert!(!timely.is_over());
+}
+
 #[test]
 fn an_open_watch_survives_a_compaction_of_what_it_saw() {
     let mut server = Server::new();
