@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::finalizer;
 use crate::live::Live;
 use crate::options::{ClientOptions, Lock};
+use crate::owner::set_controller_reference;
 use crate::route::{Route, route};
 use crate::shared::Shared;
 use crate::status::StatusClient;
@@ -252,6 +253,56 @@ impl Client {
         async move {
             let present = absent_is_none(self.read::<K>(&initial.key(), caller).await)?;
             self.shared.ensure(&initial, present, &mut mutate).await
+        }
+    }
+
+    /// As [`ensure`](Self::ensure), for an object that `owner` controls: its controller reference is set
+    /// along, on creation and on every change.
+    ///
+    /// An object of that name that somebody else controls is left as it is, and `mutate` does not run
+    /// on it. One that nobody controls is adopted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Owner`] where the owner was never created, is in another namespace, or is not the one who
+    /// controls the object. Else as [`ensure`](Self::ensure).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+    /// # async fn f(client: steersman_client::Client, deployment: Deployment) -> Result<(), steersman_client::Error> {
+    /// use steersman_object::Object as _;
+    ///
+    /// let service = Service { metadata: deployment.key().to_meta(), ..Service::default() };
+    /// client
+    ///     .ensure_owned(&deployment, service, |service| {
+    ///         let spec = service.spec.get_or_insert_default();
+    ///         spec.selector = Some([("app".to_owned(), "web".to_owned())].into());
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn ensure_owned<O: TypedObject, K: TypedObject>(
+        &self,
+        owner: &O,
+        mut initial: K,
+        mut mutate: impl FnMut(&mut K) + Send,
+    ) -> Result<Ensured<K>, Error> {
+        // Nothing is created that could not be owned.
+        set_controller_reference(owner, &mut initial)?;
+        let mut refused = None;
+        let ensured = self
+            .ensure(initial, |object: &mut K| {
+                refused = set_controller_reference(owner, object).err();
+                if refused.is_none() {
+                    mutate(object);
+                }
+            })
+            .await;
+        match refused {
+            Some(refused) => Err(refused.into()),
+            None => ensured,
         }
     }
 

@@ -12,7 +12,6 @@ use crate::options::{ClientOptions, Lock};
 
 /// What became of an object that was to be as a closure says.
 #[derive(Clone, Debug, PartialEq)]
-#[must_use = "says whether anything was sent"]
 pub enum Ensured<K> {
     /// It was not there, and was created; as the server returned it.
     Created(K),

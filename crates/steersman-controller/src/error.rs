@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use steersman_object::{Kind, ObjectKey};
+use steersman_object::{Kind, ObjectKey, report};
 
 /// Why one reconcile failed.
 ///
@@ -165,14 +165,7 @@ impl Error {
     /// The whole chain of causes in one line.
     #[must_use]
     pub fn chain(&self) -> String {
-        let mut text = self.source.to_string();
-        let mut cause = self.source.source();
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
+        report(&*self.source).to_string()
     }
 }
 

@@ -67,6 +67,16 @@ impl ObjectKey {
         &self.name
     }
 
+    /// Metadata that spells this key and nothing else: where a new object starts.
+    #[must_use]
+    pub fn to_meta(&self) -> ObjectMeta {
+        ObjectMeta {
+            namespace: self.namespace.clone(),
+            name: Some(self.name.clone()),
+            ..ObjectMeta::default()
+        }
+    }
+
     /// The key of another name in the same namespace.
     #[must_use]
     pub fn sibling(&self, name: impl Into<String>) -> Self {
@@ -127,6 +137,7 @@ mod tests {
             name in "[a-z0-9][a-z0-9.-]{0,20}",
         ) {
             let key = ObjectKey { namespace, name };
+            prop_assert_eq!(ObjectKey::of_meta(&key.to_meta()), key.clone());
             prop_assert_eq!(key.to_string().parse::<ObjectKey>(), Ok(key));
         }
     }

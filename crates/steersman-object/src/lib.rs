@@ -13,6 +13,7 @@
 //! - [`object`] has the [`Object`] trait and [`TypedObject`].
 //! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
 //! - [`owner`] finds and builds owner references.
+//! - [`report()`] puts an error and its causes on one line.
 
 pub mod kind;
 pub mod key;
@@ -20,9 +21,11 @@ pub mod version;
 pub mod object;
 pub mod selector;
 pub mod owner;
+mod report;
 
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use object::{Object, TypedObject};
+pub use report::{Report, report};
 pub use selector::LabelSelector;
 pub use version::ResourceVersion;

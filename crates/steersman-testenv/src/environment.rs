@@ -111,8 +111,9 @@ impl TestEnv {
         }
     }
 
-    /// Whether deleted owners take their dependents along, Deployments get pods, and namespaces
-    /// end: whether a controller-manager and nodes are behind the server.
+    /// Whether Deployments get pods by themselves: whether a controller-manager and nodes are
+    /// behind the server. The embedded one collects what deleted owners leave and empties
+    /// namespaces, and has neither workload controllers nor kubelets.
     #[must_use]
     pub fn has_controllers(&self) -> bool {
         matches!(self.cluster, Cluster::Existing(_))

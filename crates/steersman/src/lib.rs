@@ -13,12 +13,10 @@
 //! use std::time::Duration;
 //!
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use steersman::{
-//!     Action, Connection, Context, CustomResource, Error, Manager, Reconciler, Request, owner, predicate,
-//!     shutdown_signal,
+//!     Action, Connection, Context, CustomResource, Error, Manager, Reconciler, Request, predicate, shutdown_signal,
 //! };
 //!
 //! /// What users write.
@@ -43,25 +41,17 @@
 //!         let Some(greeting) = client.get_opt::<Greeting>(&request.key).await? else {
 //!             return Ok(Action::done()); // Deleted: what it owned goes with it.
 //!         };
-//!         let mut config = ConfigMap {
-//!             metadata: ObjectMeta {
-//!                 name: request.key.name().to_owned().into(),
-//!                 namespace: request.key.namespace().map(Into::into),
-//!                 ..ObjectMeta::default()
-//!             },
-//!             ..ConfigMap::default()
-//!         };
-//!         owner::set_controller_reference(&*greeting, &mut config)?;
 //!         // Creates it, or sends what differs. Sends nothing when nothing does.
+//!         let config = ConfigMap { metadata: request.key.to_meta(), ..ConfigMap::default() };
 //!         let text = greeting.spec.text.clone();
 //!         let publish = |config: &mut ConfigMap| {
 //!             config.data.get_or_insert_default().insert("text".to_owned(), text.clone());
 //!         };
-//!         let _ = client.ensure(config, publish).await?;
+//!         client.ensure_owned(&*greeting, config, publish).await?;
 //!         let say_so = |greeting: &mut Greeting| {
 //!             greeting.status.get_or_insert_default().published = true;
 //!         };
-//!         let _ = client.status().patch(&*greeting, say_so).await?;
+//!         client.status().patch(&*greeting, say_so).await?;
 //!         Ok(Action::requeue_after(Duration::from_secs(300)))
 //!     }
 //! }
@@ -105,7 +95,7 @@ pub use steersman_cache::{ByObject, CacheOptions, ListOptions};
 pub use steersman_client::{Client, finalizer, owner};
 pub use steersman_controller::{Action, Context, Error, Reconciler, Request, handler, predicate};
 pub use steersman_manager::{Manager, shutdown_signal};
-pub use steersman_object::{Kind, LabelSelector, ObjectKey};
+pub use steersman_object::{Kind, LabelSelector, ObjectKey, report};
 
 /// Makes a custom resource of a struct that is its spec; see [below](crate#custom-resources).
 pub use kube_derive::CustomResource;

@@ -14,7 +14,7 @@ use steersman::k8s_openapi::api::core::v1::{
     ConfigMap, ConfigMapVolumeSource, Container, ContainerPort, Service, ServicePort, Volume,
     VolumeMount,
 };
-use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use steersman::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::website::Website;
@@ -34,16 +34,6 @@ const PAGES: &str = "pages";
 #[must_use]
 pub fn served_pages_key(site: &ObjectKey) -> ObjectKey {
     site.sibling(format!("{}-site", site.name()))
-}
-
-/// An object of the given key with nothing else in it: where a child starts.
-#[must_use]
-pub fn named(key: &ObjectKey) -> ObjectMeta {
-    ObjectMeta {
-        namespace: key.namespace().map(Into::into),
-        name: Some(key.name().to_owned()),
-        ..ObjectMeta::default()
-    }
 }
 
 /// Writes the pages to be served.

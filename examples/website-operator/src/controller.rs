@@ -4,7 +4,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use steersman::client::finalizer::{self, Stage};
-use steersman::client::owner;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::object::{Object as _, TypedObject};
@@ -67,7 +66,7 @@ impl Reconciler for WebsiteReconciler {
         match finalizer::stage(&*site, FINALIZER) {
             Stage::Missing => {
                 // The finalizer must be there before anything exists that it cleans up.
-                let _added = client.add_finalizer(&*site, FINALIZER).await?;
+                client.add_finalizer(&*site, FINALIZER).await?;
             }
             Stage::Held => {}
             Stage::CleanUp => return clean_up(client, &site).await,
@@ -78,7 +77,7 @@ impl Reconciler for WebsiteReconciler {
             enter_directory(client, &site).await?;
         }
         let now = ctx.now();
-        let _status = client
+        client
             .status()
             .patch(&*site, |site| {
                 site.status = Some(status::status(site, &progress, now))
@@ -100,62 +99,43 @@ async fn serve(client: &Client, site: &Website) -> Result<Progress, Error> {
     };
     let pages: Pages = source.data.clone().unwrap_or_default();
 
-    let copy = children::served_pages_key(&key);
     let copy = ConfigMap {
-        metadata: children::named(&copy),
+        metadata: children::served_pages_key(&key).to_meta(),
         ..ConfigMap::default()
     };
-    child(client, site, copy, |copy| {
-        children::fill_config_map(&key, &pages, copy)
-    })
-    .await?;
+    client
+        .ensure_owned(site, copy, |copy| {
+            children::fill_config_map(&key, &pages, copy)
+        })
+        .await?;
 
     let service = Service {
-        metadata: children::named(&key),
+        metadata: key.to_meta(),
         ..Service::default()
     };
-    child(client, site, service, |service| {
-        children::fill_service(&key, service)
-    })
-    .await?;
+    client
+        .ensure_owned(site, service, |service| {
+            children::fill_service(&key, service)
+        })
+        .await?;
 
     let deployment = Deployment {
-        metadata: children::named(&key),
+        metadata: key.to_meta(),
         ..Deployment::default()
     };
     let fill = |child: &mut Deployment| children::fill_deployment(&key, site, &pages, child);
-    let deployment = child(client, site, deployment, fill).await?;
-    Ok(Progress::of(&deployment, site.spec.replicas))
-}
-
-/// Creates a child, or changes what differs; an object that somebody else controls is left alone.
-async fn child<K: TypedObject>(
-    client: &Client,
-    site: &Website,
-    initial: K,
-    fill: impl Fn(&mut K) + Send + Sync,
-) -> Result<K, Error> {
-    let mut owned = Ok(());
-    let ensured = client
-        .ensure(initial, |child| {
-            owned = owner::set_controller_reference(site, child);
-            if owned.is_ok() {
-                fill(child);
-            }
-        })
-        .await?;
-    owned?;
-    Ok(ensured.into_object())
+    let deployment = client.ensure_owned(site, deployment, fill).await?;
+    Ok(Progress::of(deployment.object(), site.spec.replicas))
 }
 
 async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     let key = site.key();
-    let metadata = children::named(&key.sibling(DIRECTORY));
+    let metadata = key.sibling(DIRECTORY).to_meta();
     let directory = ConfigMap {
         metadata,
         ..ConfigMap::default()
     };
-    let _entered = client
+    client
         .ensure(directory, |directory| {
             let entries = directory.data.get_or_insert_default();
             entries.insert(key.name().to_owned(), children::address(&key));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Parser;
 use steersman::informer::{Delivery, Subscription};
 use steersman::object::Object as _;
-use steersman::{Connection, Manager, shutdown_signal};
+use steersman::{Connection, Manager, report, shutdown_signal};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -80,12 +80,7 @@ async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                eprintln!("  because: {error}");
-                cause = error.source();
-            }
+            eprintln!("error: {}", report(&*error));
             ExitCode::FAILURE
         }
     }

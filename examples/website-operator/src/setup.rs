@@ -53,7 +53,7 @@ pub async fn install(client: &Client) -> Result<(), Error> {
             let update = |crd: &mut CustomResourceDefinition| {
                 crd.spec.versions.clone_from(&wanted.spec.versions);
             };
-            let _updated = client.modify(&present, update).await?;
+            client.modify(&present, update).await?;
         }
     }
     wait_until_served(client).await

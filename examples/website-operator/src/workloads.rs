@@ -111,7 +111,7 @@ async fn take(
             let scale = |set: &mut ReplicaSet| {
                 set.spec.get_or_insert_default().replicas = Some(replicas);
             };
-            let _scaled = client.modify(&*set, scale).await?;
+            client.modify(&*set, scale).await?;
         }
         Step::DeleteReplicaSet(key) => client.delete_key::<ReplicaSet>(&key).await?,
         Step::CreatePod(mut pod, set) => {
@@ -125,14 +125,14 @@ async fn take(
         }
         Step::Run(pod, status) => {
             let status = *status;
-            let _ran = client
+            client
                 .status()
                 .patch(&*pod, |p| p.status = Some(status.clone()))
                 .await?;
         }
         Step::ReplicaSetStatus(set, status) => {
             let status = *status;
-            let _told = client
+            client
                 .status()
                 .patch(&*set, |s| s.status = Some(status.clone()))
                 .await?;
@@ -141,7 +141,7 @@ async fn take(
             if let Some(deployment) = deployment {
                 let status = *status;
                 let report = |d: &mut Deployment| d.status = Some(status.clone());
-                let _told = client.status().patch(deployment, report).await?;
+                client.status().patch(deployment, report).await?;
             }
         }
     }

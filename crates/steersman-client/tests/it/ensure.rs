@@ -50,7 +50,7 @@ async fn an_object_is_created_then_changed_then_left_alone() {
 async fn what_others_wrote_stays() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
-    let _ = world
+    world
         .client
         .ensure(config("a"), |c| set(c, "ours", "1"))
         .await

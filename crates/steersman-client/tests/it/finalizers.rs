@@ -45,7 +45,7 @@ async fn the_object_goes_when_its_last_finalizer_is_removed() {
     world.client.delete(&object).await.unwrap();
     let dying: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
     assert_eq!(finalizer::stage(&dying, OURS), Stage::CleanUp);
-    let _ = world.client.remove_finalizer(&dying, OURS).await.unwrap();
+    world.client.remove_finalizer(&dying, OURS).await.unwrap();
     assert!(world.server.get("configmaps", "default", "a").is_none());
     // Removing it from what was read before: the object is gone, and so says the error.
     let error = world

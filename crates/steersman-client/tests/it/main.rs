@@ -4,5 +4,6 @@
 mod world;
 mod split;
 mod ensure;
+mod owned;
 mod status;
 mod finalizers;

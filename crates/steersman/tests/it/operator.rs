@@ -1,7 +1,6 @@
 //! A whole operator over the embedded api-server: an object comes, changes, and goes.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use steersman::finalizer::Stage;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::{
     Action, Connection, Context, CustomResource, Error, Manager, Reconciler, Request, finalizer,
-    owner, predicate,
+    predicate,
 };
 use steersman_apiserver::ApiServer;
 use tokio::sync::oneshot;
@@ -50,23 +49,18 @@ impl Reconciler for Publisher {
                 if let Some(config) = client.live().get_opt::<ConfigMap>(&request.key).await? {
                     client.delete(&config).await?;
                 }
-                let _ = client.remove_finalizer(&*greeting, CLEANUP).await?;
+                client.remove_finalizer(&*greeting, CLEANUP).await?;
                 return Ok(Action::done());
             }
             Stage::Missing => {
-                let _ = client.add_finalizer(&*greeting, CLEANUP).await?;
+                client.add_finalizer(&*greeting, CLEANUP).await?;
             }
             Stage::Held => {}
         }
-        let mut config = ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(request.key.name().to_owned()),
-                namespace: request.key.namespace().map(Into::into),
-                ..ObjectMeta::default()
-            },
+        let config = ConfigMap {
+            metadata: request.key.to_meta(),
             ..ConfigMap::default()
         };
-        owner::set_controller_reference(&*greeting, &mut config)?;
         let text = greeting.spec.text.clone();
         let publish = |config: &mut ConfigMap| {
             config
@@ -74,12 +68,15 @@ impl Reconciler for Publisher {
                 .get_or_insert_default()
                 .insert("text".to_owned(), text.clone());
         };
-        let published = client.ensure(config, publish).await?.into_object();
+        let published = client
+            .ensure_owned(&*greeting, config, publish)
+            .await?
+            .into_object();
         let uid = published.metadata.uid.unwrap_or_default();
         let say_so = |greeting: &mut Greeting| {
             greeting.status.get_or_insert_default().published = uid.clone();
         };
-        let _ = client.status().patch(&*greeting, say_so).await?;
+        client.status().patch(&*greeting, say_so).await?;
         Ok(Action::done())
     }
 }

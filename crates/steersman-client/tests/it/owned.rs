@@ -1,0 +1,62 @@
+//! Children: created or changed together with their controller reference.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_client::owner::controller_of;
+use steersman_client::{Ensured, Error};
+
+use crate::world::{World, config, key, set, until};
+
+#[tokio::test(start_paused = true)]
+async fn a_child_is_created_owned_and_an_orphan_is_adopted() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    let owner = world.client.create(&config("owner")).await.unwrap();
+    world.client.create(&config("orphan")).await.unwrap();
+    until(&mut events, &key("orphan"), |_| true).await;
+    for name in ["child", "orphan"] {
+        let ensured = world
+            .client
+            .ensure_owned(&owner, config(name), |child| set(child, "k", "1"))
+            .await
+            .unwrap();
+        let child = ensured.object();
+        let controller = controller_of(&child.metadata).unwrap();
+        assert_eq!(Some(&controller.uid), owner.metadata.uid.as_ref());
+        assert_eq!(child.data.as_ref().unwrap()["k"], "1");
+        assert_eq!(matches!(ensured, Ensured::Created(_)), name == "child");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elses_child_is_left_alone() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    let theirs = world.client.create(&config("theirs")).await.unwrap();
+    let ours = world.client.create(&config("ours")).await.unwrap();
+    let child = config("child");
+    world
+        .client
+        .ensure_owned(&theirs, child.clone(), |_| {})
+        .await
+        .unwrap();
+    until(&mut events, &key("child"), |_| true).await;
+    let writes = world.writes().len();
+    let refused = world
+        .client
+        .ensure_owned(&ours, child, |child| set(child, "k", "stolen"))
+        .await;
+    assert!(matches!(refused, Err(Error::Owner(_))), "{refused:?}");
+    assert_eq!(world.writes().len(), writes, "nothing was sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_for_an_owner_that_was_never_created() {
+    let world = World::new();
+    let _events = world.cached::<ConfigMap>().await;
+    let refused = world
+        .client
+        .ensure_owned(&config("ghost"), config("child"), |_| {})
+        .await;
+    assert!(matches!(refused, Err(Error::Owner(_))), "{refused:?}");
+    assert!(world.writes().is_empty());
+}
