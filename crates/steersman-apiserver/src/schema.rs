@@ -1,16 +1,21 @@
 //! Room: which kinds exist, built in or installed, and what a valid object of each looks like.
 
 mod resource;
+pub(crate) mod order;
 pub(crate) mod names;
 mod structural;
+mod times;
 mod validate;
+mod members;
 mod builtin;
 mod subresources;
+pub(crate) mod events;
 pub(crate) mod crd;
 pub(crate) mod defaults;
 
-pub(crate) use builtin::{built_in, members as builtin_members};
+pub(crate) use builtin::built_in;
 pub use crd::compare_versions;
+pub(crate) use members::{members as builtin_members, spec_members as builtin_spec_members};
 pub use resource::{
     FieldRefusal, Generation, NameRule, PrinterColumn, Resource, ScalePaths, SelectableField,
     StorageKey,
@@ -18,4 +23,5 @@ pub use resource::{
 pub use structural::{Additional, Rules, Structural};
 pub use subresources::Act;
 pub(crate) use subresources::further;
+pub(crate) use times::check_micro;
 pub(crate) use validate::{type_name, validate, validate_status};

@@ -146,6 +146,9 @@ fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
         None => Ok(Face::Object(Subresource::Main)),
         Some("status") if resource.status => Ok(Face::Object(Subresource::Status)),
         Some("scale") if resource.scale.is_some() => Ok(Face::Object(Subresource::Scale)),
+        Some("finalize") if resource.built_in && resource.kind == "Namespace" => {
+            Ok(Face::Object(Subresource::Finalize))
+        }
         Some("status" | "scale") if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
             let subject = Subject::new(&resource.group, &resource.plural);
@@ -306,6 +309,7 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
     let here = match (subresource, verb) {
         (Subresource::Main, Verb::Create) => !named,
         (Subresource::Main, Verb::Update | Verb::Patch) => named,
+        (Subresource::Finalize, verb) => verb == Verb::Update,
         (Subresource::Main, _) | (_, Verb::Get | Verb::Update | Verb::Patch) => true,
         (_, _) => false,
     };

@@ -167,10 +167,31 @@ impl Registry {
                 }
                 object["status"] = json!({"phase": "Active"});
             }
-            ("", "PersistentVolumeClaim") => object["status"] = json!({"phase": "Pending"}),
+            ("", "PersistentVolumeClaim") => {
+                object["status"] = json!({"phase": "Pending"});
+                self.protect(object, "kubernetes.io/pvc-protection");
+            }
+            ("", "PersistentVolume") => self.protect(object, "kubernetes.io/pv-protection"),
+            ("", "Node") => taint(object),
             ("", "Service") => self.address_service(object),
             ("batch", "Job") => select_job(object),
             _ => {}
+        }
+    }
+
+    /// Holds a volume until nobody uses it. Where the controllers are played nobody does, and the
+    /// finalizer would be gone as soon as it mattered.
+    fn protect(&self, object: &mut Value, finalizer: &str) {
+        if self.options.play_controllers {
+            return;
+        }
+        let finalizers = metadata::of(object)
+            .entry("finalizers")
+            .or_insert_with(|| json!([]));
+        if let Some(list) = finalizers.as_array_mut()
+            && !list.iter().any(|one| one == finalizer)
+        {
+            list.push(json!(finalizer));
         }
     }
 
@@ -231,6 +252,18 @@ pub(super) fn place<'a>(
     }
     fields.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
     Ok(namespace)
+}
+
+/// A Node takes no Pods before its kubelet says that it is ready.
+fn taint(object: &mut Value) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let spec = metadata::members(&mut object["spec"]);
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    if let Some(list) = taints.as_array_mut()
+        && !list.contains(&taint)
+    {
+        list.push(taint);
+    }
 }
 
 /// A Job without a selector of its own is given one by its uid.

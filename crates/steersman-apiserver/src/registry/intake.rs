@@ -4,7 +4,8 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use crate::schema::{
-    Resource, builtin_members, crd, defaults, type_name, validate, validate_status,
+    Resource, builtin_members, builtin_spec_members as spec_members, check_micro, crd, defaults,
+    order, type_name, validate, validate_status,
 };
 use crate::status::{FieldError, Status, Subject};
 
@@ -27,7 +28,10 @@ pub(crate) enum Origin {
     /// The body of a POST or PUT.
     Body,
     /// The result of a patch.
-    Patch,
+    Patch {
+        /// Whether the patch changed something below `metadata`.
+        reached_metadata: bool,
+    },
 }
 
 /// Checks the `dryRun` values of a request.
@@ -171,7 +175,10 @@ pub(crate) fn decode(
     origin: Origin,
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
-    let sent = (origin == Origin::Patch).then(|| object.to_string());
+    let sent = match origin {
+        Origin::Body => None,
+        Origin::Patch { reached_metadata } => Some(order::patched(object, reached_metadata)),
+    };
     let refuse = |status: Status| match &sent {
         Some(sent) => undecodable_patch(resource, sent, status),
         None => status,
@@ -222,7 +229,8 @@ fn undecodable_patch(resource: &Resource, sent: &str, status: Status) -> Status 
     )
 }
 
-/// Drops members that the built-in kind does not have. Below them its fields are not known here.
+/// Drops members that the built-in kind does not have, and fields of its spec where their list is
+/// kept. Below them its fields are not known here.
 fn prune_members(resource: &Resource, object: &mut Value, unknown: &mut Vec<String>) {
     let Some(known) = builtin_members(&resource.group, &resource.kind) else {
         return;
@@ -235,6 +243,17 @@ fn prune_members(resource: &Resource, object: &mut Value, unknown: &mut Vec<Stri
         }
         kept
     });
+    if let Some(known) = spec_members(&resource.group, &resource.kind)
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.retain(|name, _| {
+            let kept = known.contains(&name.as_str());
+            if !kept {
+                unknown.push(format!("spec.{name}"));
+            }
+            kept
+        });
+    }
 }
 
 /// The large parts of a built-in object must have their JSON types.
@@ -264,6 +283,7 @@ fn check_parts(resource: &Resource, object: &Value) -> Result<(), Status> {
             );
         }
     }
+    check_times(resource, object)?;
     if !matches!(kind.as_str(), "ConfigMap" | "Secret") {
         return match &object["spec"]["replicas"] {
             Value::Null => Ok(()),
@@ -295,6 +315,29 @@ fn check_parts(resource: &Resource, object: &Value) -> Result<(), Status> {
                 Some(_) => {}
             }
         }
+    }
+    Ok(())
+}
+
+/// Times with microseconds are read strictly.
+fn check_times(resource: &Resource, object: &Value) -> Result<(), Status> {
+    let times: [&Value; 2] = match (resource.group.as_str(), resource.kind.as_str()) {
+        ("coordination.k8s.io", "Lease") => {
+            let spec = &object["spec"];
+            [&spec["acquireTime"], &spec["renewTime"]]
+        }
+        ("" | "events.k8s.io", "Event") => {
+            [&object["eventTime"], &object["series"]["lastObservedTime"]]
+        }
+        _ => return Ok(()),
+    };
+    for text in times.into_iter().filter_map(Value::as_str) {
+        check_micro(text).map_err(|why| {
+            let (kind, version) = (&resource.kind, &resource.version);
+            Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+            ))
+        })?;
     }
     Ok(())
 }
@@ -393,6 +436,7 @@ fn is_unchanged(field: &str, reason: &str, new: &Value, old: &Value) -> bool {
 pub(crate) fn check_status(resource: &Resource, object: &Value) -> Vec<FieldError> {
     match (&resource.structural, object.get("status")) {
         (Some(schema), Some(status)) => validate_status(schema, status),
+        (None, _) if resource.built_in => rules::check_status(resource, object),
         _ => Vec::new(),
     }
 }

@@ -181,6 +181,16 @@ impl Registry {
         Progress::Marked(marked)
     }
 
+    /// After a write: a terminating namespace that nothing holds any more goes.
+    pub(super) fn finalize_namespace(&mut self, written: &Stored) {
+        let namespaces = StorageKey::new("", "namespaces");
+        if !written.meta("deletionTimestamp").is_empty() && may_go(&written.value) {
+            self.remove(&namespaces, written);
+        } else if self.options.play_controllers {
+            self.finish_namespace(&written.name);
+        }
+    }
+
     /// Removes a terminating namespace that is empty.
     pub(super) fn finish_namespace(&mut self, name: &str) {
         let namespaces = StorageKey::new("", "namespaces");

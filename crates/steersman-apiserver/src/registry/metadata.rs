@@ -133,19 +133,24 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
             .map(|why| FieldError::invalid("metadata.name", &value, why));
         errors.extend(wrong);
     }
-    if let Some(labels) = metadata["labels"].as_object() {
-        names::check_labels("metadata", labels, &mut errors);
-    }
-    if let Some(annotations) = metadata["annotations"].as_object() {
-        names::check_annotations("metadata", annotations, &mut errors);
-    }
-    if let Some(owners) = metadata["ownerReferences"].as_array() {
-        names::check_owners(owners, &mut errors);
-    }
+    validate_attached(metadata, &mut errors);
     if let Some(finalizers) = metadata["finalizers"].as_array() {
         names::check_finalizers(finalizers, &mut errors);
     }
     errors
+}
+
+/// Checks labels, annotations and owners.
+fn validate_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(labels) = metadata["labels"].as_object() {
+        names::check_labels("metadata", labels, errors);
+    }
+    if let Some(annotations) = metadata["annotations"].as_object() {
+        names::check_annotations("metadata", annotations, errors);
+    }
+    if let Some(owners) = metadata["ownerReferences"].as_array() {
+        names::check_owners(owners, errors);
+    }
 }
 
 /// Carries over what the server owns from the stored object.
@@ -164,8 +169,9 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// What may not change. kube-apiserver checks this twice for every kind, and its causes show it.
-pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+/// What may not change, and what an update looks at anew. kube-apiserver checks the metadata of an
+/// update once for all kinds and once for the kind, and its causes show it.
+pub(crate) fn validate_update(resource: &Resource, new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);
     let empty = Vec::new();
@@ -197,8 +203,12 @@ pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
             ));
         }
     }
+    validate_attached(new, &mut errors);
     let again = errors.clone();
     errors.extend(again);
+    if resource.built_in {
+        validate_attached(new, &mut errors);
+    }
     errors
 }
 

@@ -19,6 +19,8 @@ pub enum Subresource {
     Status,
     /// `/scale`: an `autoscaling/v1` `Scale` made from the object.
     Scale,
+    /// `/finalize` of a Namespace: only `spec.finalizers` changes.
+    Finalize,
 }
 
 /// What a patch document is, by its content type.

@@ -1,8 +1,10 @@
 //! Machine: the most important of the built-in kinds' own validation rules.
 
+use base64::Engine as _;
 use serde_json::Value;
 
-use crate::schema::Resource;
+use crate::patch::parse_json;
+use crate::schema::{Resource, events};
 use crate::status::FieldError;
 
 /// Checks what lies outside the metadata.
@@ -18,6 +20,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
         }
         ("", "Secret") => {
             immutable(object, old, &["data"], &mut errors);
+            secret(object, &mut errors);
             if let Some(old) = old
                 && old["type"] != object["type"]
             {
@@ -26,6 +29,8 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
             }
         }
         ("", "Pod") => containers(&object["spec"], "spec", &mut errors),
+        ("coordination.k8s.io", "Lease") => lease(&object["spec"], &mut errors),
+        ("" | "events.k8s.io", "Event") => errors.extend(events::check(resource, object, old)),
         _ => {}
     }
     errors
@@ -79,6 +84,112 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::required(field, ""));
             }
         }
+    }
+}
+
+fn lease(spec: &Value, errors: &mut Vec<FieldError>) {
+    for (field, least, detail) in [
+        ("leaseDurationSeconds", 1, "must be greater than 0"),
+        ("leaseTransitions", 0, "must be greater than or equal to 0"),
+    ] {
+        if let Some(found) = spec[field].as_i64().filter(|found| *found < least) {
+            let field = format!("spec.{field}");
+            errors.push(FieldError::invalid(field, &found.to_string(), detail));
+        }
+    }
+}
+
+/// The keys that the well-known types of a Secret need.
+fn secret(object: &Value, errors: &mut Vec<FieldError>) {
+    let data = &object["data"];
+    let mut need = |keys: &[&str], any: bool| {
+        let absent: Vec<_> = keys
+            .iter()
+            .filter(|key| data.get(**key).is_none())
+            .collect();
+        if !any || absent.len() == keys.len() {
+            errors.extend(
+                absent
+                    .into_iter()
+                    .map(|key| FieldError::required(format!("data[{key}]"), "")),
+            );
+        }
+    };
+    let json = match object["type"].as_str().unwrap_or_default() {
+        "kubernetes.io/tls" => return need(&["tls.crt", "tls.key"], false),
+        "kubernetes.io/ssh-auth" => return need(&["ssh-privatekey"], false),
+        "kubernetes.io/basic-auth" => return need(&["username", "password"], true),
+        "kubernetes.io/dockercfg" => ".dockercfg",
+        "kubernetes.io/dockerconfigjson" => ".dockerconfigjson",
+        _ => return,
+    };
+    need(&[json], false);
+    let text = data[json].as_str().unwrap_or_default();
+    let decoded = base64::engine::general_purpose::STANDARD.decode(text);
+    if let (false, Err(why)) = (text.is_empty(), parse_json(&decoded.unwrap_or_default())) {
+        let value = "\"<secret contents redacted>\"";
+        errors.push(FieldError::invalid(format!("data[{json}]"), value, &why));
+    }
+}
+
+/// Checks what a write to the status subresource of a built-in kind brings.
+pub(crate) fn check_status(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("apps", "Deployment") => counts(
+            &object["status"],
+            &["updatedReplicas", "readyReplicas", "availableReplicas"],
+            &["unavailableReplicas"],
+            &mut errors,
+        ),
+        ("apps", "ReplicaSet") => counts(
+            &object["status"],
+            &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+            &[],
+            &mut errors,
+        ),
+        ("", "Namespace") => {
+            let phase = object["status"]["phase"].as_str().unwrap_or_default();
+            let terminating = !object["metadata"]["deletionTimestamp"].is_null();
+            let (wanted, is) = if terminating {
+                ("Terminating", "is not empty")
+            } else {
+                ("Active", "is empty")
+            };
+            if phase != wanted {
+                let detail = format!("may only be '{wanted}' if `deletionTimestamp` {is}");
+                let value = Value::String(phase.to_owned()).to_string();
+                errors.push(FieldError::invalid("status.Phase", &value, &detail));
+            }
+        }
+        _ => {}
+    }
+    errors
+}
+
+/// Numbers of Pods: none is negative, and no part is more than the whole.
+fn counts(status: &Value, parts: &[&str], others: &[&str], errors: &mut Vec<FieldError>) {
+    let count = |name: &str| status[name].as_i64().unwrap_or_default();
+    let mut refuse = |name: &str, detail: &str| {
+        let field = format!("status.{name}");
+        errors.push(FieldError::invalid(field, &count(name).to_string(), detail));
+    };
+    for name in ["observedGeneration", "replicas"]
+        .iter()
+        .chain(parts)
+        .chain(others)
+    {
+        if count(name) < 0 {
+            refuse(name, "must be greater than or equal to 0");
+        }
+    }
+    for name in parts {
+        if count(name) > count("replicas") {
+            refuse(name, "cannot be greater than status.replicas");
+        }
+    }
+    if count("availableReplicas") > count("readyReplicas") {
+        refuse("availableReplicas", "cannot be greater than readyReplicas");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::schema::{Resource, StorageKey};
+use crate::schema::{Resource, StorageKey, events};
 use crate::store::{Store, Stored};
 
 use super::catalogue::Catalogue;
@@ -193,6 +193,13 @@ impl Registry {
         reason = "conversion webhooks will need the registry's state"
     )]
     pub(super) fn present(&self, resource: &Resource, stored: &Arc<Stored>) -> Object {
+        if events::is_newer(resource) {
+            let value = events::to_newer(&stored.value);
+            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+            return Object {
+                stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
+            };
+        }
         if resource.version == resource.storage_version {
             return Object {
                 stored: Self::with_defaults(resource, stored),
@@ -234,6 +241,9 @@ impl Registry {
         reason = "conversion webhooks will need the registry's state"
     )]
     pub(super) fn to_storage(&self, resource: &Resource, mut value: Value) -> Value {
+        if events::is_newer(resource) {
+            return events::to_core(&value);
+        }
         if resource.version != resource.storage_version {
             let version = if resource.group.is_empty() {
                 resource.storage_version.clone()

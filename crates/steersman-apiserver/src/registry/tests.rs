@@ -13,6 +13,7 @@ mod acts;
 mod definitions;
 mod deletes;
 mod hostile;
+mod kinds;
 mod reads;
 mod watches;
 mod writes;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::patch::{apply_json_patch, apply_merge_patch, parse_json};
-use crate::schema::{Generation, Resource};
+use crate::schema::{Generation, Resource, order};
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
@@ -127,6 +127,7 @@ impl Registry {
             shown.value().clone()
         };
         let document = parse_json(body);
+        let reached_metadata = document.as_ref().is_ok_and(reaches_metadata);
         let mut patched = match kind {
             PatchKind::Json => apply_json_patch(&base, document)?,
             PatchKind::Merge => apply_merge_patch(&base, document)?,
@@ -138,11 +139,11 @@ impl Registry {
             check_name(&patched, name)?;
             patched = scale::rescale(resource, shown.value(), &patched)?;
         } else {
-            check_patched_kind(resource, &mut patched)?;
+            check_patched_kind(resource, &mut patched, reached_metadata)?;
         }
         check_name(&patched, name)?;
         place(resource, namespace, &mut patched)?;
-        let origin = Origin::Patch;
+        let origin = Origin::Patch { reached_metadata };
         let write = Write {
             resource,
             subresource,
@@ -192,7 +193,9 @@ impl Registry {
         let shown = self.present(resource, stored);
         let mut merged = merge_faces(write, new, shown.value());
         intake::complete(resource, &mut merged);
-        keep_assigned(resource, &mut merged, shown.value());
+        if write.subresource != Subresource::Finalize {
+            keep_assigned(resource, &mut merged, shown.value());
+        }
         let errors = self.check(write, &merged, shown.value());
         if !errors.is_empty() {
             return Err(Status::invalid(
@@ -234,14 +237,16 @@ impl Registry {
                 }
             }
             if resource.kind == "Namespace" && resource.built_in {
-                self.finish_namespace(&put.name);
+                self.finalize_namespace(&put);
                 self.settle(*now);
             }
             put
         };
         let object = match write.subresource {
             Subresource::Scale => self.scale(resource, &object)?,
-            Subresource::Main | Subresource::Status => self.present(resource, &object),
+            Subresource::Main | Subresource::Status | Subresource::Finalize => {
+                self.present(resource, &object)
+            }
         };
         Ok(Written {
             object,
@@ -257,9 +262,11 @@ impl Registry {
     fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new),
-            Subresource::Main | Subresource::Scale => intake::check(write.resource, new, Some(old)),
+            Subresource::Main | Subresource::Scale | Subresource::Finalize => {
+                intake::check(write.resource, new, Some(old))
+            }
         };
-        errors.extend(metadata::validate_update(new, old));
+        errors.extend(metadata::validate_update(write.resource, new, old));
         errors
     }
 }
@@ -280,15 +287,30 @@ fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
+/// Whether a patch document changes something below `metadata`.
+fn reaches_metadata(document: &Value) -> bool {
+    let mut operations = document.as_array().into_iter().flatten();
+    let below = |path: &Value| {
+        path.as_str()
+            .is_some_and(|path| path.starts_with("/metadata/"))
+    };
+    document.get("metadata").is_some()
+        || operations.any(|one| below(&one["path"]) || below(&one["from"]))
+}
+
 /// A patch may name the kind it has, and no other.
-fn check_patched_kind(resource: &Resource, patched: &mut Value) -> Result<(), Status> {
+fn check_patched_kind(
+    resource: &Resource,
+    patched: &mut Value,
+    reached_metadata: bool,
+) -> Result<(), Status> {
     let expected = resource.api_version();
     for (field, expected) in [("kind", &resource.kind), ("apiVersion", &expected)] {
         match patched.get(field).and_then(Value::as_str) {
             None | Some("") => {}
             Some(found) if found == expected => {}
             Some(found) => {
-                let sent = Value::String(patched.to_string()).to_string();
+                let sent = Value::String(order::patched(patched, reached_metadata)).to_string();
                 let detail = format!("{field} {found} is not {expected}");
                 let error = FieldError::invalid("patch", &sent, &detail);
                 return Err(Status::invalid(
@@ -366,6 +388,15 @@ fn merge_faces(write: &Write<'_>, new: Value, old: &Value) -> Value {
             merged
         }
         Subresource::Main | Subresource::Scale => new,
+        Subresource::Finalize => {
+            let mut merged = old.clone();
+            let spec = metadata::members(&mut merged["spec"]);
+            match new["spec"].get("finalizers") {
+                Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
+                None => spec.remove("finalizers"),
+            };
+            merged
+        }
         Subresource::Status => {
             let mut merged = old.clone();
             let members = metadata::members(&mut merged);

@@ -282,7 +282,21 @@ const FIELDS: &[(&str, &str, &[&str])] = &[
     ("apps", "replicasets", &["status.replicas=0"]),
     ("batch", "jobs", &["status.successful=0"]),
     ("", "events", EVENT_FIELDS),
-    ("events.k8s.io", "events", EVENT_FIELDS),
+    ("events.k8s.io", "events", NEWER_EVENT_FIELDS),
+];
+
+/// Under the names of the newer group; the paths are those of the stored shape.
+const NEWER_EVENT_FIELDS: &[&str] = &[
+    "regarding.kind",
+    "regarding.namespace",
+    "regarding.name",
+    "regarding.uid",
+    "regarding.apiVersion",
+    "regarding.resourceVersion",
+    "regarding.fieldPath",
+    "reason",
+    "reportingController",
+    "type",
 ];
 
 const EVENT_FIELDS: &[&str] = &[
@@ -298,32 +312,6 @@ const EVENT_FIELDS: &[&str] = &[
     "source",
     "type",
 ];
-
-/// The members of a built-in object beside its type and metadata; nothing for kinds whose list
-/// is not kept here.
-pub(crate) fn members(group: &str, kind: &str) -> Option<&'static [&'static str]> {
-    Some(match (group, kind) {
-        ("", "ConfigMap") => &["data", "binaryData", "immutable"],
-        ("", "Secret") => &["data", "stringData", "type", "immutable"],
-        ("", "ServiceAccount") => &[
-            "secrets",
-            "imagePullSecrets",
-            "automountServiceAccountToken",
-        ],
-        ("", "Endpoints") => &["subsets"],
-        ("", "PodTemplate") => &["template"],
-        ("", "LimitRange") => &["spec"],
-        ("apps", "ControllerRevision") => &["data", "revision"],
-        ("discovery.k8s.io", _) => &["addressType", "endpoints", "ports"],
-        (RBAC, "Role") => &["rules"],
-        (RBAC, "ClusterRole") => &["rules", "aggregationRule"],
-        (RBAC, _) => &["subjects", "roleRef"],
-        (ADMISSION, _) => &["webhooks"],
-        ("scheduling.k8s.io", _) => &["value", "globalDefault", "description", "preemptionPolicy"],
-        ("events.k8s.io" | "storage.k8s.io", _) | ("", "Event") => return None,
-        _ => &["spec", "status"],
-    })
-}
 
 /// Every built-in resource, groups in discovery's order.
 #[must_use]
@@ -381,7 +369,11 @@ fn resource(row: &Row) -> Resource {
             _ if has('p') => NameRule::PathSegment,
             _ => NameRule::Subdomain,
         },
-        storage: StorageKey::new(row.group, row.plural),
+        storage: match row.kind {
+            // Both groups show the same Events.
+            "Event" => StorageKey::new("", row.plural),
+            _ => StorageKey::new(row.group, row.plural),
+        },
         storage_version: row.version.to_owned(),
         deprecation_warning: (row.kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
@@ -412,11 +404,16 @@ fn fields(row: &Row) -> Vec<SelectableField> {
             let path = match label {
                 "source" => "source.component",
                 "status.successful" => "status.succeeded",
+                "reportingController" => "reportingComponent",
                 other => other,
             };
             SelectableField {
                 label: label.to_owned(),
-                path: path.split('.').map(str::to_owned).collect(),
+                path: path
+                    .replace("regarding.", "involvedObject.")
+                    .split('.')
+                    .map(str::to_owned)
+                    .collect(),
                 default,
             }
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 mod fields;
+mod lists;
 mod openapi;
 mod faces;
 mod check;

@@ -1,10 +1,12 @@
 //! Machine: what kube-apiserver fills in for built-in kinds, kind by kind.
 
 mod pod;
+mod absent;
 
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
+use super::events;
 use super::resource::Resource;
 
 /// Sets a member that is absent.
@@ -53,9 +55,11 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
             drop_nulls(object);
             return;
         }
-        ("", "Event") | ("events.k8s.io", "Event") => {}
+        ("", "Event") => events::complete_core(object),
+        ("events.k8s.io", "Event") => events::complete_newer(object),
         _ => drop_nulls(object),
     }
+    absent::lists(resource, object);
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "ConfigMap") => drop_empty(object, &["data", "binaryData"]),
         ("", "Secret") => secret(object),
@@ -67,7 +71,7 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         ("scheduling.k8s.io", "PriorityClass") => {
             set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
         }
-        ("", "Event") => event(object),
+        ("", "Node") => absent::node(object),
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => replica_set(object),
         ("apps", "StatefulSet") => stateful_set(object),
@@ -82,6 +86,7 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
     if resource.status && resource.kind != "PodDisruptionBudget" {
         set(object, "status", json!({}));
     }
+    absent::times_of_conditions(resource, object);
 }
 
 /// Typed objects have no nulls, but for the defaults that a schema gives.
@@ -149,16 +154,6 @@ fn namespace(object: &mut Value) {
 fn persistent_volume_claim(object: &mut Value) {
     if let Some(spec) = part(object, "spec") {
         set(spec, "volumeMode", json!("Filesystem"));
-    }
-}
-
-fn event(object: &mut Value) {
-    set(object, "source", json!({}));
-    for time in ["firstTimestamp", "lastTimestamp", "eventTime"] {
-        set(object, time, Value::Null);
-    }
-    for text in ["reportingComponent", "reportingInstance"] {
-        set(object, text, json!(""));
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::status::FieldError;
 
+use super::order;
 use super::resource::NameRule;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -94,7 +95,8 @@ pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
 }
 
 /// What is wrong with a label key or finalizer: a name with an optional domain in front.
-fn check_key(key: &str) -> Vec<String> {
+#[must_use]
+pub(crate) fn check_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = match key.split_once('/') {
         None => key,
@@ -217,7 +219,7 @@ pub(crate) fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
             errors.push(FieldError::invalid(
                 "metadata.ownerReferences",
-                &owner.to_string(),
+                &order::owner(owner),
                 detail,
             ));
         }
@@ -226,7 +228,7 @@ pub(crate) fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
         );
-        let value = Value::Array(owners.to_vec()).to_string();
+        let value = order::owners(owners);
         errors.push(FieldError::invalid(
             "metadata.ownerReferences",
             &value,

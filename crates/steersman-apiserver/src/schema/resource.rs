@@ -100,7 +100,10 @@ impl Resource {
     /// Group and kind, for messages about invalid objects.
     #[must_use]
     pub fn kind_subject(&self) -> Subject<'_> {
-        Subject::new(&self.group, &self.kind)
+        // Events are judged in the shape of the core group.
+        let event = self.built_in && self.kind == "Event";
+        let group = if event { "" } else { self.group.as_str() };
+        Subject::new(group, &self.kind)
     }
 
     /// `v1` or `group/version`.

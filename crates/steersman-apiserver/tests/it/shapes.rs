@@ -46,8 +46,7 @@ async fn tables_of_built_in_kinds() {
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
 
     server.create(deployment("d")).unwrap();
-    let status =
-        json!({ "status": { "readyReplicas": 1, "updatedReplicas": 2, "availableReplicas": 1 } });
+    let status = json!({ "status": { "replicas": 2, "readyReplicas": 1, "updatedReplicas": 2, "availableReplicas": 1 } });
     server
         .merge_patch("deployments.apps/status", "default", "d", &status)
         .unwrap();

@@ -78,7 +78,8 @@ async fn status_and_scale_are_apart_from_the_object() {
     let server = server();
     let path = "/apis/apps/v1/namespaces/default/deployments";
     post(&server, path, &deployment("d")).await.expect(201);
-    let status = json!({ "status": { "readyReplicas": 1 }, "spec": { "replicas": 9 } });
+    let status =
+        json!({ "status": { "replicas": 1, "readyReplicas": 1 }, "spec": { "replicas": 9 } });
     let patched = merge(&server, &format!("{path}/d/status"), &status)
         .await
         .expect(200);

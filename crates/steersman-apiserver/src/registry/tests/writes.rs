@@ -293,11 +293,12 @@ fn the_generation_counts_changes_of_the_spec() {
         generation(server.merge("deployments", "g", labels).unwrap()),
         1
     );
-    let status = (PatchKind::Merge, json!({"status": {"readyReplicas": 1}}));
+    let counted = json!({"status": {"replicas": 1, "readyReplicas": 1}});
+    let status = (PatchKind::Merge, counted.clone());
     let patched = server
         .patch("deployments", "g", Subresource::Status, status)
         .unwrap();
-    assert_eq!(patched["status"], json!({"readyReplicas": 1}));
+    assert_eq!(patched["status"], counted["status"]);
     assert_eq!(generation(patched), 1);
     let spec = json!({"spec": {"replicas": 2}});
     assert_eq!(

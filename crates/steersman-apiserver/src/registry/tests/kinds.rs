@@ -1,0 +1,135 @@
+//! What single kinds insist on.
+
+use super::*;
+
+#[test]
+fn a_status_that_does_not_add_up_is_refused() {
+    let mut server = Server::new();
+    server.create("deployments", deployment("d")).unwrap();
+    let mut told = |plural: &str, name: &str, status: Value| {
+        let patch = (PatchKind::Merge, json!({"status": status}));
+        refused(server.patch(plural, name, Subresource::Status, patch)).1
+    };
+    assert_eq!(
+        told(
+            "deployments",
+            "d",
+            json!({"replicas": 1, "readyReplicas": 2, "observedGeneration": -1})
+        ),
+        "Deployment.apps \"d\" is invalid: [status.observedGeneration: Invalid value: -1: must be greater than or equal to 0, status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas]"
+    );
+    assert_eq!(
+        told("namespaces", "default", json!({"phase": "Terminating"})),
+        "Namespace \"default\" is invalid: status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"
+    );
+}
+
+#[test]
+fn a_namespace_is_finalized_by_its_own_door() {
+    let mut server = Server::alone();
+    server
+        .create("namespaces", json!({"metadata": {"name": "n"}}))
+        .unwrap();
+    server.delete("namespaces", "n").unwrap();
+    let plain = json!({"metadata": {"name": "n"}, "spec": {"finalizers": []}});
+    let kept = server
+        .put("namespaces", Subresource::Main, plain.clone())
+        .unwrap();
+    assert_eq!(kept["spec"]["finalizers"], json!(["kubernetes"]));
+    let done = server
+        .put("namespaces", Subresource::Finalize, plain)
+        .unwrap();
+    assert_eq!(done["spec"], json!({}));
+    assert_eq!(refused(server.get("namespaces", "n")).0, 404);
+}
+
+#[test]
+fn leases_and_secrets_have_rules() {
+    let mut server = Server::new();
+    let mut told = |plural: &str, body: Value| refused(server.create(plural, body)).1;
+    let lease = |spec: Value| json!({"metadata": {"name": "l"}, "spec": spec});
+    assert_eq!(
+        told(
+            "leases",
+            lease(json!({"leaseDurationSeconds": 0, "leaseTransitions": -1}))
+        ),
+        "Lease.coordination.k8s.io \"l\" is invalid: [spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0, spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0]"
+    );
+    assert_eq!(
+        told(
+            "leases",
+            lease(json!({"renewTime": "2026-01-02T03:04:05Z"}))
+        ),
+        "Lease in version \"v1\" cannot be handled as a Lease: parsing time \"2026-01-02T03:04:05Z\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"Z\" as \".000000\""
+    );
+    let secret = |kind: &str, data: Value| json!({"metadata": {"name": "s"}, "type": format!("kubernetes.io/{kind}"), "stringData": data});
+    for (kind, data, message) in [
+        (
+            "tls",
+            json!({"tls.crt": ""}),
+            "data[tls.key]: Required value",
+        ),
+        (
+            "basic-auth",
+            json!({}),
+            "[data[username]: Required value, data[password]: Required value]",
+        ),
+        (
+            "dockerconfigjson",
+            json!({".dockerconfigjson": "{"}),
+            "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": unexpected end of JSON input",
+        ),
+    ] {
+        let told = told("secrets", secret(kind, data));
+        assert_eq!(told, format!("Secret \"s\" is invalid: {message}"));
+    }
+}
+
+#[test]
+fn one_event_is_seen_in_both_groups() {
+    let mut server = Server::new();
+    let event = json!({"metadata": {"name": "e"}, "message": "m", "reason": "R",
+        "involvedObject": {"kind": "K", "namespace": "default"}});
+    server.create("events", event).unwrap();
+    let newer = server
+        .registry
+        .resource("events.k8s.io", "v1", "events")
+        .unwrap();
+    let options = GetOptions::default();
+    let seen = server
+        .registry
+        .get(&newer, Subresource::Main, Some("default"), "e", &options)
+        .unwrap();
+    assert_eq!(seen.value()["note"], "m");
+    assert_eq!(seen.value()["apiVersion"], "events.k8s.io/v1");
+    let patch = br#"{"series": {"count": 2}}"#;
+    server
+        .registry
+        .patch(
+            &newer,
+            Subresource::Main,
+            Some("default"),
+            "e",
+            PatchKind::Merge,
+            patch,
+            &WriteOptions::default(),
+            server.now,
+        )
+        .unwrap();
+    let core = server.get("events", "e").unwrap();
+    assert_eq!(
+        (&core["message"], &core["series"]["count"]),
+        (&json!("m"), &json!(2))
+    );
+}
+
+#[test]
+fn an_update_is_told_about_labels_as_often_as_the_real_server_tells_it() {
+    let mut server = Server::new();
+    server
+        .create("configmaps", json!({"metadata": {"name": "c"}}))
+        .unwrap();
+    let patch = json!({"metadata": {"labels": {"a b": "c"}}});
+    let refusal = server.merge("configmaps", "c", patch).unwrap_err();
+    assert_eq!(refusal.details.unwrap().causes.len(), 4);
+}

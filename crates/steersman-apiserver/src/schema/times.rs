@@ -1,0 +1,81 @@
+//! Words: times with microseconds, and how Go's parser refuses the others.
+
+/// The layout of a `MicroTime`, in the parts that Go's parser names.
+const PARTS: &[(&str, usize)] = &[
+    ("2006", 4),
+    ("-", 1),
+    ("01", 2),
+    ("-", 1),
+    ("02", 2),
+    ("T", 1),
+    ("15", 2),
+    (":", 1),
+    ("04", 2),
+    (":", 1),
+    ("05", 2),
+    (".000000", 7),
+];
+
+/// Checks a `MicroTime`: RFC 3339 with exactly six digits of a second.
+///
+/// # Errors
+/// The parser's message.
+pub(crate) fn check_micro(text: &str) -> Result<(), String> {
+    let refuse = |rest: &str, part: &str| {
+        let layout = "2006-01-02T15:04:05.000000Z07:00";
+        format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")
+    };
+    let mut rest = text;
+    for (part, length) in PARTS {
+        let fits = |found: &str| {
+            found.bytes().zip(part.bytes()).all(|(found, wanted)| {
+                if wanted.is_ascii_digit() {
+                    found.is_ascii_digit()
+                } else {
+                    found == wanted
+                }
+            })
+        };
+        match rest.get(..*length) {
+            Some(found) if fits(found) => rest = &rest[*length..],
+            _ => return Err(refuse(rest, part)),
+        }
+    }
+    let zone = rest.starts_with(['Z', '+', '-']);
+    if !zone || text.parse::<jiff::Timestamp>().is_err() {
+        return Err(refuse(rest, "Z07:00"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_digits_and_nothing_else() {
+        for good in [
+            "2019-01-02T03:04:05.000006Z",
+            "2019-01-02T03:04:05.000000+01:00",
+        ] {
+            assert_eq!(check_micro(good), Ok(()), "{good}");
+        }
+        for (bad, rest) in [
+            ("yesterday", "cannot parse \"yesterday\" as \"2006\""),
+            ("2019-01-02T03:04:05Z", "cannot parse \"Z\" as \".000000\""),
+            (
+                "2019-01-02T03:04:05.5Z",
+                "cannot parse \".5Z\" as \".000000\"",
+            ),
+            (
+                "2019-01-02T03:04:05.5000000Z",
+                "cannot parse \"0Z\" as \"Z07:00\"",
+            ),
+            ("", "cannot parse \"\" as \"2006\""),
+            ("2019-é", "cannot parse \"é\" as \"01\""),
+        ] {
+            let told = check_micro(bad).unwrap_err();
+            assert!(told.ends_with(rest), "{told}");
+        }
+    }
+}
