@@ -264,6 +264,15 @@ fn subresources(resource: &Resource) -> Vec<Below<'_>> {
             verbs: further.verbs,
         })
         .collect();
+    if resource.built_in && resource.kind == "Namespace" {
+        all.push(Below {
+            name: "finalize",
+            group: "",
+            version: "",
+            kind: &resource.kind,
+            verbs: &["update"],
+        });
+    }
     if resource.scale.is_some() {
         all.push(Below {
             name: "scale",

@@ -7,6 +7,8 @@ use crate::patch::parse_json;
 use crate::schema::{Resource, events};
 use crate::status::FieldError;
 
+use super::pod_update;
+
 /// Checks what lies outside the metadata.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -28,7 +30,10 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
                 errors.push(FieldError::invalid("type", &value, "field is immutable"));
             }
         }
-        ("", "Pod") => containers(&object["spec"], "spec", &mut errors),
+        ("", "Pod") => {
+            containers(&object["spec"], "spec", &mut errors);
+            errors.extend(old.map_or_else(Vec::new, |old| pod_update::check(object, old)));
+        }
         ("coordination.k8s.io", "Lease") => lease(&object["spec"], &mut errors),
         ("" | "events.k8s.io", "Event") => errors.extend(events::check(resource, object, old)),
         _ => {}
