@@ -13,6 +13,7 @@ mod rules;
 mod catalogue;
 mod select;
 mod intake;
+mod faces;
 mod state;
 mod scale;
 mod read;

@@ -264,6 +264,15 @@ fn subresources(resource: &Resource) -> Vec<Below<'_>> {
             verbs: further.verbs,
         })
         .collect();
+    if resource.built_in && resource.kind == "Pod" {
+        all.extend(["ephemeralcontainers", "resize"].map(|name| Below {
+            name,
+            group: "",
+            version: "",
+            kind: &resource.kind,
+            verbs: SUBRESOURCE_VERBS,
+        }));
+    }
     if resource.built_in && resource.kind == "Namespace" {
         all.push(Below {
             name: "finalize",

@@ -149,6 +149,10 @@ fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
         Some("finalize") if resource.built_in && resource.kind == "Namespace" => {
             Ok(Face::Object(Subresource::Finalize))
         }
+        Some("ephemeralcontainers") if is_pod(resource) => {
+            Ok(Face::Object(Subresource::EphemeralContainers))
+        }
+        Some("resize") if is_pod(resource) => Ok(Face::Object(Subresource::Resize)),
         Some("status" | "scale") if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
             let subject = Subject::new(&resource.group, &resource.plural);
@@ -165,6 +169,10 @@ fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
             }
         }
     }
+}
+
+fn is_pod(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "Pod"
 }
 
 /// Does what a subresource stands for. Answers are plain, whatever view was asked for.

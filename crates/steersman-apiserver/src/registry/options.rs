@@ -21,6 +21,10 @@ pub enum Subresource {
     Scale,
     /// `/finalize` of a Namespace: only `spec.finalizers` changes.
     Finalize,
+    /// `/ephemeralcontainers` of a Pod: only `spec.ephemeralContainers` changes.
+    EphemeralContainers,
+    /// `/resize` of a Pod: only the resources of its containers change.
+    Resize,
 }
 
 /// What a patch document is, by its content type.

@@ -77,6 +77,48 @@ pub(super) fn check(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Checks an update of a Pod's ephemeral containers: they are added, and stay as they are.
+pub(super) fn check_ephemeral(new: &Value, old: &Value) -> Vec<FieldError> {
+    const FIELD: &str = "spec.ephemeralContainers";
+    let mut errors = Vec::new();
+    let listed = |pod: &Value, field: &str| -> Vec<Value> {
+        pod["spec"][field].as_array().cloned().unwrap_or_default()
+    };
+    let mut names: Vec<Value> = ["containers", "initContainers"]
+        .iter()
+        .flat_map(|field| listed(new, field))
+        .map(|container| container["name"].clone())
+        .collect();
+    let after = listed(new, "ephemeralContainers");
+    for (index, container) in after.iter().enumerate() {
+        for field in ["name", "image"] {
+            if container[field].as_str().is_none_or(str::is_empty) {
+                errors.push(FieldError::required(
+                    format!("{FIELD}[{index}].{field}"),
+                    "",
+                ));
+            }
+        }
+        let name = &container["name"];
+        if names.contains(name) {
+            let field = format!("{FIELD}[{index}].name");
+            errors.push(FieldError::duplicate(field, &name.to_string()));
+        }
+        names.push(name.clone());
+    }
+    for before in listed(old, "ephemeralContainers") {
+        let name = before["name"].as_str().unwrap_or_default();
+        let what = match after.iter().find(|one| one["name"] == before["name"]) {
+            None => "removed",
+            Some(same) if meant(same) != meant(&before) => "changed",
+            Some(_) => continue,
+        };
+        let detail = format!("existing ephemeral containers \"{name}\" may not be {what}\n");
+        errors.push(FieldError::forbidden(FIELD, &detail));
+    }
+    errors
+}
+
 fn count(list: &Value) -> usize {
     list.as_array().map_or(0, Vec::len)
 }
@@ -194,6 +236,37 @@ mod tests {
         let gated = json!({"schedulingGates": [{"name": "g"}]});
         let opened = json!({"schedulingGates": [], "nodeSelector": {"a": "b"}});
         assert_eq!(fields(&opened, &gated), [""; 0]);
+    }
+
+    #[test]
+    fn ephemeral_containers_are_added_and_stay() {
+        let with = |containers: Value| pod(&json!({"ephemeralContainers": containers}));
+        let debugger = json!({"name": "dbg", "image": "a"});
+        let reasons = |new: Value, old: Value| -> Vec<String> {
+            let errors = check_ephemeral(&with(new), &with(old));
+            let shown = errors
+                .into_iter()
+                .map(|e| format!("{} {}", e.field, e.message));
+            shown.collect()
+        };
+        assert_eq!(reasons(json!([debugger]), json!([])), [""; 0]);
+        let both = json!([debugger, {"name": "more", "image": "b"}]);
+        assert_eq!(reasons(both, json!([debugger])), [""; 0]);
+        for (new, reason) in [
+            (json!([]), "may not be removed"),
+            (json!([{"name": "dbg", "image": "b"}]), "may not be changed"),
+            (
+                json!([debugger, {"name": "main", "image": "b"}]),
+                "Duplicate value: \"main\"",
+            ),
+            (json!([debugger, {"name": "x"}]), "[1].image Required value"),
+        ] {
+            let found = reasons(new.clone(), json!([debugger]));
+            assert!(
+                found.len() == 1 && found[0].contains(reason),
+                "{new}: {found:?}"
+            );
+        }
     }
 
     #[test]

@@ -59,9 +59,11 @@ impl Registry {
             return Err(Status::not_found(resource.subject(), name));
         };
         match subresource {
-            Subresource::Main | Subresource::Status | Subresource::Finalize => {
-                Ok(self.present(resource, stored))
-            }
+            Subresource::Main
+            | Subresource::Status
+            | Subresource::Finalize
+            | Subresource::EphemeralContainers
+            | Subresource::Resize => Ok(self.present(resource, stored)),
             Subresource::Scale => self.scale(resource, stored),
         }
     }

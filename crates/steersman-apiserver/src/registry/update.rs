@@ -12,9 +12,11 @@ use crate::store::Stored;
 
 use super::create::place;
 use super::delete::has_finalizers;
+use super::faces;
 use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::metadata;
 use super::options::{PatchKind, Subresource, WriteOptions, Written};
+use super::pod_update;
 use super::read::parse_version;
 use super::scale;
 use super::state::Registry;
@@ -191,7 +193,7 @@ impl Registry {
         check_version(write, &new)?;
         metadata::keep(&mut new, &stored.value);
         let shown = self.present(resource, stored);
-        let mut merged = merge_faces(write, new, shown.value());
+        let mut merged = faces::merge(resource, write.subresource, new, shown.value());
         intake::complete(resource, &mut merged);
         if write.subresource != Subresource::Finalize {
             keep_assigned(resource, &mut merged, shown.value());
@@ -244,9 +246,11 @@ impl Registry {
         };
         let object = match write.subresource {
             Subresource::Scale => self.scale(resource, &object)?,
-            Subresource::Main | Subresource::Status | Subresource::Finalize => {
-                self.present(resource, &object)
-            }
+            Subresource::Main
+            | Subresource::Status
+            | Subresource::Finalize
+            | Subresource::EphemeralContainers
+            | Subresource::Resize => self.present(resource, &object),
         };
         Ok(Written {
             object,
@@ -262,6 +266,8 @@ impl Registry {
     fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new),
+            Subresource::EphemeralContainers => pod_update::check_ephemeral(new, old),
+            Subresource::Resize => Vec::new(),
             Subresource::Main | Subresource::Scale | Subresource::Finalize => {
                 intake::check(write.resource, new, Some(old))
             }
@@ -368,56 +374,6 @@ fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::conflict(resource.subject(), &stored.name, MODIFIED))
-}
-
-/// The new object with the parts of the old one that this door does not write.
-fn merge_faces(write: &Write<'_>, new: Value, old: &Value) -> Value {
-    let Write {
-        resource,
-        subresource,
-        ..
-    } = write;
-    match subresource {
-        Subresource::Main | Subresource::Scale if resource.status => {
-            let mut merged = new;
-            let members = metadata::members(&mut merged);
-            match old.get("status") {
-                Some(status) => members.insert("status".to_owned(), status.clone()),
-                None => members.remove("status"),
-            };
-            merged
-        }
-        Subresource::Main | Subresource::Scale => new,
-        Subresource::Finalize => {
-            let mut merged = old.clone();
-            let spec = metadata::members(&mut merged["spec"]);
-            match new["spec"].get("finalizers") {
-                Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
-                None => spec.remove("finalizers"),
-            };
-            merged
-        }
-        Subresource::Status => {
-            let mut merged = old.clone();
-            let members = metadata::members(&mut merged);
-            match new.get("status") {
-                Some(status) => members.insert("status".to_owned(), status.clone()),
-                None => members.remove("status"),
-            };
-            let taken: &[&str] = match (resource.built_in, resource.kind.as_str()) {
-                (true, "Pod" | "Node") => &["labels", "annotations", "uid"],
-                _ => &["uid"],
-            };
-            let fields = metadata::of(&mut merged);
-            for field in taken {
-                match new["metadata"].get(field) {
-                    Some(value) => fields.insert((*field).to_owned(), value.clone()),
-                    None => fields.remove(*field),
-                };
-            }
-            merged
-        }
-    }
 }
 
 /// What the server assigned to a built-in object stays when an update leaves it out.

@@ -37,7 +37,7 @@ pub(super) fn spec(spec: &mut Value) {
     if let Some(account) = spec["serviceAccountName"].as_str().map(str::to_owned) {
         set(spec, "serviceAccount", json!(account));
     }
-    for name in ["initContainers", "containers"] {
+    for name in ["initContainers", "containers", "ephemeralContainers"] {
         for one in list(spec, name) {
             container(one);
         }

@@ -1,0 +1,113 @@
+//! Machine: which parts of an object each of its subresources writes.
+
+use serde_json::Value;
+
+use crate::schema::Resource;
+
+use super::metadata;
+use super::options::Subresource;
+
+/// The new object with the parts of the old one that this subresource does not write.
+pub(super) fn merge(
+    resource: &Resource,
+    subresource: Subresource,
+    new: Value,
+    old: &Value,
+) -> Value {
+    match subresource {
+        Subresource::Main | Subresource::Scale if resource.status => {
+            let mut merged = new;
+            let members = metadata::members(&mut merged);
+            match old.get("status") {
+                Some(status) => members.insert("status".to_owned(), status.clone()),
+                None => members.remove("status"),
+            };
+            merged
+        }
+        Subresource::Main | Subresource::Scale => new,
+        Subresource::Finalize => {
+            let mut merged = old.clone();
+            let spec = metadata::members(&mut merged["spec"]);
+            match new["spec"].get("finalizers") {
+                Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
+                None => spec.remove("finalizers"),
+            };
+            merged
+        }
+        Subresource::EphemeralContainers => {
+            let mut merged = old.clone();
+            let spec = metadata::members(&mut merged["spec"]);
+            match new["spec"].get("ephemeralContainers") {
+                Some(containers) => {
+                    spec.insert("ephemeralContainers".to_owned(), containers.clone())
+                }
+                None => spec.remove("ephemeralContainers"),
+            };
+            merged
+        }
+        Subresource::Resize => {
+            let mut merged = old.clone();
+            for field in ["containers", "initContainers"] {
+                resize(&mut merged["spec"], &new["spec"], field);
+            }
+            merged
+        }
+        Subresource::Status => {
+            let mut merged = old.clone();
+            let members = metadata::members(&mut merged);
+            match new.get("status") {
+                Some(status) => members.insert("status".to_owned(), status.clone()),
+                None => members.remove("status"),
+            };
+            let taken: &[&str] = match (resource.built_in, resource.kind.as_str()) {
+                (true, "Pod" | "Node") => &["labels", "annotations", "uid"],
+                _ => &["uid"],
+            };
+            let fields = metadata::of(&mut merged);
+            for field in taken {
+                match new["metadata"].get(field) {
+                    Some(value) => fields.insert((*field).to_owned(), value.clone()),
+                    None => fields.remove(*field),
+                };
+            }
+            merged
+        }
+    }
+}
+
+/// Gives the containers of a spec the resources that those of their names have in another.
+fn resize(spec: &mut Value, new: &Value, field: &str) {
+    let Some(containers) = spec.get_mut(field).and_then(Value::as_array_mut) else {
+        return;
+    };
+    for container in containers {
+        let mut wanted = new[field].as_array().into_iter().flatten();
+        let named = wanted.find(|one| one["name"] == container["name"]);
+        if let Some(resources) = named.and_then(|one| one.get("resources")) {
+            metadata::members(container).insert("resources".to_owned(), resources.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_resize_finds_containers_by_name() {
+        let mut spec = json!({"containers": [{"name": "a", "image": "i"}, {"name": "b"}]});
+        let new = json!({"containers": [
+            {"name": "b", "image": "other", "resources": {"limits": {"cpu": "1"}}},
+            {"name": "c", "resources": {}},
+        ]});
+        resize(&mut spec, &new, "containers");
+        resize(&mut spec, &new, "initContainers");
+        assert_eq!(
+            spec,
+            json!({"containers": [{"name": "a", "image": "i"},
+                {"name": "b", "resources": {"limits": {"cpu": "1"}}}]})
+        );
+    }
+}
