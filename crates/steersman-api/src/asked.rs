@@ -58,6 +58,16 @@ impl Asked {
         &self.kind
     }
 
+    /// The verb and the place, without the kind.
+    pub(crate) fn brief(&self) -> String {
+        let verb = self.verb;
+        match &self.place {
+            Place::Everywhere => verb.to_owned(),
+            Place::Namespace(namespace) => format!("{verb} of namespace {namespace}"),
+            Place::Object(key) => format!("{verb} of {key}"),
+        }
+    }
+
     /// The key, where one object was asked for.
     #[must_use]
     pub fn key(&self) -> Option<&ObjectKey> {
@@ -74,9 +84,9 @@ impl fmt::Display for Asked {
             verb, kind, plural, ..
         } = self;
         match &self.place {
-            Place::Everywhere => write!(f, "{verb} {plural} ({kind}) of all namespaces"),
+            Place::Everywhere => write!(f, "{verb} {plural} of all namespaces"),
             Place::Namespace(namespace) => {
-                write!(f, "{verb} {plural} ({kind}) of namespace {namespace}")
+                write!(f, "{verb} {plural} of namespace {namespace}")
             }
             Place::Object(key) => write!(f, "{verb} {kind} {key}"),
         }

@@ -28,9 +28,17 @@ impl Surroundings {
     }
 }
 
+/// A configuration, and where it came from.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) config: kube_client::Config,
+    /// Whose credentials it has, and where they can be renewed, for people.
+    pub(crate) credentials: String,
+}
+
 /// The configuration that these surroundings name: `KUBECONFIG`, else `~/.kube/config`, else the
 /// service account of the pod.
-pub(crate) async fn find(surroundings: &Surroundings) -> Result<kube_client::Config, Error> {
+pub(crate) async fn find(surroundings: &Surroundings) -> Result<Found, Error> {
     let named = surroundings.kubeconfig.as_deref().unwrap_or_default();
     let paths: Vec<PathBuf> = std::env::split_paths(named)
         .filter(|path| !path.as_os_str().is_empty())
@@ -46,10 +54,17 @@ pub(crate) async fn find(surroundings: &Surroundings) -> Result<kube_client::Con
         return read(&[path], "it is the default").await;
     }
     if surroundings.in_cluster {
-        return kube_client::Config::incluster().map_err(|error| Error::Config {
-            place: "the service account of this pod".to_owned(),
-            problem: chain(&error),
-        });
+        let place = "the service account of this pod".to_owned();
+        return match kube_client::Config::incluster() {
+            Ok(config) => Ok(Found {
+                config,
+                credentials: place,
+            }),
+            Err(error) => Err(Error::Config {
+                place,
+                problem: chain(&error),
+            }),
+        };
     }
     Err(Error::NoConfig {
         looked_at: "KUBECONFIG, ~/.kube/config, KUBERNETES_SERVICE_HOST".to_owned(),
@@ -57,7 +72,7 @@ pub(crate) async fn find(surroundings: &Surroundings) -> Result<kube_client::Con
 }
 
 /// Reads one kubeconfig, or several that are merged; of several, some may be missing.
-pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<kube_client::Config, Error> {
+pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
     let place = paths
         .iter()
         .map(|path| path.display().to_string())
@@ -84,6 +99,10 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<kube_client::Co
         merged = merged.merge(next).map_err(|e| config_error(explain(&e)))?;
     }
     check(&merged).map_err(config_error)?;
+    let credentials = match user(&merged) {
+        Some(user) => format!("the user {user:?} in kubeconfig {place}"),
+        None => format!("the current context in kubeconfig {place}"),
+    };
     let current = KubeConfigOptions::default();
     let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
         .await
@@ -92,7 +111,18 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<kube_client::Co
         // HTTPS_PROXY is about other machines.
         config.proxy_url = None;
     }
-    Ok(config)
+    Ok(Found {
+        config,
+        credentials,
+    })
+}
+
+/// The user that the current context names.
+fn user(config: &Kubeconfig) -> Option<&str> {
+    let current = config.current_context.as_deref()?;
+    let named = config.contexts.iter().find(|c| c.name == current)?;
+    let user = named.context.as_ref()?.user.as_deref();
+    user.filter(|user| !user.is_empty())
 }
 
 fn is_loopback(host: &str) -> bool {

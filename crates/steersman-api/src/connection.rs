@@ -10,7 +10,7 @@ use http::{HeaderValue, Request, Response};
 use kube_client::client::{Body, ClientBuilder};
 use tower::{BoxError, Service, ServiceExt as _};
 
-use crate::config::{Surroundings, explain_client, find, read};
+use crate::config::{Found, Surroundings, explain_client, find, read};
 use crate::error::{Error, Unreachable};
 
 /// How to reach one api-server: a recipe that makes clients, cheap to clone.
@@ -25,6 +25,7 @@ pub struct Connection {
     make: Arc<Make>,
     endpoint: Arc<str>,
     default_namespace: Arc<str>,
+    credentials: Option<Arc<str>>,
 }
 
 type Make = dyn Fn() -> Result<kube_client::Client, Error> + Send + Sync;
@@ -38,8 +39,7 @@ impl Connection {
     /// [`Error::NoConfig`] where there is none of them, [`Error::Config`] where the first that is
     /// there cannot be used. Both name what was looked at. The server itself is not asked.
     pub async fn infer() -> Result<Self, Error> {
-        let config = find(&Surroundings::of_process()).await?;
-        Self::checked(config)
+        Self::checked(find(&Surroundings::of_process()).await?)
     }
 
     /// The api-server that the current context of a kubeconfig file names.
@@ -49,8 +49,7 @@ impl Connection {
     /// [`Error::Config`], naming the file and what is wrong with it.
     pub async fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
-        let config = read(&[path], "it was asked for").await?;
-        Self::checked(config)
+        Self::checked(read(&[path], "it was asked for").await?)
     }
 
     /// The api-server of a configuration, with its retry layer switched off.
@@ -83,6 +82,7 @@ impl Connection {
             make: Arc::new(make),
             endpoint,
             default_namespace,
+            credentials: None,
         }
     }
 
@@ -113,6 +113,7 @@ impl Connection {
             make: Arc::new(make),
             endpoint: "an api-server in this process".into(),
             default_namespace,
+            credentials: None,
         }
     }
 
@@ -144,11 +145,19 @@ impl Connection {
         &self.default_namespace
     }
 
+    /// Whose credentials are sent and where they are kept, for people: a user of a kubeconfig, or
+    /// the service account of this pod. None where the configuration came from the program itself.
+    #[must_use]
+    pub fn credentials(&self) -> Option<&str> {
+        self.credentials.as_deref()
+    }
+
     /// Finds credentials that cannot be read before the first request does. Where a program has
     /// to be run for them, that is left to the first client.
-    fn checked(config: kube_client::Config) -> Result<Self, Error> {
-        let runs_a_program = config.auth_info.exec.is_some();
-        let connection = Self::from_config(config);
+    fn checked(found: Found) -> Result<Self, Error> {
+        let runs_a_program = found.config.auth_info.exec.is_some();
+        let mut connection = Self::from_config(found.config);
+        connection.credentials = Some(found.credentials.into());
         if !runs_a_program {
             connection.client()?;
         }

@@ -69,10 +69,10 @@ pub enum Error {
     #[error("{0}; grant it with RBAC")]
     Forbidden(Box<Refusal>),
     /// 401: the server does not know who asks.
-    #[error("{0}; check the credentials of the configuration")]
+    #[error("{0}; renew the credentials of the kubeconfig or of the service account")]
     Unauthorized(Box<Refusal>),
     /// 404 of a whole collection: the server does not serve this kind.
-    #[error("{0}; install its CustomResourceDefinition, or use a version that it serves")]
+    #[error("{refusal}; install the definition of {kind}, or ask for a version that is served", refusal = .0, kind = .0.asked.kind())]
     KindNotServed(Box<Refusal>),
     /// Any other refusal: 400, 405, 415, 5xx.
     #[error("{0}")]
@@ -121,6 +121,24 @@ impl Refusal {
         &self.status
     }
 
+    /// What the server answered, without what was asked.
+    fn answer(&self) -> String {
+        let Status {
+            code,
+            reason,
+            message,
+            ..
+        } = &self.status;
+        let mut text = format!("the server answered {code}");
+        for (before, part) in [(" ", reason), (": ", message)] {
+            if !part.is_empty() {
+                text.push_str(before);
+                text.push_str(part);
+            }
+        }
+        text
+    }
+
     /// How long the server asked to wait (its `Retry-After`, or `details.retryAfterSeconds`).
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -130,20 +148,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Status {
-            code,
-            reason,
-            message,
-            ..
-        } = &self.status;
-        write!(f, "could not {}: the server answered {code}", self.asked)?;
-        if !reason.is_empty() {
-            write!(f, " {reason}")?;
-        }
-        if !message.is_empty() {
-            write!(f, ": {message}")?;
-        }
-        Ok(())
+        write!(f, "could not {}: {}", self.asked, self.answer())
     }
 }
 
@@ -257,6 +262,38 @@ impl Error {
             | Self::Transport { .. }
             | Self::Decode { .. } => None,
         }
+    }
+
+    /// What was asked, where a request was made.
+    #[must_use]
+    pub fn asked(&self) -> Option<&Asked> {
+        match self {
+            Self::InvalidRequest { asked, .. }
+            | Self::Transport { asked, .. }
+            | Self::Decode { asked, .. } => Some(asked),
+            Self::NoConfig { .. } | Self::Config { .. } => None,
+            refused => refused.refusal().map(Refusal::asked),
+        }
+    }
+
+    /// What happened, without the kind and without advice, for those who name the kind and know
+    /// better advice: `watch failed: the server answered 403 Forbidden: …`.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        let Some(asked) = self.asked() else {
+            return self.to_string();
+        };
+        let outcome = match self {
+            Self::Transport {
+                endpoint, cause, ..
+            } => format!("{}{cause}", endpoint_prefix(endpoint.as_deref())),
+            Self::Decode { problem, .. } => format!("the answer does not decode: {problem}"),
+            Self::InvalidRequest { problem, .. } => problem.clone(),
+            refused => refused
+                .refusal()
+                .map_or_else(|| refused.to_string(), Refusal::answer),
+        };
+        format!("{} failed: {outcome}", asked.brief())
     }
 
     /// The server's `Status`, if a server answered.

@@ -1,68 +1,143 @@
 //! Machine: what to say, and to do, about a kind that does not sync.
 
-use steersman_informer::{Reason, State};
-use steersman_object::Kind;
+use std::sync::{Arc, OnceLock};
 
+use steersman_informer::{Reason, State};
+
+use crate::coverage::Coverage;
 use crate::error::Unsynced;
 
-/// What an informer's state says of a kind that has not synced.
-pub(crate) fn unsynced(kind: &Kind, namespace: Option<&str>, state: &State) -> Unsynced {
-    let (why, way_out) = match state {
-        State::Declared => ("its informer has not been started".to_owned(), None),
-        State::Stopped => ("its informer has stopped".to_owned(), None),
-        State::Degraded {
-            reason, message, ..
-        } => (message.clone(), way_out(kind, namespace, *reason)),
-        _ => ("its first list has not ended".to_owned(), None),
-    };
-    Unsynced {
-        kind: kind.clone(),
-        namespace: namespace.map(Into::into),
-        why,
-        way_out,
-    }
+/// What is known about one informer that helps with its failures. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Advice {
+    pub(crate) coverage: Arc<Coverage>,
+    pub(crate) namespace: Option<Arc<str>>,
+    /// Whose credentials the cache uses; known once it runs.
+    pub(crate) credentials: Arc<OnceLock<String>>,
 }
 
-fn way_out(kind: &Kind, namespace: Option<&str>, reason: Reason) -> Option<String> {
-    let group = kind.gvk().group();
-    let text = match reason {
-        Reason::Forbidden => {
-            let role = match namespace {
-                Some(namespace) => format!("a Role in namespace {namespace:?}"),
-                None => "a ClusterRole".to_owned(),
-            };
-            format!(
-                "bind the operator's service account to {role} with the rule \
-                 {{apiGroups: [{group:?}], resources: [{:?}], verbs: [get, list, watch]}}",
-                kind.plural()
-            )
+impl Advice {
+    /// What an informer's state says of a kind that has not synced.
+    pub(crate) fn unsynced(&self, state: &State) -> Unsynced {
+        let (why, way_out) = match state {
+            State::Declared => ("its informer has not been started".to_owned(), None),
+            State::Stopped => ("its informer has stopped".to_owned(), None),
+            State::Degraded {
+                reason, message, ..
+            } => (message.clone(), self.way_out(*reason)),
+            _ => ("its first list has not ended".to_owned(), None),
+        };
+        Unsynced {
+            kind: self.coverage.kind().clone(),
+            namespace: self.namespace.as_deref().map(Into::into),
+            why,
+            way_out,
         }
-        Reason::NotServed if group.contains('.') && !group.ends_with(".k8s.io") => format!(
-            "install the CustomResourceDefinition {} with version {}",
-            kind.qualified_plural(),
-            kind.gvk().version()
-        ),
-        Reason::NotServed => format!(
+    }
+
+    /// What to do about a failure of this reason.
+    pub(crate) fn way_out(&self, reason: Reason) -> Option<String> {
+        let text = match reason {
+            Reason::Forbidden => self.rule(),
+            Reason::Unauthorized => match self.credentials.get() {
+                Some(credentials) => format!("renew the credentials of {credentials}"),
+                None => "renew the credentials that the connection was made with".to_owned(),
+            },
+            Reason::NotServed => self.definition(),
+            Reason::Rejected => self.selectors(),
+            Reason::Network => {
+                "check that the api-server is reachable under that address".to_owned()
+            }
+            Reason::Server => "see how the api-server is doing (`kubectl get --raw \
+                               '/readyz?verbose'`), and a conversion webhook where it names one"
+                .to_owned(),
+            Reason::Throttled => {
+                "see what else sends requests, and the server's flow control (API priority and \
+                 fairness)"
+                    .to_owned()
+            }
+            Reason::Decode => {
+                "check that this is the address of an api-server, without a proxy that changes \
+                 its answers"
+                    .to_owned()
+            }
+            _ => return None,
+        };
+        Some(text)
+    }
+
+    fn rule(&self) -> String {
+        let kind = self.coverage.kind();
+        let role = match &self.namespace {
+            Some(namespace) => format!("a Role in namespace {namespace:?}"),
+            None => "a ClusterRole".to_owned(),
+        };
+        format!(
+            "bind the operator's service account to {role} with the rule \
+             {{apiGroups: [{:?}], resources: [{:?}], verbs: [get, list, watch]}}",
+            kind.gvk().group(),
+            kind.plural()
+        )
+    }
+
+    fn definition(&self) -> String {
+        let kind = self.coverage.kind();
+        let group = kind.gvk().group();
+        if group.contains('.') && !group.ends_with(".k8s.io") {
+            return format!(
+                "install the CustomResourceDefinition {} with version {}",
+                kind.qualified_plural(),
+                kind.gvk().version()
+            );
+        }
+        format!(
             "the server does not serve {}: it may be too old or too new for this kind",
             kind.gvk().api_version()
-        ),
-        Reason::Network => "check that the api-server is reachable under that address".to_owned(),
-        _ => return None,
-    };
-    Some(text)
+        )
+    }
+
+    fn selectors(&self) -> String {
+        let kind = self.coverage.kind().gvk().kind();
+        if let Some(fields) = self.coverage.fields() {
+            return format!(
+                "{fields:?} comes from `fields(…)` of `by_object::<{kind}>()`: name a field that \
+                 the server selects by, or select by labels, or by an index of the cache"
+            );
+        }
+        if let Some(labels) = self.coverage.labels() {
+            return format!(
+                "{labels:?} comes from `labels(…)` of `by_object::<{kind}>()`: correct it there"
+            );
+        }
+        "check that this is the address of an api-server, and of a version that is still supported"
+            .to_owned()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::apps::v1::Deployment;
-    use steersman_object::{Gvk, Scope};
+    use steersman_object::{Gvk, Kind, Scope};
 
     use super::*;
+    use crate::options::{ByObject, CacheOptions};
+
+    fn advice(kind: &Kind, namespace: Option<&str>) -> Advice {
+        with(kind, namespace, &CacheOptions::new())
+    }
+
+    fn with(kind: &Kind, namespace: Option<&str>, options: &CacheOptions) -> Advice {
+        Advice {
+            coverage: Arc::new(Coverage::of(kind, options)),
+            namespace: namespace.map(Into::into),
+            credentials: Arc::default(),
+        }
+    }
 
     #[test]
     fn a_forbidden_kind_names_the_rule_to_add() {
         let kind = Kind::of::<Deployment>();
-        let text = way_out(&kind, None, Reason::Forbidden).unwrap();
+        let text = advice(&kind, None).way_out(Reason::Forbidden).unwrap();
         assert!(text.contains("a ClusterRole"), "{text}");
         assert!(
             text.contains(
@@ -70,29 +145,87 @@ mod tests {
             ),
             "{text}"
         );
-        let text = way_out(&kind, Some("web"), Reason::Forbidden).unwrap();
+        let narrow = advice(&kind, Some("web"));
+        let text = narrow.way_out(Reason::Forbidden).unwrap();
         assert!(text.contains("a Role in namespace \"web\""), "{text}");
+    }
+
+    #[test]
+    fn credentials_that_are_not_accepted_are_named_where_they_can_be_renewed() {
+        let advice = advice(&Kind::of::<Deployment>(), None);
+        let text = advice.way_out(Reason::Unauthorized).unwrap();
+        assert_eq!(
+            text,
+            "renew the credentials that the connection was made with"
+        );
+        let whose = "the user \"me\" in kubeconfig /a/b".to_owned();
+        advice.credentials.set(whose).unwrap();
+        let text = advice.way_out(Reason::Unauthorized).unwrap();
+        assert_eq!(
+            text,
+            "renew the credentials of the user \"me\" in kubeconfig /a/b"
+        );
+    }
+
+    #[test]
+    fn a_selector_that_is_rejected_is_named_with_the_line_it_stands_in() {
+        let kind = Kind::of::<Deployment>();
+        let by_fields = ByObject::new().labels("app=web").fields("spec.colour=red");
+        let options = CacheOptions::new().by_object::<Deployment>(by_fields);
+        let text = with(&kind, None, &options)
+            .way_out(Reason::Rejected)
+            .unwrap();
+        assert!(
+            text.starts_with(
+                "\"spec.colour=red\" comes from `fields(…)` of `by_object::<Deployment>()`: "
+            ),
+            "{text}"
+        );
+        let by_labels = ByObject::new().labels("app=web");
+        let options = CacheOptions::new().by_object::<Deployment>(by_labels);
+        let text = with(&kind, None, &options)
+            .way_out(Reason::Rejected)
+            .unwrap();
+        assert!(text.contains("\"app=web\" comes from `labels("), "{text}");
+    }
+
+    #[test]
+    fn every_reason_to_act_has_a_way_out() {
+        let advice = advice(&Kind::of::<Deployment>(), None);
+        for reason in [
+            Reason::Forbidden,
+            Reason::Unauthorized,
+            Reason::NotServed,
+            Reason::Rejected,
+            Reason::Throttled,
+            Reason::Network,
+            Reason::Server,
+            Reason::Decode,
+        ] {
+            assert!(advice.way_out(reason).is_some(), "{reason}");
+        }
     }
 
     #[test]
     fn a_kind_that_is_not_served_names_its_definition() {
         let gvk = Gvk::new("web.example.com", "v1", "Website");
         let kind = Kind::new(gvk, "websites", Scope::Namespaced);
-        let text = way_out(&kind, None, Reason::NotServed).unwrap();
+        let text = advice(&kind, None).way_out(Reason::NotServed).unwrap();
         assert_eq!(
             text,
             "install the CustomResourceDefinition websites.web.example.com with version v1"
         );
-        let text = way_out(&Kind::of::<Deployment>(), None, Reason::NotServed).unwrap();
+        let built_in = advice(&Kind::of::<Deployment>(), None);
+        let text = built_in.way_out(Reason::NotServed).unwrap();
         assert!(text.contains("does not serve apps/v1"), "{text}");
     }
 
     #[test]
     fn a_kind_that_is_still_listed_says_so() {
-        let unsynced = unsynced(&Kind::of::<Deployment>(), Some("a"), &State::Syncing);
+        let advice = advice(&Kind::of::<Deployment>(), Some("a"));
         assert_eq!(
-            unsynced.to_string(),
-            "Deployment.v1.apps could not be cached in namespace \"a\": its first list has not ended"
+            advice.unsynced(&State::Syncing).to_string(),
+            "deployments.apps could not be cached in namespace \"a\": its first list has not ended"
         );
     }
 }

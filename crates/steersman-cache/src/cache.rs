@@ -15,7 +15,7 @@ use crate::error::{Error, Unsynced};
 use crate::field_index::FieldIndex;
 use crate::options::{CacheOptions, ListOptions};
 use crate::running::Declared;
-use crate::shared::{Shared, Use};
+use crate::shared::{Running, Shared, Use};
 
 /// One informer per kind and namespace, shared by all who read or watch. Cheap to clone.
 ///
@@ -38,6 +38,12 @@ use crate::shared::{Shared, Use};
 #[must_use]
 pub struct Cache {
     shared: Arc<Shared>,
+}
+
+/// A cache that counts as running; see [`Cache::begin`].
+#[must_use = "dropping it stops the cache for good"]
+pub struct Begun {
+    run: Running,
 }
 
 impl Cache {
@@ -63,9 +69,9 @@ impl Cache {
     /// [`Error::SeveralInformers`] where the kind is cached in several namespaces,
     /// [`Error::HeldAs`] where it is cached as another type, [`Error::Stopped`].
     pub fn informer<K: TypedObject>(&self) -> Result<Informer<K>, Error> {
-        let kind = Kind::of::<K>();
-        let namespace = self.shared.coverage(&kind).only_informer()?;
-        self.shared.declare(&kind, namespace, Use::Meant)
+        let coverage = self.shared.coverage_of::<K>();
+        let namespace = coverage.only_informer()?;
+        self.shared.declare(coverage.kind(), namespace, Use::Meant)
     }
 
     /// All informers of the kind `K`: one, or one for each namespace it is cached in. Declares them, as
@@ -75,7 +81,7 @@ impl Cache {
     ///
     /// [`Error::HeldAs`] where the kind is cached as another type, [`Error::Stopped`].
     pub fn informers<K: TypedObject>(&self) -> Result<Vec<Informer<K>>, Error> {
-        self.informers_of(&Kind::of::<K>())
+        self.informers_of(self.shared.coverage_of::<K>().kind())
     }
 
     /// As [`informers`](Self::informers), of a kind known only at runtime.
@@ -164,13 +170,10 @@ impl Cache {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        let kind = Kind::of::<K>();
-        let coverage = self.shared.coverage(&kind);
+        let coverage = self.shared.coverage_of::<K>();
+        let kind = coverage.kind();
         let place = coverage.informer_for(key)?;
-        let informer = self
-            .shared
-            .readable::<K>(&kind, &coverage, place, caller)
-            .await?;
+        let informer = self.shared.readable::<K>(&coverage, place, caller).await?;
         let key = match key.namespace() {
             Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
             _ => key,
@@ -182,12 +185,12 @@ impl Cache {
         // Absent and unreadable are not the same: who takes one for the other cleans up too early.
         Err(match store.malformed_at(key) {
             Some(malformed) => Error::Malformed {
-                kind,
+                kind: kind.clone(),
                 key: key.clone(),
                 problem: malformed.error,
             },
             None => Error::NotFound {
-                kind,
+                kind: kind.clone(),
                 key: key.clone(),
                 scoped_by: coverage.scoped_by(),
             },
@@ -229,21 +232,23 @@ impl Cache {
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let kind = Kind::of::<K>();
-            let coverage = self.shared.coverage(&kind);
+            let coverage = self.shared.coverage_of::<K>();
             let mut found = Vec::new();
             for place in coverage.informers_for(options.selected_namespace())? {
-                let informer = self
-                    .shared
-                    .readable::<K>(&kind, &coverage, place, caller)
-                    .await?;
-                select(&informer, &kind, options, &mut found)?;
+                let informer = self.shared.readable::<K>(&coverage, place, caller).await?;
+                select(&informer, coverage.kind(), options, &mut found)?;
             }
             Ok(found)
         }
     }
 
     // ===== asking =====
+
+    /// As [`is_cached`](Self::is_cached), of a kind known at compile time, and without putting it together.
+    #[must_use]
+    pub fn caches<K: TypedObject>(&self) -> bool {
+        self.shared.coverage_of::<K>().is_cached()
+    }
 
     /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
     #[must_use]
@@ -299,13 +304,19 @@ impl Cache {
         cancel: CancellationToken,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
         // From the call on, so that a read right after it waits instead of finding nothing started.
-        let begun = Shared::begin(&self.shared);
-        async move {
-            match begun {
-                Some(run) => run.until(connection, &cancel).await,
-                None => Err(Error::AlreadyRan),
-            }
-        }
+        let begun = self.begin();
+        async move { begun?.run(connection, cancel).await }
+    }
+
+    /// Marks the cache as running, for those who start it later: reads wait from now on until what they ask
+    /// for has synced, instead of failing with [`Error::NotStarted`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyRan`].
+    pub fn begin(&self) -> Result<Begun, Error> {
+        let run = Shared::begin(&self.shared).ok_or(Error::AlreadyRan)?;
+        Ok(Begun { run })
     }
 
     /// Waits until the cache runs and every informer known by then has synced.
@@ -334,6 +345,21 @@ impl Cache {
         self.shared
             .every(|entry| async move { entry.settled().await })
             .await;
+    }
+}
+
+impl Begun {
+    /// As [`Cache::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::run`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Cache::run`].
+    pub async fn run(self, connection: Connection, cancel: CancellationToken) -> Result<(), Error> {
+        self.run.until(connection, &cancel).await
     }
 }
 
@@ -371,5 +397,11 @@ impl fmt::Debug for Cache {
             .field("options", &self.shared.options)
             .field("registry", &*self.shared.registry.lock())
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begun").finish_non_exhaustive()
     }
 }

@@ -1,5 +1,7 @@
 //! Machine: decides which informers a kind gets, and which namespaces they can see.
 
+use std::sync::Arc;
+
 use steersman_object::{Kind, LabelSelector, ObjectKey};
 
 use crate::error::Error;
@@ -13,7 +15,7 @@ const GUARDED: &[&str] = &["Secret", "ConfigMap"];
 pub(crate) struct Coverage {
     kind: Kind,
     /// Empty where all namespaces are seen, or the kind has none.
-    namespaces: Vec<String>,
+    namespaces: Vec<Arc<str>>,
     labels: Option<String>,
     fields: Option<String>,
     cached: bool,
@@ -34,7 +36,7 @@ impl Coverage {
             .as_ref()
             .unwrap_or(&options.default_namespaces);
         let namespaces = if kind.is_namespaced() {
-            namespaces.clone()
+            namespaces.iter().map(|n| n.as_str().into()).collect()
         } else {
             Vec::new()
         };
@@ -48,8 +50,13 @@ impl Coverage {
         }
     }
 
+    /// The kind this is about.
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
     /// One informer for each element; `None` looks at all namespaces.
-    pub(crate) fn informers(&self) -> Vec<Option<String>> {
+    pub(crate) fn informers(&self) -> Vec<Option<Arc<str>>> {
         if self.namespaces.is_empty() {
             vec![None]
         } else {
@@ -58,7 +65,7 @@ impl Coverage {
     }
 
     /// The namespace whose informer holds the object, or `None` where one holds them all.
-    pub(crate) fn informer_for(&self, key: &ObjectKey) -> Result<Option<String>, Error> {
+    pub(crate) fn informer_for(&self, key: &ObjectKey) -> Result<Option<Arc<str>>, Error> {
         match (self.kind.is_namespaced(), key.namespace()) {
             (false, _) => Ok(None),
             (true, None) => Err(Error::NamespaceMissing {
@@ -73,7 +80,7 @@ impl Coverage {
     pub(crate) fn informers_for(
         &self,
         namespace: Option<&str>,
-    ) -> Result<Vec<Option<String>>, Error> {
+    ) -> Result<Vec<Option<Arc<str>>>, Error> {
         match namespace.filter(|_| self.kind.is_namespaced()) {
             None => Ok(self.informers()),
             Some(namespace) => Ok(vec![self.informer_in(namespace)?]),
@@ -81,13 +88,13 @@ impl Coverage {
     }
 
     /// The one informer of the kind.
-    pub(crate) fn only_informer(&self) -> Result<Option<String>, Error> {
+    pub(crate) fn only_informer(&self) -> Result<Option<Arc<str>>, Error> {
         match self.namespaces.as_slice() {
             [] => Ok(None),
-            [one] => Ok(Some(one.clone())),
-            several => Err(Error::SeveralInformers {
+            [one] => Ok(Some(Arc::clone(one))),
+            _ => Err(Error::SeveralInformers {
                 kind: self.kind.clone(),
-                scope: several.to_vec(),
+                scope: self.scope(),
             }),
         }
     }
@@ -143,17 +150,21 @@ impl Coverage {
         (!parts.is_empty()).then(|| parts.join(" and "))
     }
 
-    fn informer_in(&self, namespace: &str) -> Result<Option<String>, Error> {
+    fn scope(&self) -> Vec<String> {
+        self.namespaces.iter().map(ToString::to_string).collect()
+    }
+
+    fn informer_in(&self, namespace: &str) -> Result<Option<Arc<str>>, Error> {
         if self.namespaces.is_empty() {
             return Ok(None);
         }
-        if self.namespaces.iter().any(|n| n == namespace) {
-            return Ok(Some(namespace.to_owned()));
+        if let Some(found) = self.namespaces.iter().find(|n| ***n == *namespace) {
+            return Ok(Some(Arc::clone(found)));
         }
         Err(Error::OutsideScope {
             kind: self.kind.clone(),
             asked: Some(namespace.to_owned()),
-            scope: self.namespaces.clone(),
+            scope: self.scope(),
         })
     }
 }
@@ -196,7 +207,7 @@ mod tests {
         Coverage::of(&Kind::of::<K>(), options)
     }
 
-    fn texts(namespaces: &[Option<String>]) -> Vec<&str> {
+    fn texts(namespaces: &[Option<Arc<str>>]) -> Vec<&str> {
         namespaces
             .iter()
             .map(|n| n.as_deref().unwrap_or("*"))
@@ -220,7 +231,7 @@ mod tests {
         let pods = coverage::<Pod>(&CacheOptions::new().default_namespaces(["a", "b"]));
         assert_eq!(
             pods.informer_for(&ObjectKey::namespaced("b", "x")).unwrap(),
-            Some("b".to_owned())
+            Some("b".into())
         );
         let error = pods
             .informer_for(&ObjectKey::namespaced("c", "x"))

@@ -220,7 +220,7 @@ impl Error {
 
 impl std::fmt::Display for Unsynced {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} could not be cached", self.kind)?;
+        write!(f, "{} could not be cached", self.kind.qualified_plural())?;
         if let Some(namespace) = &self.namespace {
             write!(f, " in namespace {namespace:?}")?;
         }

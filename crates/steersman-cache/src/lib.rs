@@ -43,7 +43,7 @@ mod running;
 mod shared;
 pub mod cache;
 
-pub use cache::Cache;
+pub use cache::{Begun, Cache};
 pub use error::{Error, Unsynced};
 pub use options::{ByObject, CacheOptions, ListOptions};
 pub use steersman_informer::InformerMetrics;

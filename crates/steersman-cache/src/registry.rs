@@ -1,6 +1,7 @@
 //! Machine: one entry per kind and namespace, made once and started once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use steersman_object::Gvk;
 
@@ -8,7 +9,7 @@ use steersman_object::Gvk;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot {
     pub(crate) gvk: Gvk,
-    pub(crate) namespace: Option<String>,
+    pub(crate) namespace: Option<Arc<str>>,
 }
 
 /// Where the cache is in its life. It never goes back.

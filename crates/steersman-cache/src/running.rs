@@ -11,7 +11,7 @@ use steersman_informer::{Informer, State};
 use steersman_object::{Kind, Object};
 use tokio_util::sync::CancellationToken;
 
-use crate::advice;
+use crate::advice::Advice;
 use crate::erased::{Erased, OtherType};
 use crate::error::Unsynced;
 
@@ -24,8 +24,7 @@ pub(crate) struct Declared {
 }
 
 struct Inner {
-    kind: Kind,
-    namespace: Option<String>,
+    advice: Advice,
     informer: Erased,
     watched: Box<dyn Watched>,
     /// Whether somebody meant this informer to be: options, a controller, an index.
@@ -67,15 +66,9 @@ impl<K: Object> Watched for Informer<K> {
 }
 
 impl Declared {
-    pub(crate) fn new<K: Object>(
-        kind: &Kind,
-        namespace: Option<String>,
-        informer: Informer<K>,
-        meant: bool,
-    ) -> Self {
+    pub(crate) fn new<K: Object>(advice: Advice, informer: Informer<K>, meant: bool) -> Self {
         let inner = Inner {
-            kind: kind.clone(),
-            namespace,
+            advice,
             watched: Box::new(informer.clone()),
             informer: Erased::new::<K, _>(informer),
             meant: AtomicBool::new(meant),
@@ -86,7 +79,7 @@ impl Declared {
     }
 
     pub(crate) fn kind(&self) -> &Kind {
-        &self.inner.kind
+        self.inner.advice.coverage.kind()
     }
 
     pub(crate) fn informer<K: Object>(&self) -> Result<&Informer<K>, OtherType> {
@@ -105,8 +98,8 @@ impl Declared {
     /// The informer's whole life.
     pub(crate) fn run(&self, client: kube_client::Client, cancel: CancellationToken) -> Task {
         let place = Place {
-            kind: self.inner.kind.clone(),
-            namespace: self.inner.namespace.clone(),
+            kind: self.kind().clone(),
+            namespace: self.inner.advice.namespace.as_deref().map(Into::into),
         };
         self.inner.watched.run(client, place, cancel)
     }
@@ -117,8 +110,7 @@ impl Declared {
 
     /// What is known about it while it has not synced.
     pub(crate) fn unsynced(&self) -> Unsynced {
-        let state = self.inner.watched.state();
-        advice::unsynced(&self.inner.kind, self.inner.namespace.as_deref(), &state)
+        self.inner.advice.unsynced(&self.inner.watched.state())
     }
 
     /// Waits until it has synced, or has something to say about why not. True once it synced.
@@ -159,8 +151,8 @@ impl Declared {
 impl fmt::Debug for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Declared")
-            .field("kind", &self.inner.kind)
-            .field("namespace", &self.inner.namespace)
+            .field("kind", self.kind())
+            .field("namespace", &self.inner.advice.namespace)
             .field("informer", &self.inner.informer)
             .finish_non_exhaustive()
     }

@@ -1,12 +1,12 @@
 //! Driver: what the handles of one cache share: it declares informers, runs them, and waits for them.
 
-use std::any::type_name;
+use std::any::{TypeId, type_name};
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use steersman_api::{Connection, kube_client};
 use steersman_informer::{Informer, InformerOptions};
 use steersman_object::{Gvk, Kind, Object, TypedObject};
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::advice::Advice;
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::options::CacheOptions;
@@ -26,6 +27,10 @@ pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
     pub(crate) registry: Mutex<Registry<Declared>>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
+    /// The same by Rust type, so that a read does not put the names of its kind together.
+    typed: RwLock<HashMap<TypeId, Arc<Coverage>>>,
+    /// Whose credentials are used, for people; known from the run on.
+    credentials: Arc<OnceLock<String>>,
     /// Wakes the runner when something was declared.
     declared: Notify,
     /// Mirrors the registry's phase for those who wait.
@@ -62,6 +67,8 @@ impl Shared {
             options,
             registry: Mutex::new(Registry::new()),
             coverages: Mutex::new(HashMap::new()),
+            typed: RwLock::new(HashMap::new()),
+            credentials: Arc::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
         }
@@ -78,14 +85,25 @@ impl Shared {
         coverage
     }
 
+    /// As [`coverage`](Self::coverage), of a kind known at compile time.
+    pub(crate) fn coverage_of<K: TypedObject>(&self) -> Arc<Coverage> {
+        if let Some(coverage) = self.typed.read().get(&TypeId::of::<K>()) {
+            return Arc::clone(coverage);
+        }
+        let coverage = self.coverage(&Kind::of::<K>());
+        let mut typed = self.typed.write();
+        typed.insert(TypeId::of::<K>(), Arc::clone(&coverage));
+        coverage
+    }
+
     /// The informer of a place, once it may be read.
     pub(crate) async fn readable<K: TypedObject>(
         &self,
-        kind: &Kind,
         coverage: &Coverage,
-        place: Option<String>,
+        place: Option<Arc<str>>,
         caller: &'static Location<'static>,
     ) -> Result<Informer<K>, Error> {
+        let kind = coverage.kind();
         let slot = Slot {
             gvk: kind.gvk().clone(),
             namespace: place.clone(),
@@ -123,7 +141,7 @@ impl Shared {
     pub(crate) fn declare<K: Object>(
         &self,
         kind: &Kind,
-        place: Option<String>,
+        place: Option<Arc<str>>,
         purpose: Use,
     ) -> Result<Informer<K>, Error> {
         let coverage = self.coverage(kind);
@@ -137,9 +155,14 @@ impl Shared {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
             registry.declare(slot.clone(), || {
-                let options = self.informer_options(&coverage, &slot);
+                let advice = Advice {
+                    coverage: Arc::clone(&coverage),
+                    namespace: place,
+                    credentials: Arc::clone(&self.credentials),
+                };
+                let options = self.informer_options(&advice, &slot);
                 let informer = Informer::<K>::new(kind.clone(), options);
-                Declared::new(kind, place, informer, coverage.is_declared())
+                Declared::new(advice, informer, coverage.is_declared())
             })
         };
         if new {
@@ -150,7 +173,7 @@ impl Shared {
                 entry.mean();
             }
             Use::Read(caller) if new && !entry.is_meant() => warn!(
-                %kind,
+                kind = %kind.qualified_plural(),
                 scope = %scope_text(&coverage),
                 %caller,
                 "a read starts an informer that nothing declared: declare the kind in `CacheOptions::by_object`"
@@ -160,9 +183,12 @@ impl Shared {
         typed(kind, &entry)
     }
 
-    fn informer_options(&self, coverage: &Coverage, slot: &Slot) -> InformerOptions {
-        let options = &self.options;
-        let mut informer = InformerOptions::new().watch_list(options.watch_list);
+    fn informer_options(&self, advice: &Advice, slot: &Slot) -> InformerOptions {
+        let (options, coverage) = (&self.options, &advice.coverage);
+        let advice = advice.clone();
+        let mut informer = InformerOptions::new()
+            .watch_list(options.watch_list)
+            .ways_out(move |reason| advice.way_out(reason));
         if let Some(labels) = coverage.labels() {
             informer = informer.labels(labels);
         }
@@ -235,6 +261,10 @@ impl Running {
         connection: Connection,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
+        if let Some(credentials) = connection.credentials() {
+            // A cache runs once, so nobody has said it before.
+            let _first = self.shared.credentials.set(credentials.to_owned());
+        }
         let client = connection.client().map_err(Error::Connection)?;
         self.shared.supervise(&client, cancel).await
     }
@@ -280,7 +310,7 @@ fn fingerprint(slot: &Slot) -> u64 {
 }
 
 fn scope_text(coverage: &Coverage) -> String {
-    let places: Vec<String> = coverage.informers().into_iter().flatten().collect();
+    let places: Vec<Arc<str>> = coverage.informers().into_iter().flatten().collect();
     if places.is_empty() {
         "all namespaces".to_owned()
     } else {

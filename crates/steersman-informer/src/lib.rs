@@ -23,7 +23,7 @@
 //!
 //! Modules, words first:
 //!
-//! - [`error`], [`metrics`], [`options`], [`state`]: what the handle speaks in.
+//! - [`error`], [`metrics`], [`state`], [`options`]: what the handle speaks in.
 //! - [`entry`] has [`Entry`], an object as it is held.
 //! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
@@ -31,8 +31,8 @@
 
 pub mod error;
 pub mod metrics;
-pub mod options;
 pub mod state;
+pub mod options;
 pub mod entry;
 pub mod event;
 mod delta;
@@ -49,6 +49,6 @@ pub use event::{Certainty, Event, Origin};
 pub use fanout::{Delivery, Subscription};
 pub use informer::Informer;
 pub use metrics::InformerMetrics;
-pub use options::InformerOptions;
+pub use options::{InformerOptions, WaysOut};
 pub use state::{Reason, State};
 pub use store::Store;

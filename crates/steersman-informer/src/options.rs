@@ -1,9 +1,12 @@
 //! Words: how an informer asks, and what it holds at most.
 
+use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::metrics::InformerMetrics;
+use crate::state::Reason;
 
 /// How one informer behaves.
 #[derive(Clone, Debug)]
@@ -29,7 +32,15 @@ pub struct InformerOptions {
     pub seed: u64,
     /// Where to count. Default: nowhere.
     pub metrics: Option<InformerMetrics>,
+    /// What to advise in the log when requests fail. Default: nothing.
+    pub ways_out: WaysOut,
 }
+
+/// What to do about a failure, as far as whoever declares an informer knows. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct WaysOut(Option<Arc<Advise>>);
+
+type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
 impl Default for InformerOptions {
     fn default() -> Self {
@@ -43,6 +54,7 @@ impl Default for InformerOptions {
             resync: None,
             seed: RandomState::new().hash_one("steersman"),
             metrics: None,
+            ways_out: WaysOut::default(),
         }
     }
 }
@@ -115,5 +127,30 @@ impl InformerOptions {
     pub fn metrics(mut self, metrics: InformerMetrics) -> Self {
         self.metrics = Some(metrics);
         self
+    }
+
+    /// What to advise in the log when requests fail.
+    #[must_use]
+    pub fn ways_out(
+        mut self,
+        advise: impl Fn(Reason) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.ways_out = WaysOut(Some(Arc::new(advise)));
+        self
+    }
+}
+
+impl WaysOut {
+    /// The advice for one reason, where there is some.
+    #[must_use]
+    pub fn of(&self, reason: Reason) -> Option<String> {
+        self.0.as_ref().and_then(|advise| advise(reason))
+    }
+}
+
+impl fmt::Debug for WaysOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = if self.0.is_some() { "known" } else { "unknown" };
+        f.debug_tuple("WaysOut").field(&known).finish()
     }
 }

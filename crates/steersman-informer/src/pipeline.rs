@@ -32,6 +32,8 @@ use crate::store::{Applied, Change, IndexFn, IndexValues, Indexer, Shared, Store
 /// One informer: everything but its requests.
 pub(crate) struct Core<K> {
     kind: Kind,
+    /// What the log calls the kind: `pods`, `websites.web.example.com`.
+    name: String,
     options: InformerOptions,
     counters: Counters,
     shared: Arc<Shared<K>>,
@@ -79,6 +81,7 @@ impl<K: Object> Core<K> {
             }),
             state: watch::Sender::new(State::Declared),
             progress: watch::Sender::new(Progress::Waiting),
+            name: kind.qualified_plural(),
             kind,
             options,
         }
@@ -241,7 +244,7 @@ impl<K: Object> Core<K> {
             writer.synced = true;
             writer.fanout.mark_synced();
             self.progress.send_replace(Progress::Synced);
-            tracing::info!(kind = %self.kind, objects = self.shared.indexer.read().len(), "synced");
+            tracing::info!(kind = %self.name, objects = self.shared.indexer.read().len(), "synced");
             self.publish(writer);
         }
     }
@@ -249,7 +252,7 @@ impl<K: Object> Core<K> {
     fn distribute(&self, writer: &mut Writer<K>, applied: &Applied<K>) {
         for malformed in &applied.malformed {
             tracing::warn!(
-                kind = %self.kind,
+                kind = %self.name,
                 object = %malformed.key,
                 version = %malformed.version,
                 error = %malformed.error,
@@ -282,7 +285,7 @@ impl<K: Object> Core<K> {
         let values = catch_unwind(AssertUnwindSafe(|| function(&body)));
         let values: BTreeSet<String> = values.map_or_else(
             |_| {
-                tracing::error!(kind = %self.kind, object = %entry.key(), "an index function panicked");
+                tracing::error!(kind = %self.name, object = %entry.key(), "an index function panicked");
                 BTreeSet::new()
             },
             |values| values.into_iter().collect(),
@@ -303,12 +306,15 @@ impl<K: Object> Core<K> {
         // Once per change of the reason, not once per attempt.
         match problem {
             Some(problem) if changed => tracing::warn!(
-                kind = %self.kind,
+                kind = %self.name,
                 reason = %problem.reason,
-                message = %problem.message,
+                // Not `message`: that is the name of the text itself, which would be lost.
+                error = %problem.message,
+                // Last and without quotes: it may hold a rule to copy.
+                way_out = self.options.ways_out.of(problem.reason).map(tracing::field::display),
                 "degraded; trying again until it works"
             ),
-            None if changed => tracing::info!(kind = %self.kind, "recovered"),
+            None if changed => tracing::info!(kind = %self.name, "recovered"),
             Some(_) | None => {}
         }
     }
@@ -365,7 +371,7 @@ where
     L: ListWatch<K>,
 {
     if !core.start() {
-        tracing::error!(kind = %core.kind, "the informer runs already or has stopped");
+        tracing::error!(kind = %core.name, "the informer runs already or has stopped");
         return;
     }
     let running = Running {

@@ -18,7 +18,8 @@ pub enum State {
     Degraded {
         /// What kind of failure it is.
         reason: Reason,
-        /// What the server said or what happened, for people.
+        /// What the server said or what happened, for people; it does not name the kind again:
+        /// `watch failed: the server answered 500`.
         message: String,
         /// Since when this is the reason.
         since: Instant,
@@ -31,8 +32,10 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The server does not know who asks, or does not allow it.
+    /// The server knows who asks and does not allow it (403).
     Forbidden,
+    /// The server does not accept the credentials (401).
+    Unauthorized,
     /// The server does not serve the kind.
     NotServed,
     /// The request itself is refused, for example for its field selector.
@@ -69,6 +72,7 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Forbidden => "forbidden",
+            Self::Unauthorized => "unauthorized",
             Self::NotServed => "not_served",
             Self::Rejected => "rejected",
             Self::Throttled => "throttled",

@@ -50,7 +50,14 @@ async fn problem(content: &str) -> String {
 async fn a_whole_one_is_taken() {
     let dir = TempDir::new().unwrap();
     let path = file(&dir, "config", WHOLE);
-    let config = find(&kubeconfig(&path)).await.unwrap();
+    let Found {
+        config,
+        credentials,
+    } = find(&kubeconfig(&path)).await.unwrap();
+    assert_eq!(
+        credentials,
+        format!("the user \"me\" in kubeconfig {}", path.display())
+    );
     assert_eq!(config.default_namespace, "web");
     assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6443/");
 }
@@ -83,7 +90,10 @@ async fn the_default_file_is_used_where_no_variable_is_set() {
         in_cluster: true,
         ..Surroundings::default()
     };
-    assert_eq!(find(&surroundings).await.unwrap().default_namespace, "web");
+    assert_eq!(
+        find(&surroundings).await.unwrap().config.default_namespace,
+        "web"
+    );
 }
 
 #[tokio::test]
@@ -110,10 +120,10 @@ async fn a_proxy_is_named_without_its_password_and_never_used_for_this_machine()
         "proxy-url: \"http://me:hunter2@proxy:3128\", server:",
     );
     let path = file(&dir, "config", &proxied);
-    let config = find(&kubeconfig(&path)).await.unwrap();
+    let config = find(&kubeconfig(&path)).await.unwrap().config;
     assert!(config.proxy_url.is_none());
     let path = file(&dir, "config", &proxied.replace("127.0.0.1", "10.0.0.1"));
-    let config = find(&kubeconfig(&path)).await.unwrap();
+    let config = find(&kubeconfig(&path)).await.unwrap().config;
     let connection = crate::Connection::from_config(config);
     let text = connection.client().err().unwrap().to_string();
     assert!(
@@ -136,7 +146,11 @@ async fn a_file_that_is_not_there_is_named() {
     let there = file(&dir, "config", WHOLE);
     let both = std::env::join_paths([&path, &there]).unwrap();
     assert_eq!(
-        find(&kubeconfig(both)).await.unwrap().default_namespace,
+        find(&kubeconfig(both))
+            .await
+            .unwrap()
+            .config
+            .default_namespace,
         "web"
     );
 }

@@ -126,3 +126,32 @@ fn an_unreachable_server_is_named_with_the_root_of_the_trouble() {
          connection refused"
     );
 }
+
+#[test]
+fn a_brief_text_leaves_the_kind_and_the_advice_to_others() {
+    let error = answer(404, "NotFound", "");
+    assert!(
+        error.to_string().ends_with(
+            "install the definition of Deployment.v1.apps, or ask for a version that is served"
+        ),
+        "{error}"
+    );
+    assert_eq!(
+        error.brief(),
+        "get of web/site failed: the server answered 404 NotFound: said the server"
+    );
+    let kind = Kind::of::<Deployment>();
+    let asked = Asked::of_collection("watch", &kind, None);
+    let error = Error::from_answer(asked, 403, None, b"");
+    assert_eq!(
+        error.to_string(),
+        "could not watch deployments.apps of all namespaces: the server answered 403; \
+         grant it with RBAC"
+    );
+    assert_eq!(error.brief(), "watch failed: the server answered 403");
+    let asked = Asked::of_collection("list", &kind, Some("web"));
+    assert_eq!(
+        Error::transport(&asked, "connection reset").brief(),
+        "list of namespace web failed: connection reset"
+    );
+}

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::Answer;
-use steersman_cache::{Cache, CacheOptions, Error, ListOptions};
+use steersman_cache::{ByObject, Cache, CacheOptions, Error, ListOptions};
 use tokio::time::Instant;
 
 use crate::world::{Website, World, key, soon};
@@ -33,7 +33,8 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
     assert!(error.is_unavailable());
     let text = error.to_string();
     assert!(
-        text.contains("Service.v1") && text.contains("services is forbidden"),
+        text.starts_with("services could not be cached: ")
+            && text.contains("services is forbidden"),
         "{text}"
     );
     assert!(
@@ -67,9 +68,13 @@ async fn a_kind_whose_definition_is_missing_heals_when_it_is_installed() {
     let text = error.to_string();
     assert!(error.is_unavailable(), "{text}");
     assert!(
-        text.contains("install the CustomResourceDefinition websites.web.example.com"),
+        text.ends_with(
+            "; install the CustomResourceDefinition websites.web.example.com with version v1"
+        ),
         "{text}"
     );
+    // One advice, the one that knows more.
+    assert_eq!(text.matches("install").count(), 1, "{text}");
 
     world.install_websites();
     world.website("home", &json!("nginx"));
@@ -147,4 +152,35 @@ async fn a_server_that_cannot_be_reached_is_named() {
     );
     cancel.cancel();
     run.await.unwrap().unwrap();
+}
+
+/// CACHE-2
+#[tokio::test(start_paused = true)]
+async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
+    let by_colour = ByObject::new().fields("spec.colour=red");
+    let options = CacheOptions::new().by_object::<Service>(by_colour);
+    for (code, advice) in [
+        (401, "renew the credentials"),
+        (403, "bind the operator's service account"),
+        (
+            400,
+            "\"spec.colour=red\" comes from `fields(…)` of `by_object::<Service>()`",
+        ),
+        (500, "see how the api-server is doing"),
+    ] {
+        let mut world = World::new(options.clone());
+        let refusing = world
+            .server
+            .faults()
+            .answer(None, "services", Answer::code(code));
+        world.start();
+        let everything = ListOptions::new();
+        let read = soon(world.cache.list::<Service>(&everything)).await;
+        let text = read.unwrap_err().to_string();
+        let said: Vec<&str> = text.split("; ").collect();
+        assert_eq!(said.len(), 2, "{text}");
+        assert!(said[1].starts_with(advice), "{text}");
+        drop(refusing);
+        world.stop().await.unwrap();
+    }
 }

@@ -1,13 +1,18 @@
 //! What reads answer: objects, and honest errors.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use kube_core::{ObjectMeta, Resource};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_object::{LabelSelector, ObjectKey};
 
-use crate::world::{Website, World, event_of, key};
+use crate::world::{Website, World, event_of, key, soon};
 
 fn names(found: &[Arc<ConfigMap>]) -> Vec<&str> {
     let mut names: Vec<&str> = found
@@ -232,4 +237,79 @@ async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_the
     event_of(&mut events, &key("a", "bad")).await;
     world.cache.get::<Website>(&key("a", "bad")).await.unwrap();
     world.stop().await.unwrap();
+}
+
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts how often it is asked for the name of its kind.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+struct Counted(ConfigMap);
+
+impl Resource for Counted {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        "ConfigMap".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "configmaps".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.0.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.0.metadata
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_does_not_put_the_names_of_its_kind_together_each_time() {
+    let mut world = World::new(CacheOptions::new());
+    world.config_map("a", "c", &json!({}));
+    world.cache.informer::<Counted>().unwrap();
+    world.start();
+    world.cache.get::<Counted>(&key("a", "c")).await.unwrap();
+    let before = ASKED.load(Ordering::Relaxed);
+    for _ in 0..10 {
+        world.cache.get::<Counted>(&key("a", "c")).await.unwrap();
+        world
+            .cache
+            .list::<Counted>(&ListOptions::new())
+            .await
+            .unwrap();
+        assert!(world.cache.caches::<Counted>());
+    }
+    assert_eq!(ASKED.load(Ordering::Relaxed), before);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_waits_from_the_beginning_on_and_no_longer_than_to_its_end() {
+    let world = World::new(CacheOptions::new());
+    world.config_map("a", "c", &json!({}));
+    world.cache.informer::<ConfigMap>().unwrap();
+    let begun = world.cache.begin().unwrap();
+    let again = world.cache.begin().unwrap_err();
+    assert!(matches!(again, Error::AlreadyRan), "{again}");
+    let reader = world.cache.clone();
+    let read = tokio::spawn(async move { reader.get::<ConfigMap>(&key("a", "c")).await });
+    tokio::task::yield_now().await;
+    assert!(!read.is_finished());
+    drop(begun);
+    let error = soon(read).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Stopped { .. }), "{error}");
 }

@@ -12,7 +12,8 @@ pub(crate) struct Failure {
     pub(crate) class: Class,
     /// How long the server asked to wait.
     pub(crate) after: Option<Duration>,
-    /// For people; names what was asked and what came back.
+    /// For people; names the verb and what came back. The kind is named by who logs it, and
+    /// whoever declared the informer knows better advice than the error does.
     pub(crate) message: String,
 }
 
@@ -28,6 +29,7 @@ pub(crate) enum Class {
     /// The server does not serve the kind.
     NotServed,
     Forbidden,
+    Unauthorized,
     Throttled,
     Network,
     Server,
@@ -40,7 +42,8 @@ impl Failure {
             Error::Expired(_) => Class::Expired,
             error if error.is_version_too_large() => Class::VersionUnknown,
             Error::Throttled { .. } => Class::Throttled,
-            Error::Forbidden(_) | Error::Unauthorized(_) => Class::Forbidden,
+            Error::Forbidden(_) => Class::Forbidden,
+            Error::Unauthorized(_) => Class::Unauthorized,
             Error::KindNotServed(_) | Error::NotFound(_) => Class::NotServed,
             Error::Transport { .. } => Class::Network,
             Error::Decode { .. } => Class::Decode,
@@ -52,7 +55,7 @@ impl Failure {
         Self {
             class,
             after: error.retry_after(),
-            message: error.to_string(),
+            message: error.brief(),
         }
     }
 }
@@ -64,6 +67,7 @@ impl Class {
             Self::Rejected => Reason::Rejected,
             Self::NotServed => Reason::NotServed,
             Self::Forbidden => Reason::Forbidden,
+            Self::Unauthorized => Reason::Unauthorized,
             Self::Throttled => Reason::Throttled,
             Self::Network => Reason::Network,
             Self::Server => Reason::Server,

@@ -337,6 +337,7 @@ impl Machine {
             // REFL-2, REFL-3: neither 429 nor a refused connection lists anything again.
             Class::Rejected
             | Class::Forbidden
+            | Class::Unauthorized
             | Class::Throttled
             | Class::Network
             | Class::Server

@@ -9,6 +9,7 @@ mod bookmarks;
 mod expired;
 mod index_while_running;
 mod late_subscriber;
+mod logs;
 mod poison;
 mod relist;
 mod server;
