@@ -1,9 +1,9 @@
 //! Room: which kinds exist, built in or installed, and what a valid object of each looks like.
 
-mod resource;
 pub(crate) mod order;
 pub(crate) mod names;
 mod structural;
+mod resource;
 mod times;
 mod validate;
 mod members;
@@ -16,9 +16,9 @@ pub(crate) mod defaults;
 pub(crate) use builtin::built_in;
 pub use crd::compare_versions;
 pub(crate) use members::{members as builtin_members, spec_members as builtin_spec_members};
+pub use names::NameRule;
 pub use resource::{
-    FieldRefusal, Generation, NameRule, PrinterColumn, Resource, ScalePaths, SelectableField,
-    StorageKey,
+    FieldRefusal, Generation, PrinterColumn, Resource, ScalePaths, SelectableField, StorageKey,
 };
 pub use structural::{Additional, Rules, Structural};
 pub use subresources::Act;

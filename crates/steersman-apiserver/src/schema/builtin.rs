@@ -1,7 +1,8 @@
 //! Machine: the table of Kubernetes' own kinds that are served.
 
+use super::names::NameRule;
 use super::resource::{
-    FieldRefusal, Generation, NameRule, Resource, ScalePaths, SelectableField, StorageKey,
+    FieldRefusal, Generation, Resource, ScalePaths, SelectableField, StorageKey,
 };
 
 /// Verbs of a custom resource, in discovery's order.

@@ -16,9 +16,9 @@ pub(crate) use fields::decode;
 pub(crate) use openapi::unknown_formats;
 
 use super::builtin::CUSTOM_VERBS;
+use super::names::NameRule;
 use super::resource::{
-    FieldRefusal, Generation, NameRule, PrinterColumn, Resource, ScalePaths, SelectableField,
-    StorageKey,
+    FieldRefusal, Generation, PrinterColumn, Resource, ScalePaths, SelectableField, StorageKey,
 };
 use super::structural::Structural;
 

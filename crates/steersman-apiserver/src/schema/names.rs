@@ -5,7 +5,19 @@ use serde_json::{Map, Value};
 use crate::status::FieldError;
 
 use super::order;
-use super::resource::NameRule;
+
+/// Which object names a kind allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameRule {
+    /// Lower case RFC 1123 subdomain, the usual rule.
+    Subdomain,
+    /// Lower case RFC 1123 label (at most 63 characters, no dots).
+    Label,
+    /// RFC 1035 label (starts with a letter): Services.
+    Label1035,
+    /// Any single path segment: the kinds of rbac.
+    PathSegment,
+}
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";

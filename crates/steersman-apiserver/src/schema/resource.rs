@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::status::Subject;
 
+use super::names::NameRule;
 use super::structural::Structural;
 
 /// Names where the objects of a resource live: shared by all served versions of a kind.
@@ -127,19 +128,6 @@ pub enum Generation {
     /// Starts at 1 and grows with every change outside `metadata` and, where the kind has a
     /// status subresource, `status`.
     OutsideMetadata,
-}
-
-/// Which object names a kind allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameRule {
-    /// Lower case RFC 1123 subdomain, the usual rule.
-    Subdomain,
-    /// Lower case RFC 1123 label (at most 63 characters, no dots).
-    Label,
-    /// RFC 1035 label (starts with a letter): Services.
-    Label1035,
-    /// Any single path segment: the kinds of rbac.
-    PathSegment,
 }
 
 /// How an unknown field label is refused: the real server has two wordings.

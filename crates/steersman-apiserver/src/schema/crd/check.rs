@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::faces::{self, Face};
 use super::{is_established, versions};
 use crate::schema::names;
-use crate::schema::resource::NameRule;
+use crate::schema::names::NameRule;
 use crate::schema::validate::quoted;
 use crate::status::FieldError;
 
@@ -82,7 +82,7 @@ fn one_of(field: &str, found: &str, known: &[&str], errors: &mut Vec<FieldError>
     }
 }
 
-/// A word that must be a DNS-1035 label; `lead` comes before the rule's own words.
+/// A word that must be a label of RFC 1035; `lead` comes before the rule's own words.
 fn label(field: &str, found: &str, lead: &str, tested: &str, errors: &mut Vec<FieldError>) {
     if found.is_empty() {
         return;
