@@ -72,6 +72,7 @@ impl Registry {
         if is_definition(resource) {
             self.establish(&stored, now);
         }
+        self.collect_orphan(resource, &stored, now);
         Ok(Written {
             object: self.present(resource, &stored),
             created: true,

@@ -1,5 +1,7 @@
 //! Machine: what installing, changing and removing a CustomResourceDefinition does.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -53,46 +55,63 @@ impl Registry {
         self.serve_definition(&stored.value, self.installations, false);
     }
 
-    /// Decides about a definition's names and writes the conditions that say so.
+    /// Decides about a definition's names and writes the conditions that say so. What is free is
+    /// accepted even where something else of it is taken.
     pub(super) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
         let now = metadata::time(now);
-        match self.conflict(crd) {
-            None => crd::accept(crd, &now),
-            Some((reason, message)) => crd::refuse_names(crd, reason, &message, &now),
+        let (resources, kinds) = self.taken(crd);
+        let asked = crd["spec"]["names"].clone();
+        let mut accepted = crd["status"]["acceptedNames"].clone();
+        let had = accepted.clone();
+        let names = metadata::members(&mut accepted);
+        let mut conflict = None;
+        for (field, reason, taken) in [
+            ("plural", "PluralConflict", &resources),
+            ("singular", "SingularConflict", &resources),
+            ("shortNames", "ShortNamesConflict", &resources),
+            ("kind", "KindConflict", &kinds),
+            ("listKind", "ListKindConflict", &kinds),
+        ] {
+            let mut used = one_or_many(&asked[field])
+                .filter(|name| !one_or_many(&had[field]).any(|own| own == *name))
+                .filter(|name| taken.contains(*name));
+            if let Some(name) = used.next() {
+                let quoted = Value::String(name.to_owned());
+                conflict = Some((reason, format!("{quoted} is already in use")));
+            } else if asked[field].is_null() {
+                names.remove(field);
+            } else {
+                names.insert(field.to_owned(), asked[field].clone());
+            }
+        }
+        match &asked["categories"] {
+            Value::Null => names.remove("categories"),
+            categories => names.insert("categories".to_owned(), categories.clone()),
+        };
+        match conflict {
+            None => crd::accept(crd, accepted, &now),
+            Some((reason, message)) => crd::refuse_names(crd, accepted, (reason, &message), &now),
         }
     }
 
-    /// A name of the definition that another one of its group was accepted with.
-    fn conflict(&self, crd: &Value) -> Option<(&'static str, String)> {
+    /// The names of resources and of kinds that other definitions of the group were accepted with.
+    fn taken(&self, crd: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let own = metadata::text(crd, "name");
-        let names = &crd["spec"]["names"];
+        let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
         for other in self.store.list(&definitions, None) {
-            if *other.name == *own
-                || other.value["spec"]["group"] != crd["spec"]["group"]
-                || !crd::is_established(&other.value)
-            {
+            if *other.name == *own || other.value["spec"]["group"] != crd["spec"]["group"] {
                 continue;
             }
-            let taken = &other.value["status"]["acceptedNames"];
-            for (field, reason) in [
-                ("plural", "PluralConflict"),
-                ("singular", "SingularConflict"),
-                ("kind", "KindConflict"),
-                ("listKind", "ListKindConflict"),
-            ] {
-                if names[field] == taken[field] && !names[field].is_null() {
-                    return Some((reason, format!("{} is already in use", names[field])));
-                }
+            let names = &other.value["status"]["acceptedNames"];
+            for field in ["plural", "singular", "shortNames"] {
+                resources.extend(one_or_many(&names[field]).map(str::to_owned));
             }
-            for short in names["shortNames"].as_array().into_iter().flatten() {
-                let list = taken["shortNames"].as_array();
-                if list.is_some_and(|taken| taken.contains(short)) {
-                    return Some(("ShortNamesConflict", format!("{short} is already in use")));
-                }
+            for field in ["kind", "listKind"] {
+                kinds.extend(one_or_many(&names[field]).map(str::to_owned));
             }
         }
-        None
+        (resources, kinds)
     }
 
     /// Serves what an established definition says, and nothing for another one.
@@ -173,6 +192,17 @@ impl Registry {
         self.catalogue.install(storage, Vec::new());
         self.touch(storage);
     }
+}
+
+/// The names in a field that holds one name or a list of them.
+fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
+    let listed = field
+        .as_array()
+        .map_or(std::slice::from_ref(field), Vec::as_slice);
+    listed
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|name| !name.is_empty())
 }
 
 /// Where a definition's objects live.

@@ -27,6 +27,34 @@ impl Registry {
         }
     }
 
+    /// Collects an object that was written with owners of whom none is there, as it would be had
+    /// they gone after the write.
+    pub(super) fn collect_orphan(
+        &mut self,
+        resource: &Resource,
+        written: &Arc<Stored>,
+        now: Timestamp,
+    ) {
+        let owners = written.value["metadata"]["ownerReferences"].as_array();
+        let Some(owners) = owners.filter(|owners| !owners.is_empty()) else {
+            return;
+        };
+        let is_there = |owner: &Value| {
+            !self.knows_owner(owner) || self.owner(owner, &written.namespace).is_some()
+        };
+        if !self.options.play_controllers || owners.iter().any(is_there) {
+            return;
+        }
+        self.begin_delete(resource, written, None, None, now);
+        self.settle(now);
+    }
+
+    /// Whether the kind of an owner is served: what cannot be looked up may be there.
+    fn knows_owner(&self, owner: &Value) -> bool {
+        let text = |field: &str| owner[field].as_str().unwrap_or_default();
+        self.catalogue.knows_kind(text("apiVersion"), text("kind"))
+    }
+
     fn dependents_of(&self, uid: &str) -> Vec<Address> {
         self.dependents
             .get(uid)

@@ -132,30 +132,32 @@ pub(crate) fn set_condition(
 }
 
 /// Accepts the definition's names: what the naming and establishing controllers do.
-pub(crate) fn accept(crd: &mut Value, now: &str) {
-    let names = crd["spec"]["names"].clone();
-    set_condition(
-        crd,
-        "NamesAccepted",
-        true,
-        ("NoConflicts", "no conflicts found"),
-        now,
-    );
+pub(crate) fn accept(crd: &mut Value, names: Value, now: &str) {
+    let why = ("NoConflicts", "no conflicts found");
+    set_condition(crd, "NamesAccepted", true, why, now);
     let why = (
         "InitialNamesAccepted",
         "the initial names have been accepted",
     );
     set_condition(crd, "Established", true, why, now);
+    set_names(crd, names);
+}
+
+/// Refuses some of the definition's names because another definition of the group has them;
+/// `names` are the others. What is established stays so.
+pub(crate) fn refuse_names(crd: &mut Value, names: Value, why: (&str, &str), now: &str) {
+    set_condition(crd, "NamesAccepted", false, why, now);
+    if !is_established(crd) {
+        let why = ("NotAccepted", "not all names are accepted");
+        set_condition(crd, "Established", false, why, now);
+    }
+    set_names(crd, names);
+}
+
+fn set_names(crd: &mut Value, names: Value) {
     if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
         status.insert("acceptedNames".to_owned(), names);
     }
-}
-
-/// Refuses the definition's names because another definition of the group has one of them.
-pub(crate) fn refuse_names(crd: &mut Value, reason: &str, message: &str, now: &str) {
-    set_condition(crd, "NamesAccepted", false, (reason, message), now);
-    let why = ("NotAccepted", "not all names are accepted");
-    set_condition(crd, "Established", false, why, now);
 }
 
 /// The resources that a definition serves, preferred version first.

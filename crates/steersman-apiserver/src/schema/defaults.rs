@@ -64,7 +64,10 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         ("", "ConfigMap") => drop_empty(object, &["data", "binaryData"]),
         ("", "Secret") => secret(object),
         ("", "Service") => service(object),
-        ("", "Pod") => pod::pod(object),
+        ("", "Pod") => {
+            pod::pod(object);
+            absent::container_statuses(object);
+        }
         ("", "Namespace") => namespace(object),
         ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
         ("", "PodTemplate") => template(object),

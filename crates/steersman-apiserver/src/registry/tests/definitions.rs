@@ -265,7 +265,8 @@ fn a_definition_that_takes_taken_names_is_not_served() {
     let mut server = installed();
     let mut second = websites();
     second["metadata"]["name"] = json!("sites.example.com");
-    second["spec"]["names"] = json!({"plural": "sites", "singular": "site", "kind": "Website"});
+    second["spec"]["names"] = json!({"plural": "sites", "singular": "site", "kind": "Website",
+        "listKind": "SiteList"});
     server.create("customresourcedefinitions", second).unwrap();
     let made = server
         .get("customresourcedefinitions", "sites.example.com")
@@ -274,6 +275,10 @@ fn a_definition_that_takes_taken_names_is_not_served() {
     assert_eq!(
         (&first["status"], &first["reason"]),
         (&json!("False"), &json!("KindConflict"))
+    );
+    assert_eq!(
+        made["status"]["acceptedNames"],
+        json!({"plural": "sites", "singular": "site", "kind": "", "listKind": "SiteList"})
     );
     assert!(
         server

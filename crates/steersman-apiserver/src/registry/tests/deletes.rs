@@ -293,6 +293,28 @@ fn dependents_go_with_their_last_owner() {
 }
 
 #[test]
+fn what_is_made_for_an_owner_that_is_gone_goes_too() {
+    let mut server = Server::new();
+    let owner = server.create("configmaps", config_map("owner")).unwrap();
+    let lives = server.create("configmaps", config_map("lives")).unwrap();
+    server.delete("configmaps", "owner").unwrap();
+    server
+        .create("configmaps", owned("late", &[&owner]))
+        .unwrap();
+    assert_eq!(refused(server.get("configmaps", "late")).0, 404);
+    server
+        .create("configmaps", owned("shared", &[&owner, &lives]))
+        .unwrap();
+    assert!(server.get("configmaps", "shared").is_ok());
+    let mut unknown = owner;
+    unknown["kind"] = json!("Unheard");
+    server
+        .create("configmaps", owned("apart", &[&unknown]))
+        .unwrap();
+    assert!(server.get("configmaps", "apart").is_ok());
+}
+
+#[test]
 fn a_long_chain_of_owners_is_collected() {
     let mut server = Server::new();
     let mut last = server.create("configmaps", config_map("c0")).unwrap();

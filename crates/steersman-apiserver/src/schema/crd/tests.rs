@@ -74,7 +74,8 @@ fn a_broken_definition_is_told_everything() {
 fn what_is_established_keeps_its_identity() {
     let mut old = websites();
     apply_defaults(&mut old);
-    accept(&mut old, "2026-01-01T00:00:00Z");
+    let names = old["spec"]["names"].clone();
+    accept(&mut old, names, "2026-01-01T00:00:00Z");
     assert!(is_established(&old));
     let mut new = old.clone();
     new["spec"]["scope"] = json!("Cluster");

@@ -61,6 +61,39 @@ pub(super) fn times_of_conditions(resource: &Resource, object: &mut Value) {
     }
 }
 
+/// The statuses of a Pod's containers show the states and times they have not.
+pub(super) fn container_statuses(pod: &mut Value) {
+    let Some(status) = pod.get_mut("status") else {
+        return;
+    };
+    for part in [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ] {
+        for container in list(status, part) {
+            for text in ["name", "image", "imageID"] {
+                set(container, text, json!(""));
+            }
+            set(container, "ready", json!(false));
+            set(container, "restartCount", json!(0));
+            for state in ["state", "lastState"] {
+                set(container, state, json!({}));
+                let Some(state) = container.get_mut(state) else {
+                    continue;
+                };
+                if let Some(running) = state.get_mut("running") {
+                    set_null(running, "startedAt");
+                }
+                if let Some(terminated) = state.get_mut("terminated") {
+                    set_null(terminated, "startedAt");
+                    set_null(terminated, "finishedAt");
+                }
+            }
+        }
+    }
+}
+
 /// What a Node's status shows, and what can be given away of what it has.
 pub(super) fn node(object: &mut Value) {
     set(object, "status", json!({}));
@@ -110,6 +143,18 @@ mod tests {
             json!({"spec": {"volumes": [], "containers": [{"env": [], "resources": {}}]}});
         lists(&of("Pod"), &mut pod);
         assert_eq!(pod, json!({"spec": {"containers": [{"resources": {}}]}}));
+    }
+
+    #[test]
+    fn containers_show_unset_states() {
+        let mut pod = json!({"status": {"containerStatuses": [{"name": "c",
+            "state": {"running": {}}}]}});
+        container_statuses(&mut pod);
+        assert_eq!(
+            pod["status"]["containerStatuses"],
+            json!([{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                "state": {"running": {"startedAt": null}}, "lastState": {}}])
+        );
     }
 
     #[test]
