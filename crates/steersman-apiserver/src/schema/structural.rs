@@ -77,6 +77,8 @@ pub struct Rules {
     pub list_type: String,
     /// `x-kubernetes-list-map-keys`.
     pub list_map_keys: Vec<String>,
+    /// `x-kubernetes-map-type`: `granular` or `atomic`, empty where the schema has none.
+    pub map_type: String,
     /// `allOf`, `anyOf`, `oneOf`.
     pub all_of: Vec<Structural>,
     /// See [`Rules::all_of`].
@@ -275,6 +277,10 @@ impl Rules {
                 .unwrap_or_default()
                 .to_owned(),
             list_map_keys: strings("x-kubernetes-list-map-keys"),
+            map_type: schema["x-kubernetes-map-type"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
             all_of: schemas("allOf"),
             any_of: schemas("anyOf"),
             one_of: schemas("oneOf"),

@@ -1,0 +1,209 @@
+//! Machine: reads the generated table of Kubernetes' own types, once, on first use.
+//!
+//! One line is one type: its name, marks that start with `@`, then `field:type` in order. A field
+//! that must be there ends in `!`. A type is a scalar's name, another type's name (it has a dot),
+//! `[…]type` for a list or `{…}type` for a map. In a list's brackets stand nothing (atomic),
+//! `set`, or `map:` with the keys (`key=default` where a key has one), and after a `|` what a
+//! strategic merge does where that differs: `replace`, `union` or `by:` and the merge key. In a
+//! map's braces stands `atomic`, or nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::{ListKind, ListPatch, Scalar};
+
+/// The generated table.
+pub(super) const TEXT: &str = include_str!("builtin.txt");
+
+/// A built-in struct.
+#[derive(Debug)]
+pub(super) struct Type {
+    pub(super) name: &'static str,
+    pub(super) atomic: bool,
+    pub(super) fields: BTreeMap<&'static str, Field>,
+}
+
+/// One field of a built-in struct.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) required: bool,
+    pub(super) node: Node,
+}
+
+/// The type of a field, an element or a value.
+#[derive(Debug)]
+pub(super) enum Node {
+    Scalar(Scalar),
+    Any,
+    Ref(&'static str),
+    List {
+        items: Box<Self>,
+        kind: Kind,
+        patch: Patch,
+    },
+    Map {
+        values: Box<Self>,
+        atomic: bool,
+    },
+}
+
+/// See [`ListKind`].
+#[derive(Debug)]
+pub(super) enum Kind {
+    Atomic,
+    Set,
+    Map {
+        keys: Vec<String>,
+        defaults: Vec<Option<&'static str>>,
+    },
+}
+
+/// See [`ListPatch`].
+#[derive(Debug)]
+pub(super) enum Patch {
+    Replace,
+    Union,
+    By(String),
+}
+
+/// All types and kinds.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) types: HashMap<&'static str, Type>,
+    kinds: HashMap<(&'static str, &'static str), &'static str>,
+}
+
+impl Kind {
+    pub(super) fn view(&'static self) -> ListKind<'static> {
+        match self {
+            Self::Atomic => ListKind::Atomic,
+            Self::Set => ListKind::Set,
+            Self::Map { keys, .. } => ListKind::Map(keys),
+        }
+    }
+
+    pub(super) fn default_of(&self, key: &str) -> Option<Value> {
+        let Self::Map { keys, defaults } = self else {
+            return None;
+        };
+        let at = keys.iter().position(|one| one == key)?;
+        defaults.get(at)?.map(Value::from)
+    }
+}
+
+impl Patch {
+    pub(super) fn view(&'static self) -> ListPatch<'static> {
+        match self {
+            Self::Replace => ListPatch::Replace,
+            Self::Union => ListPatch::Union,
+            Self::By(key) => ListPatch::MergeBy(key),
+        }
+    }
+}
+
+/// The type of this name in the table.
+pub(super) fn named(name: &str) -> Option<&'static Type> {
+    table().types.get(name)
+}
+
+/// The type of a kind's objects.
+pub(super) fn kind(api_version: &str, kind: &str) -> Option<&'static Type> {
+    let name = table().kinds.get(&(api_version, kind))?;
+    named(name)
+}
+
+/// The table, read on first use.
+pub(super) fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| read(TEXT))
+}
+
+/// Reads the text form. What cannot be read is left out; a test reads the table strictly.
+pub(super) fn read(text: &'static str) -> Table {
+    let mut table = Table::default();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split(' ');
+        let Some(name) = words.next().filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        let mut read = Type {
+            name,
+            atomic: false,
+            fields: BTreeMap::new(),
+        };
+        for word in words {
+            if word == "@atomic" {
+                read.atomic = true;
+            } else if let Some(version) = word.strip_prefix("@kind:") {
+                let kind = name.rsplit('.').next().unwrap_or(name);
+                table.kinds.insert((version, kind), name);
+            } else if let Some((field, node)) = word.split_once(':') {
+                let required = field.ends_with('!');
+                let node = node_of(node);
+                let field = field.trim_end_matches('!');
+                read.fields.insert(field, Field { required, node });
+            }
+        }
+        table.types.insert(name, read);
+    }
+    table
+}
+
+/// Reads one type.
+fn node_of(text: &'static str) -> Node {
+    if let Some((list, items)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
+        let (kind, patch) = list_of(list);
+        let items = Box::new(node_of(items));
+        return Node::List { items, kind, patch };
+    }
+    if let Some((map, values)) = text.strip_prefix('{').and_then(|t| t.split_once('}')) {
+        return Node::Map {
+            values: Box::new(node_of(values)),
+            atomic: map == "atomic",
+        };
+    }
+    let scalar = match text {
+        "string" => Scalar::String,
+        "integer" => Scalar::Integer,
+        "number" => Scalar::Number,
+        "boolean" => Scalar::Boolean,
+        "bytes" => Scalar::Bytes,
+        "time" => Scalar::Time,
+        "quantity" => Scalar::Quantity,
+        "intOrString" => Scalar::IntOrString,
+        name if name.contains('.') => return Node::Ref(name),
+        _ => return Node::Any,
+    };
+    Node::Scalar(scalar)
+}
+
+/// Reads what stands in a list's brackets.
+fn list_of(text: &'static str) -> (Kind, Patch) {
+    let (kind, patch) = text
+        .split_once('|')
+        .map_or((text, None), |(kind, patch)| (kind, Some(patch)));
+    let kind = match kind.strip_prefix("map:") {
+        Some(keys) => {
+            let (keys, defaults) = keys
+                .split(',')
+                .map(|key| match key.split_once('=') {
+                    Some((key, default)) => (key.to_owned(), Some(default)),
+                    None => (key.to_owned(), None),
+                })
+                .unzip();
+            Kind::Map { keys, defaults }
+        }
+        None if kind == "set" => Kind::Set,
+        None => Kind::Atomic,
+    };
+    let patch = match (patch, &kind) {
+        (Some("union"), _) => Patch::Union,
+        (Some("replace"), _) => Patch::Replace,
+        (Some(by), _) => Patch::By(by.trim_start_matches("by:").to_owned()),
+        (None, Kind::Map { keys, .. }) if keys.len() == 1 => Patch::By(keys.concat()),
+        (None, _) => Patch::Replace,
+    };
+    (kind, patch)
+}
