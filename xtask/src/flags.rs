@@ -24,6 +24,12 @@ pub(crate) enum Chore {
         /// Only these steps; all when none is named.
         steps: Vec<String>,
     },
+    /// Writes the API server's table of Kubernetes' own types.
+    Schemas {
+        /// Only say whether the table is up to date.
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
-//! The repository's chores: `cargo xtask tidy` checks its rules, `cargo xtask ci` runs what CI runs.
+//! The repository's chores: `cargo xtask tidy` checks its rules, `cargo xtask ci` runs what CI
+//! runs, `cargo xtask schemas` writes the table of Kubernetes' own types.
 
 mod flags;
 mod ci;
 mod tidy;
+mod schemas;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     let outcome = match Flags::parse().chore {
         Chore::Tidy { rules } => tidy::run(&root, &rules),
         Chore::Ci { steps } => ci::run(&root, &steps),
+        Chore::Schemas { check } => schemas::run(&root, check),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

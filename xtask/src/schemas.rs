@@ -1,0 +1,73 @@
+//! The table of Kubernetes' own types that the embedded API server reads: written from the
+//! sources of `k8s-openapi`, and checked against them.
+
+mod facts;
+mod source;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::MetadataCommand;
+
+/// The version of the Kubernetes API, as `k8s-openapi` names its folder.
+const VERSION: &str = "v1_36";
+
+/// Where the table is, relative to the repository.
+const TABLE: &str = "crates/steersman-apiserver/src/schema/types/builtin.txt";
+
+/// Writes the table, or with `check` compares it with what would be written.
+///
+/// # Errors
+/// Says that the sources are missing, that one of them reads differently than expected, or that
+/// the table is not up to date.
+pub(crate) fn run(root: &Path, check: bool) -> Result<(), String> {
+    let folder = sources(root)?;
+    let fresh = table::write(&source::read(&folder)?)?;
+    let path = root.join(TABLE);
+    if !check {
+        return fs::write(&path, fresh)
+            .map_err(|error| format!("{} could not be written: {error}", path.display()));
+    }
+    let found = fs::read_to_string(&path)
+        .map_err(|error| format!("{} could not be read: {error}", path.display()))?;
+    if found == fresh {
+        return Ok(());
+    }
+    Err(format!(
+        "{TABLE} is not what the sources of k8s-openapi say: run `cargo xtask schemas` and look at the difference"
+    ))
+}
+
+/// The folder of the sources, where cargo has unpacked them.
+fn sources(root: &Path) -> Result<PathBuf, String> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .map_err(|error| format!("cargo metadata gave no answer: {error}"))?;
+    let package = metadata
+        .packages
+        .iter()
+        .find(|package| package.name.as_str() == "k8s-openapi")
+        .ok_or("k8s-openapi is no dependency of the workspace any more")?;
+    let folder = package.manifest_path.parent();
+    let folder = folder.map(|folder| folder.join("src").join(VERSION).into_std_path_buf());
+    folder.filter(|folder| folder.is_dir()).ok_or_else(|| {
+        format!("k8s-openapi has no folder src/{VERSION}: build the workspace first")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where cargo has not unpacked the sources there is nothing to compare with.
+    #[test]
+    fn the_table_of_types_is_up_to_date() {
+        let root = crate::repository();
+        if sources(&root).is_ok() {
+            run(&root, true).unwrap();
+        }
+    }
+}

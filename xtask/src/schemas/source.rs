@@ -1,0 +1,148 @@
+//! Reads the structs of `k8s-openapi`: their fields, the fields' JSON names, and how they merge.
+//!
+//! The sources are generated themselves and regular, line by line; what reads differently than
+//! expected is an error rather than a guess.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// One struct.
+#[derive(Debug, Default)]
+pub(super) struct Struct {
+    /// `io.k8s.api.core.v1.PodSpec`.
+    pub(super) definition: String,
+    /// What is in the file besides a struct with named fields: a value of its own shape.
+    pub(super) opaque: bool,
+    /// `apps/v1` for a kind's type.
+    pub(super) api_version: Option<String>,
+    /// In the order of the source, by their names in Rust.
+    pub(super) fields: Vec<Field>,
+    /// From names in Rust to names in JSON.
+    pub(super) names: BTreeMap<String, String>,
+}
+
+/// One field of a struct.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Its name in Rust.
+    pub(super) name: String,
+    /// Its type in Rust.
+    pub(super) kind: String,
+    /// How it merges, where it is a list or a map.
+    pub(super) merge: Option<Merge>,
+}
+
+/// How a list or map merges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Merge {
+    /// As one value.
+    Atomic,
+    /// Elements are their own identity.
+    Set,
+    /// Elements by the fields of these names in Rust.
+    ListMap(Vec<String>),
+    /// Key by key.
+    Granular,
+}
+
+/// All structs below a folder, by their paths in Rust: `crate::api::core::v1::PodSpec`.
+pub(super) fn read(folder: &Path) -> Result<BTreeMap<String, Struct>, String> {
+    let mut found = BTreeMap::new();
+    read_folder(folder, "crate", &mut found)?;
+    Ok(found)
+}
+
+fn read_folder(
+    folder: &Path,
+    module: &str,
+    found: &mut BTreeMap<String, Struct>,
+) -> Result<(), String> {
+    let problem = |error| format!("{} could not be read: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(problem)? {
+        let path = entry.map_err(problem)?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            read_folder(&path, &format!("{module}::{name}"), found)?;
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            let text = fs::read_to_string(&path).map_err(problem)?;
+            if let Some((name, read)) = one(&text) {
+                found.insert(format!("{module}::{name}"), read);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads one file; nothing where it defines no type.
+fn one(text: &str) -> Option<(String, Struct)> {
+    let marker = "// Generated from definition ";
+    let definition = text.lines().find_map(|line| line.strip_prefix(marker))?;
+    let mut read = Struct {
+        definition: definition.to_owned(),
+        ..Struct::default()
+    };
+    let mut name = None;
+    let mut lines = text.lines();
+    for line in lines.by_ref() {
+        if let Some(rest) = line.strip_prefix("pub struct ") {
+            read.opaque = rest.contains('(');
+            name = rest.split([' ', '(', ';', '<']).next();
+            break;
+        }
+        if let Some(rest) = line.strip_prefix("pub enum ") {
+            read.opaque = true;
+            name = rest.split([' ', '<']).next();
+            break;
+        }
+    }
+    let name = name?.to_owned();
+    if !read.opaque {
+        for line in lines.by_ref().take_while(|line| *line != "}") {
+            if let Some((name, kind)) = line
+                .strip_prefix("    pub ")
+                .and_then(|rest| rest.trim_end_matches(',').split_once(": "))
+            {
+                read.fields.push(Field {
+                    name: name.to_owned(),
+                    kind: kind.to_owned(),
+                    merge: merge(text, name),
+                });
+            }
+        }
+    }
+    for line in lines.map(str::trim) {
+        if let Some(version) = line.strip_prefix("const API_VERSION: &'static str = \"") {
+            read.api_version = version.split('"').next().map(str::to_owned);
+        }
+        // "clusterIP" => Field::Key_cluster_ip,
+        let arm = line
+            .strip_prefix('"')
+            .and_then(|rest| rest.split_once("\" => Field::Key_"));
+        if let Some((json, rust)) = arm {
+            let rust = rust.trim_end_matches(',').to_owned();
+            read.names.insert(rust, json.to_owned());
+        }
+    }
+    Some((name, read))
+}
+
+/// How a field merges, from the struct's implementation of `DeepMerge`.
+fn merge(text: &str, field: &str) -> Option<Merge> {
+    for (strategy, found) in [
+        ("list::atomic", Merge::Atomic),
+        ("map::atomic", Merge::Atomic),
+        ("list::set", Merge::Set),
+        ("map::granular", Merge::Granular),
+    ] {
+        if text.contains(&format!("merge_strategies::{strategy}(&mut self.{field},")) {
+            return Some(found);
+        }
+    }
+    let start = format!("merge_strategies::list::map(\n            &mut self.{field},\n");
+    let (_, rest) = text.split_once(&start)?;
+    let keys = rest.lines().find(|line| line.trim().starts_with("&["))?;
+    let keys = keys.split("lhs.").skip(1);
+    let keys = keys.filter_map(|key| key.split(' ').next());
+    Some(Merge::ListMap(keys.map(str::to_owned).collect()))
+}

@@ -1,0 +1,213 @@
+//! Writes the table: one line per type, sorted, in the form that the API server reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::facts;
+use super::source::{Field, Merge, Struct};
+
+const HEADER: &str = "\
+# Kubernetes' own types, one line each, for merging by type. Written by `cargo xtask schemas` from
+# the sources of k8s-openapi (v1_36) and the facts in xtask/src/schemas/facts.rs; schema/types/table.rs
+# has the form of a line. Do not edit: change the facts and write it anew.
+";
+
+type Structs = BTreeMap<String, Struct>;
+
+/// The text of the table.
+///
+/// # Errors
+/// Names the type that does not read as expected, and facts about fields that are not there.
+pub(super) fn write(structs: &Structs) -> Result<String, String> {
+    let mut waiting: Vec<&str> = structs
+        .iter()
+        .filter(|(_, found)| is_root(found))
+        .map(|(path, _)| path.as_str())
+        .collect();
+    let mut seen = BTreeSet::new();
+    let mut lines = BTreeMap::new();
+    while let Some(path) = waiting.pop() {
+        if !seen.insert(path) {
+            continue;
+        }
+        let found = lookup(structs, path)?;
+        let (line, named) = line(structs, found)?;
+        lines.insert(short(&found.definition), line);
+        waiting.extend(named);
+    }
+    check_facts(&lines)?;
+    let mut text = HEADER.to_owned();
+    for line in lines.into_values() {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Whether a type is a kind's in a version that a cluster serves unasked: `v1`, `v2`.
+fn is_root(found: &Struct) -> bool {
+    let version = found.api_version.as_deref().unwrap_or_default();
+    let version = version.rsplit('/').next().unwrap_or_default();
+    let stable = version.starts_with('v') && version[1..].parse::<u32>().is_ok();
+    stable && found.fields.iter().any(|field| field.name == "metadata")
+}
+
+/// A fact about a type that is there, and a field that is not, is a fact gone stale.
+fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
+    for (name, field, _) in facts::LISTS {
+        let line = lines.get(*name).map(String::as_str).unwrap_or_default();
+        if !line.contains(&format!(" {field}:")) {
+            return Err(format!("facts.rs: {name} has no field {field}"));
+        }
+    }
+    let absent = facts::ATOMIC
+        .iter()
+        .find(|name| !lines.contains_key(**name));
+    absent.map_or(Ok(()), |name| {
+        Err(format!("facts.rs: there is no type {name}"))
+    })
+}
+
+fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a str>), String> {
+    let name = short(&found.definition);
+    let mut line = name.clone();
+    let mut named = Vec::new();
+    if let Some(version) = &found.api_version {
+        write_to(&mut line, format_args!(" @kind:{version}"));
+    }
+    if facts::ATOMIC.contains(&name.as_str()) {
+        line.push_str(" @atomic");
+    }
+    let mut fields = BTreeMap::new();
+    for own in ["apiVersion", "kind"] {
+        if found.api_version.is_some() {
+            fields.insert(own.to_owned(), "string".to_owned());
+        }
+    }
+    for field in &found.fields {
+        let json = found
+            .names
+            .get(&field.name)
+            .ok_or_else(|| format!("{name}.{} has no name in JSON", field.name))?;
+        let (kind, required) = match inner(&field.kind, "Option<") {
+            Some(kind) => (kind, false),
+            None => (field.kind.as_str(), field.name != "metadata"),
+        };
+        let kind = kind_of(structs, &name, json, field, kind, &mut named)?;
+        let mark = if required { "!" } else { "" };
+        fields.insert(format!("{json}{mark}"), kind);
+    }
+    for (field, kind) in fields {
+        write_to(&mut line, format_args!(" {field}:{kind}"));
+    }
+    Ok((line, named))
+}
+
+fn kind_of<'a>(
+    structs: &'a Structs,
+    owner: &str,
+    json: &str,
+    field: &'a Field,
+    kind: &'a str,
+    named: &mut Vec<&'a str>,
+) -> Result<String, String> {
+    if let Some(items) = inner(kind, "std::vec::Vec<") {
+        let fact = facts::LISTS
+            .iter()
+            .find(|(name, field, _)| *name == owner && *field == json);
+        let rules = match (fact, &field.merge) {
+            (Some((_, _, rules)), _) => (*rules).to_owned(),
+            (None, Some(Merge::Set)) => "set".to_owned(),
+            (None, Some(Merge::ListMap(keys))) => {
+                let element = lookup(structs, items)?;
+                let keys = keys.iter().map(|key| {
+                    let found = element.names.get(key).cloned();
+                    found.ok_or_else(|| format!("{owner}.{json}: no key {key}"))
+                });
+                let keys: Result<Vec<_>, _> = keys.collect();
+                format!("map:{}", keys?.join(","))
+            }
+            (None, _) => String::new(),
+        };
+        return Ok(format!("[{rules}]{}", plain(structs, items, named)?));
+    }
+    if let Some(values) = inner(kind, "std::collections::BTreeMap<std::string::String, ") {
+        let atomic = if field.merge == Some(Merge::Atomic) {
+            "atomic"
+        } else {
+            ""
+        };
+        return Ok(format!("{{{atomic}}}{}", plain(structs, values, named)?));
+    }
+    plain(structs, kind, named)
+}
+
+/// A type that is no list or map of a field's own.
+fn plain<'a>(
+    structs: &'a Structs,
+    kind: &'a str,
+    named: &mut Vec<&'a str>,
+) -> Result<String, String> {
+    if let Some(kind) = inner(kind, "std::boxed::Box<") {
+        return plain(structs, kind, named);
+    }
+    if let Some(items) = inner(kind, "std::vec::Vec<") {
+        return Ok(format!("[]{}", plain(structs, items, named)?));
+    }
+    Ok(match kind {
+        "bool" => "boolean".to_owned(),
+        "i32" | "i64" => "integer".to_owned(),
+        "f64" => "number".to_owned(),
+        "std::string::String" => "string".to_owned(),
+        "crate::ByteString" => "bytes".to_owned(),
+        "crate::serde_json::Value" => "any".to_owned(),
+        path => {
+            let found = lookup(structs, path)?;
+            let scalar = facts::SCALARS
+                .iter()
+                .find(|(name, _)| *name == found.definition);
+            if let Some((_, scalar)) = scalar {
+                (*scalar).to_owned()
+            } else if found.opaque {
+                "any".to_owned()
+            } else {
+                named.push(path);
+                short(&found.definition)
+            }
+        }
+    })
+}
+
+fn lookup<'a>(structs: &'a Structs, path: &str) -> Result<&'a Struct, String> {
+    structs
+        .get(path)
+        .ok_or_else(|| format!("there is no type {path}"))
+}
+
+/// What stands in the brackets of a generic type.
+fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {
+    kind.strip_prefix(generic)?.strip_suffix('>')
+}
+
+/// A definition's name without the parts that tell nothing apart.
+fn short(definition: &str) -> String {
+    let mut name = definition;
+    for prefix in [
+        "io.k8s.api.",
+        "io.k8s.apimachinery.pkg.apis.",
+        "io.k8s.apimachinery.pkg.",
+        "io.k8s.apiextensions-apiserver.pkg.apis.",
+        "io.k8s.kube-aggregator.pkg.apis.",
+    ] {
+        if let Some(rest) = definition.strip_prefix(prefix) {
+            name = rest;
+            break;
+        }
+    }
+    name.to_owned()
+}
+
+fn write_to(line: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = line.write_fmt(text);
+}
