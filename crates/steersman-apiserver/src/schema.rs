@@ -4,6 +4,7 @@ pub(crate) mod order;
 pub(crate) mod names;
 mod structural;
 mod resource;
+pub(crate) mod types;
 mod times;
 mod validate;
 mod members;
