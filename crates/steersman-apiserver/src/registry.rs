@@ -8,6 +8,7 @@
 mod options;
 mod rng;
 mod metadata;
+mod pod_template;
 mod pod_update;
 mod rules;
 mod catalogue;

@@ -41,21 +41,25 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// The content types that are taken.
+    /// The content types that are taken, in the order in which refusals name them.
     pub const ACCEPTED: &'static [&'static str] = &[
         "application/json-patch+json",
         "application/merge-patch+json",
+        "application/apply-patch+yaml",
     ];
 
-    /// Reads a `Content-Type`; its parameters are ignored.
+    /// Reads a `Content-Type`; its parameters are ignored. Custom resources have no strategic
+    /// merge: their types have no merge keys.
     ///
     /// # Errors
     /// 415 naming the accepted types.
-    pub fn from_content_type(content_type: &str, _resource: &Resource) -> Result<Self, Status> {
+    pub fn from_content_type(content_type: &str, resource: &Resource) -> Result<Self, Status> {
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         match kind {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            "application/strategic-merge-patch+json" if resource.built_in => Ok(Self::Strategic),
             _ => Err(Status::unsupported_media_type(Self::ACCEPTED)),
         }
     }

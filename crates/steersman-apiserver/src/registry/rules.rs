@@ -7,7 +7,7 @@ use crate::patch::parse_json;
 use crate::schema::{Resource, events};
 use crate::status::FieldError;
 
-use super::pod_update;
+use super::{pod_template, pod_update};
 
 /// Checks what lies outside the metadata.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -15,6 +15,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
             workload(object, old, &mut errors);
+            pod_template::check_strategy(&object["spec"]["strategy"], &mut errors);
         }
         ("", "ConfigMap") => {
             config_map(object, &mut errors);
@@ -78,6 +79,7 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
 }
 
 fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    pod_template::check_volumes(spec, path, errors);
     let listed = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
     if listed.is_empty() {
         errors.push(FieldError::required(format!("{path}.containers"), ""));
@@ -89,6 +91,8 @@ fn containers(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::required(field, ""));
             }
         }
+        let path = format!("{path}.containers[{index}]");
+        pod_template::check_variables(container, &path, errors);
     }
 }
 

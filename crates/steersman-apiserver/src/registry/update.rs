@@ -5,7 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::patch::{apply_json_patch, apply_merge_patch, parse_json};
+use crate::patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json};
+use crate::schema::types::TypeRef;
 use crate::schema::{Generation, Resource, order};
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
@@ -133,7 +134,16 @@ impl Registry {
         let mut patched = match kind {
             PatchKind::Json => apply_json_patch(&base, document)?,
             PatchKind::Merge => apply_merge_patch(&base, document)?,
-            PatchKind::Strategic | PatchKind::Apply => {
+            PatchKind::Strategic => {
+                let kind = if scale {
+                    TypeRef::built_in("autoscaling/v1", "Scale")
+                } else {
+                    Some(TypeRef::of(resource))
+                };
+                let kind = kind.unwrap_or_else(TypeRef::untyped);
+                apply_strategic_patch(&base, document, kind)?
+            }
+            PatchKind::Apply => {
                 return Err(Status::unsupported_media_type(PatchKind::ACCEPTED));
             }
         };

@@ -407,19 +407,19 @@ fn a_put_creates_where_that_is_allowed() {
 }
 
 #[test]
-fn other_patch_types_name_the_accepted_ones() {
+fn content_types_of_patches() {
     let server = Server::new();
-    let resource = server.resource("deployments");
+    let mut resource = (*server.resource("deployments")).clone();
+    let read = |kind: &str, resource: &Resource| PatchKind::from_content_type(kind, resource);
     let json = "application/json-patch+json; charset=utf-8";
-    assert_eq!(
-        PatchKind::from_content_type(json, &resource),
-        Ok(PatchKind::Json)
-    );
     let strategic = "application/strategic-merge-patch+json";
-    let refused = PatchKind::from_content_type(strategic, &resource).unwrap_err();
+    assert_eq!(read(json, &resource), Ok(PatchKind::Json));
+    assert_eq!(read(strategic, &resource), Ok(PatchKind::Strategic));
+    resource.built_in = false;
+    let refused = read(strategic, &resource).unwrap_err();
     assert_eq!(refused.code, 415);
     assert!(refused.message.ends_with(
-        "accepted media types include: application/json-patch+json, application/merge-patch+json"
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
     ));
 }
 

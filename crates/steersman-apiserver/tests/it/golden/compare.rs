@@ -95,7 +95,7 @@ fn members(
 ) -> Result<(), String> {
     let want: BTreeMap<String, &Value> = want
         .iter()
-        .map(|(key, value)| (fill(key, saved), value))
+        .map(|(key, value)| (own_key(&fill(key, saved), got, saved), value))
         .collect();
     let keys: BTreeSet<&String> = want.keys().chain(got.keys()).collect();
     for key in keys {
@@ -113,6 +113,14 @@ fn members(
         }
     }
     Ok(())
+}
+
+/// The key of `got` that a recorded key stands for: keys of lists' elements may hold masks.
+fn own_key(want: &str, got: &Map<String, Value>, saved: &Saved) -> String {
+    let found = (!got.contains_key(want))
+        .then(|| got.keys().find(|key| text(want, key, saved)))
+        .flatten();
+    found.map_or(want, |key| key).to_owned()
 }
 
 /// Puts in what was saved under `{{name}}`; a name that nothing was saved under stays.

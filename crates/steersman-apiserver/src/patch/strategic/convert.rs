@@ -1,0 +1,64 @@
+//! Machine: whether a merged value is of its type, in the words of Go's converter.
+
+use serde_json::Value;
+
+use crate::schema::types::{Scalar, Shape, TypeRef};
+
+/// Checks a value and all below it. Null is of every type.
+///
+/// # Errors
+/// How the first value of another type is refused.
+pub(super) fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
+    let found = match value {
+        Value::Null => return Ok(()),
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    };
+    match (kind.shape(), value) {
+        (Shape::Struct, Value::Object(members)) => members.iter().try_for_each(|(name, member)| {
+            let kind = kind.field(name);
+            // What the type does not know is judged where objects are decoded.
+            kind.map_or(Ok(()), |kind| check(member, kind))
+        }),
+        (Shape::Map, Value::Object(members)) => members
+            .iter()
+            .try_for_each(|(name, member)| kind.field(name).map_or(Ok(()), |k| check(member, k))),
+        (Shape::List, Value::Array(items)) => {
+            items.iter().try_for_each(|item| check(item, kind.items()))
+        }
+        (Shape::Struct, _) => Err(format!("cannot restore struct from: {found}")),
+        (Shape::Map, _) => Err(format!("cannot restore map from {found}")),
+        (Shape::List, _) => Err(format!("cannot restore slice from {found}")),
+        (Shape::Any, _) => Ok(()),
+        (Shape::Scalar(scalar), value) => check_scalar(scalar, value, found),
+    }
+}
+
+fn check_scalar(scalar: Scalar, value: &Value, found: &str) -> Result<(), String> {
+    let (fits, wanted) = match scalar {
+        Scalar::String => (value.is_string(), "string"),
+        Scalar::Integer => {
+            let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+            (whole, "int32")
+        }
+        Scalar::Number => (value.is_number(), "float64"),
+        Scalar::Boolean => (value.is_boolean(), "bool"),
+        Scalar::Bytes if !value.is_string() => {
+            return Err(format!("cannot restore slice from {found}"));
+        }
+        // These read their own JSON; what they refuse is refused where objects are decoded.
+        Scalar::Bytes | Scalar::Time | Scalar::Quantity | Scalar::IntOrString => (true, ""),
+    };
+    if fits {
+        Ok(())
+    } else if value.is_number() && matches!(scalar, Scalar::String | Scalar::Integer) {
+        // Go's numbers convert to these, which JSON does not.
+        Err(format!("cannot convert {found} to {wanted}"))
+    } else {
+        Err(format!("unrecognized type: {wanted}"))
+    }
+}
