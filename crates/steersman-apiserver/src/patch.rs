@@ -4,6 +4,7 @@ mod json;
 mod json_patch;
 mod merge;
 mod strategic;
+pub(crate) mod apply;
 
 pub use json::parse as parse_json;
 pub(crate) use json_patch::apply as apply_json_patch;

@@ -49,6 +49,7 @@ impl ApiServerBuilder {
             seed: self.seed,
             retained_revisions: self.retained_revisions,
             play_controllers: self.play_controllers,
+            track_managed_fields: self.track_managed_fields,
         };
         let tuning = Tuning {
             watch_list: self.watch_list,

@@ -140,6 +140,7 @@ impl Query {
         WriteOptions {
             dry_run: self.all("dryRun"),
             field_manager: self.owned("fieldManager"),
+            user_agent: None,
             field_validation: self
                 .owned("fieldValidation")
                 .filter(|mode| !mode.is_empty()),

@@ -129,6 +129,7 @@ impl ApiService {
         self.check_served(path)?;
         let media = negotiate::objects(accept)?;
         let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();
+        let user_agent = text(&parts.headers, header::USER_AGENT).unwrap_or_default();
         let watch_list = self.context.tuning.watch_list;
         let call = Call {
             path,
@@ -136,6 +137,7 @@ impl ApiService {
             query,
             media,
             content_type,
+            user_agent,
             watch_list,
         };
         let reads = matches!(verb, None | Some(Verb::Get | Verb::List | Verb::Watch));

@@ -11,7 +11,9 @@ use crate::http::query::Query;
 use crate::http::reply::{JSON, Reply, ReplyBody, TEXT, WatchBody};
 use crate::http::shape::View;
 use crate::http::{decode, duplicates};
-use crate::registry::{Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, Written};
+use crate::registry::{
+    Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, WriteOptions, Written,
+};
 use crate::schema::{Act, Resource, further};
 use crate::status::{Details, Status, Subject};
 
@@ -28,8 +30,18 @@ pub(crate) struct Call<'a> {
     pub(crate) media: Media,
     /// The `Content-Type` header, empty where there is none.
     pub(crate) content_type: &'a str,
+    /// The `User-Agent` header, empty where there is none.
+    pub(crate) user_agent: &'a str,
     /// Whether `sendInitialEvents` is honoured.
     pub(crate) watch_list: bool,
+}
+
+impl Call<'_> {
+    fn write_options(&self) -> WriteOptions {
+        let mut options = self.query.write_options();
+        options.user_agent = Some(self.user_agent.to_owned());
+        options
+    }
 }
 
 /// Which verb a method is on this path. `None` where no path takes the method.
@@ -210,7 +222,7 @@ fn perform_act(
     };
     let format = negotiate::body(Some(call.content_type))?;
     let object = decode::object(body, format, kind)?;
-    let options = call.query.write_options();
+    let options = call.write_options();
     let deed = Deed {
         act,
         namespace,
@@ -260,13 +272,13 @@ fn perform_on(
         Verb::Watch => watch(registry, call, resource, view),
         Verb::Create => {
             let (object, warnings) = object_body(call, resource, subresource, body)?;
-            let options = query.write_options();
+            let options = call.write_options();
             let written = registry.create(resource, namespace, object, &options, now)?;
             Ok(answer_write(view, resource, written, warnings))
         }
         Verb::Update => {
             let (object, warnings) = object_body(call, resource, subresource, body)?;
-            let options = query.write_options();
+            let options = call.write_options();
             let written = registry.update(
                 resource,
                 subresource,
@@ -280,7 +292,7 @@ fn perform_on(
         }
         Verb::Patch => {
             let kind = patch_kind(call, resource)?;
-            let options = query.write_options();
+            let options = call.write_options();
             let written = registry.patch(
                 resource,
                 subresource,

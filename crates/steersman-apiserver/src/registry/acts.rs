@@ -49,7 +49,11 @@ impl Registry {
             Act::Evict => self
                 .evict(namespace, name, body, options, now)
                 .map(|()| None),
-            Act::Token => self.token(namespace, name, body, now).map(Some),
+            Act::Token => {
+                let mut token = self.token(namespace, name, body, now)?;
+                self.track_token(&mut token, options, now);
+                Ok(Some(token))
+            }
             Act::Log | Act::Connect => Err(Status::method_not_allowed()),
         }
     }

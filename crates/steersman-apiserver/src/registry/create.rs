@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::schema::{Generation, Resource, StorageKey};
 use crate::status::{Cause, Details, Status};
 
-use super::intake::{self, Origin, is_definition};
+use super::intake::{self, FieldValidation, Origin, is_definition};
+use super::managed::{self, Ownership};
 use super::metadata;
 use super::options::{WriteOptions, Written};
 use super::state::Registry;
@@ -31,7 +32,25 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Written, Status> {
-        let (dry, validation) = intake::options("CreateOptions", options)?;
+        let checked = intake::options("CreateOptions", options)?;
+        let ownership = Ownership::Track(options);
+        self.create_owned(resource, namespace, body, checked, ownership, now)
+    }
+
+    /// Creates an object; its fields are owned as told.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the request's parts, each by its name"
+    )]
+    pub(super) fn create_owned(
+        &mut self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        body: Value,
+        (dry, validation): (bool, FieldValidation),
+        ownership: Ownership<'_>,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
         let mut object = body;
         intake::check_kind(&self.catalogue, resource, &mut object)?;
         let mut warnings = intake::decode(resource, &mut object, Origin::Body, validation)?;
@@ -44,7 +63,9 @@ impl Registry {
         self.name(resource, &namespace, &mut object);
         self.admit(resource, &namespace, &object)?;
         self.stamp(resource, &mut object, now);
+        let asked = managed::asked(resource, &object);
         intake::complete(resource, &mut object);
+        self.track_create(resource, &mut object, (&asked, ownership), now);
         self.complete_new(resource, &mut object);
         let name = metadata::text(&object, "name").to_owned();
         let errors = intake::check(resource, &object, None);
@@ -70,7 +91,7 @@ impl Registry {
         let value = self.to_storage(resource, object);
         let stored = self.put(&resource.storage, &namespace, &name, value);
         if is_definition(resource) {
-            self.establish(&stored, now);
+            self.establish(resource, &stored, now);
         }
         self.collect_orphan(resource, &stored, now);
         Ok(Written {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::schema::{StorageKey, crd};
+use crate::schema::{Resource, StorageKey, crd};
 use crate::status::Status;
 use crate::store::Stored;
 
@@ -46,10 +46,11 @@ impl Registry {
 
     /// Accepts (or refuses) the names of a new definition, and serves it. Its author is answered
     /// the state before: accepting is a change of its own.
-    pub(super) fn establish(&mut self, created: &Stored, now: Timestamp) {
+    pub(super) fn establish(&mut self, resource: &Resource, created: &Stored, now: Timestamp) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let mut crd = (*created.value).clone();
         self.judge_names(&mut crd, now);
+        self.track_own_status(resource, &created.value, &mut crd, now);
         let stored = self.put(&definitions, "", &created.name, crd);
         self.installations += 1;
         self.serve_definition(&stored.value, self.installations, false);

@@ -10,6 +10,7 @@ use crate::schema::{
 use crate::status::{FieldError, Status, Subject};
 
 use super::catalogue::Catalogue;
+use super::manager;
 use super::metadata;
 use super::options::WriteOptions;
 use super::rules;
@@ -59,6 +60,25 @@ pub(crate) fn options(
             "may not be specified for non-apply patch",
         ));
     }
+    further_options(kind, options, errors)
+}
+
+/// Checks the query of an apply.
+pub(crate) fn apply_options(options: &WriteOptions) -> Result<(bool, FieldValidation), Status> {
+    let mut errors = Vec::new();
+    if options.field_manager.as_deref().is_none_or(str::is_empty) {
+        let detail = "is required for apply patch";
+        errors.push(FieldError::required("fieldManager", detail));
+    }
+    further_options("PatchOptions", options, errors)
+}
+
+fn further_options(
+    kind: &str,
+    options: &WriteOptions,
+    mut errors: Vec<FieldError>,
+) -> Result<(bool, FieldValidation), Status> {
+    manager::check(options.field_manager.as_deref(), &mut errors);
     let dry = dry_run(&options.dry_run, &mut errors);
     let validation = match options.field_validation.as_deref() {
         None | Some("" | "Warn") => FieldValidation::Warn,

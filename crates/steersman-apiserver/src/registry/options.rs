@@ -121,8 +121,10 @@ pub struct WatchOptions {
 pub struct WriteOptions {
     /// `dryRun`, every occurrence; `All` is the only value taken.
     pub dry_run: Vec<String>,
-    /// `fieldManager`, recorded by nobody yet.
+    /// `fieldManager`: who owns what the write changes.
     pub field_manager: Option<String>,
+    /// The `User-Agent` header, which names the manager where nothing else does.
+    pub user_agent: Option<String>,
     /// `fieldValidation`: `Ignore`, `Warn` (also when absent) or `Strict`.
     pub field_validation: Option<String>,
     /// `force`, which only an apply may carry.

@@ -52,18 +52,18 @@ fn workload(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
             detail,
         ));
     }
-    if spec["selector"].is_null() {
+    let none = spec["selector"].is_null();
+    if none {
         errors.push(FieldError::required("spec.selector", ""));
-    } else if let Some(wanted) = spec["selector"]["matchLabels"].as_object() {
-        let labels = &spec["template"]["metadata"]["labels"];
-        if wanted
-            .iter()
-            .any(|(key, value)| labels[key.as_str()] != *value)
-        {
-            let detail = "`selector` does not match template `labels`";
-            let field = "spec.template.metadata.labels";
-            errors.push(FieldError::invalid(field, &labels.to_string(), detail));
-        }
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    let wanted = spec["selector"]["matchLabels"].as_object();
+    let mut wanted = wanted.into_iter().flatten();
+    // No selector selects nothing, whatever the labels are.
+    if none || wanted.any(|(key, value)| labels[key.as_str()] != *value) {
+        let detail = "`selector` does not match template `labels`";
+        let field = "spec.template.metadata.labels";
+        errors.push(FieldError::invalid(field, &labels.to_string(), detail));
     }
     containers(&spec["template"]["spec"], "spec.template.spec", errors);
     if let Some(old) = old

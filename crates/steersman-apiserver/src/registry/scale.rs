@@ -30,6 +30,12 @@ impl Registry {
     }
 }
 
+/// How many replicas an object wishes for, where it says so.
+pub(super) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
+    let paths = resource.scale.as_ref()?;
+    Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
+}
+
 /// Builds the Scale of an object.
 pub(super) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {

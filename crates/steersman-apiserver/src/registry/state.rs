@@ -26,6 +26,9 @@ pub struct RegistryOptions {
     /// and a deleted namespace is emptied and removed. Default true. Without it such objects
     /// wait for somebody to do it, as on a server that runs alone.
     pub play_controllers: bool,
+    /// Whether it is noted in `metadata.managedFields` who owns which field. Default true. Without
+    /// it an apply finds no conflicts and removes nothing.
+    pub track_managed_fields: bool,
 }
 
 impl Default for RegistryOptions {
@@ -34,6 +37,7 @@ impl Default for RegistryOptions {
             seed: 0,
             retained_revisions: 10_000,
             play_controllers: true,
+            track_managed_fields: true,
         }
     }
 }

@@ -15,6 +15,7 @@ use super::create::place;
 use super::delete::has_finalizers;
 use super::faces;
 use super::intake::{self, FieldValidation, Origin, is_definition};
+use super::managed::{self, Ownership};
 use super::metadata;
 use super::options::{PatchKind, Subresource, WriteOptions, Written};
 use super::pod_update;
@@ -27,14 +28,15 @@ const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 /// One write to an object that exists, on its way.
-struct Write<'a> {
-    resource: &'a Resource,
-    subresource: Subresource,
-    stored: Arc<Stored>,
-    origin: Origin,
-    dry: bool,
-    validation: FieldValidation,
-    now: Timestamp,
+pub(super) struct Write<'a> {
+    pub(super) resource: &'a Resource,
+    pub(super) subresource: Subresource,
+    pub(super) stored: Arc<Stored>,
+    pub(super) origin: Origin,
+    pub(super) dry: bool,
+    pub(super) validation: FieldValidation,
+    pub(super) ownership: Ownership<'a>,
+    pub(super) now: Timestamp,
 }
 
 impl Registry {
@@ -90,6 +92,7 @@ impl Registry {
             origin,
             dry,
             validation,
+            ownership: Ownership::Track(options),
             now,
         };
         self.write(&write, body)
@@ -115,6 +118,9 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Written, Status> {
+        if kind == PatchKind::Apply {
+            return self.apply(resource, subresource, namespace, name, body, options, now);
+        }
         let (dry, validation) = intake::options("PatchOptions", options)?;
         let key = namespace
             .filter(|_| resource.namespaced)
@@ -163,6 +169,7 @@ impl Registry {
             origin,
             dry,
             validation,
+            ownership: Ownership::Track(options),
             now,
         };
         self.write(&write, patched)
@@ -191,23 +198,28 @@ impl Registry {
     }
 
     /// Writes `new` over what is stored.
-    fn write(&mut self, write: &Write<'_>, mut new: Value) -> Result<Written, Status> {
+    pub(super) fn write(&mut self, write: &Write<'_>, mut new: Value) -> Result<Written, Status> {
         let Write {
             resource,
             stored,
             now,
             ..
         } = write;
+        let sent = managed::sent(&new).cloned();
         let mut warnings = intake::decode(resource, &mut new, write.origin, write.validation)?;
         warnings.extend(resource.deprecation_warning.clone());
         check_version(write, &new)?;
         metadata::keep(&mut new, &stored.value);
         let shown = self.present(resource, stored);
+        let named = managed::named_beside(write.subresource, &new);
         let mut merged = faces::merge(resource, write.subresource, new, shown.value());
         intake::complete(resource, &mut merged);
         if write.subresource != Subresource::Finalize {
             keep_assigned(resource, &mut merged, shown.value());
         }
+        let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
+        let sent = (named, sent.as_ref());
+        self.track_update(face, states, sent, &write.ownership, *now);
         let errors = self.check(write, &merged, shown.value());
         if !errors.is_empty() {
             return Err(Status::invalid(
@@ -228,7 +240,7 @@ impl Registry {
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged);
-        let object = if value == *stored.value {
+        let object = if value == *stored.value || managed::same_but_times(&value, &stored.value) {
             Arc::clone(stored)
         } else if write.dry {
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
@@ -288,7 +300,7 @@ impl Registry {
 }
 
 /// The name in the body must be the path's.
-fn check_name(body: &Value, name: &str) -> Result<(), Status> {
+pub(super) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     let own = metadata::text(body, "name");
     if own.is_empty() {
         return Err(Status::bad_request(format!(

@@ -131,6 +131,12 @@ impl<'a> TypeRef<'a> {
         }
     }
 
+    /// Whether a custom schema (or none) says what this place holds, rather than a built-in type.
+    #[must_use]
+    pub(crate) fn is_custom(self) -> bool {
+        matches!(self.0, View::Custom { .. } | View::Any { granular: true })
+    }
+
     /// What this place holds.
     #[must_use]
     pub(crate) fn shape(self) -> Shape {

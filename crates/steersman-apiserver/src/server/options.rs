@@ -18,6 +18,7 @@ pub struct ApiServerBuilder {
     pub(super) retained_revisions: usize,
     pub(super) watch_list: bool,
     pub(super) play_controllers: bool,
+    pub(super) track_managed_fields: bool,
     pub(super) bookmark_every: Duration,
     pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
@@ -32,6 +33,7 @@ impl Default for ApiServerBuilder {
             retained_revisions: 10_000,
             watch_list: true,
             play_controllers: true,
+            track_managed_fields: true,
             bookmark_every: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
@@ -80,6 +82,13 @@ impl ApiServerBuilder {
     /// alone. Default on.
     pub fn play_controllers(mut self, on: bool) -> Self {
         self.play_controllers = on;
+        self
+    }
+
+    /// Whether it is noted in `metadata.managedFields` who owns which field. Where not, writes are
+    /// cheaper, and server-side apply finds no conflicts and removes nothing. Default on.
+    pub fn track_managed_fields(mut self, on: bool) -> Self {
+        self.track_managed_fields = on;
         self
     }
 

@@ -110,7 +110,7 @@ macro_rules! topics {
     };
 }
 
-topics!(verbs lists deletes watches shapes subresources kinds discovery jsonpatch mergepatch strategic crds);
+topics!(verbs lists deletes watches shapes subresources kinds discovery jsonpatch mergepatch strategic apply managedfields crds);
 
 #[test]
 fn every_topic_is_replayed_and_every_pending_case_exists() {

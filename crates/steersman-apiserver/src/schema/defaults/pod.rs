@@ -20,6 +20,9 @@ pub(super) fn pod(object: &mut Value) {
     ]
     .map(toleration);
     set(pod_spec, "tolerations", json!(tolerations));
+    for name in ["initContainers", "containers"] {
+        list(pod_spec, name).for_each(request_limits);
+    }
     let class = quality(pod_spec);
     if let Some(status) = part(object, "status") {
         set(status, "phase", json!("Pending"));
@@ -51,6 +54,18 @@ pub(super) fn spec(spec: &mut Value) {
     }
 }
 
+/// A Pod asks for what it is limited to. A template is left as it is until it makes Pods.
+fn request_limits(container: &mut Value) {
+    if let Some(resources) = part(container, "resources")
+        && let Some(limits) = resources["limits"].as_object().cloned()
+        && let Some(requests) = part(resources, "requests")
+    {
+        for (name, quantity) in limits {
+            set(requests, &name, quantity);
+        }
+    }
+}
+
 fn container(container: &mut Value) {
     set(
         container,
@@ -63,14 +78,7 @@ fn container(container: &mut Value) {
     let moving = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
     let policy = if moving { "Always" } else { "IfNotPresent" };
     set(container, "imagePullPolicy", json!(policy));
-    if let Some(resources) = part(container, "resources")
-        && let Some(limits) = resources["limits"].as_object().cloned()
-        && let Some(requests) = part(resources, "requests")
-    {
-        for (name, quantity) in limits {
-            set(requests, &name, quantity);
-        }
-    }
+    part(container, "resources");
     for port in list(container, "ports") {
         set(port, "protocol", json!("TCP"));
     }

@@ -1,0 +1,167 @@
+//! Machine: puts a configuration over an object, and takes fields out of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::schema::types::TypeRef;
+
+use super::path::PathElement;
+use super::set::FieldSet;
+use super::typed::{Form, form, identify, is_hollow, member_type};
+
+/// The object with a configuration over it.
+pub(crate) fn merge(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Value {
+    place(ty, Some(live), Some(configuration)).unwrap_or(Value::Null)
+}
+
+fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option<Value> {
+    let whole = || right.or(left).cloned();
+    let alike = match (left.map(|v| form(ty, v)), right.map(|v| form(ty, v))) {
+        (Some(left), Some(right)) if left == right => left,
+        // Null takes the form of what it meets.
+        (Some(form), Some(_)) if right.is_some_and(Value::is_null) => form,
+        (Some(one), None) | (None, Some(one)) => one,
+        _ => Form::Leaf,
+    };
+    if alike == Form::Leaf || (is_hollow(left) && is_hollow(right)) {
+        return whole();
+    }
+    if alike == Form::Members {
+        let merged = members(ty, left, right);
+        (!merged.is_empty()).then_some(Value::Object(merged))
+    } else {
+        let merged = elements(ty, list(left), list(right));
+        (!merged.is_empty()).then_some(Value::Array(merged))
+    }
+}
+
+fn members(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Map<String, Value> {
+    let mut merged = Map::new();
+    let sides = [left, right].map(|side| side.and_then(Value::as_object));
+    for name in sides.iter().flatten().flat_map(|side| side.keys()) {
+        if merged.contains_key(name) {
+            continue;
+        }
+        let [left, right] = sides.map(|side| side.and_then(|side| side.get(name)));
+        if let Some(value) = place(member_type(ty, name), left, right) {
+            merged.insert(name.clone(), value);
+        }
+    }
+    merged
+}
+
+fn list(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Merges two lists: elements keep the order of the object, and take that of the configuration
+/// where it names them.
+fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
+    let (left, right) = (identified(ty, left), identified(ty, right));
+    let mut lefts: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
+    for (element, item) in &left {
+        // Of elements that are there twice none is merged with.
+        let known = lefts.entry(element).or_insert(Some(item));
+        if !known.is_some_and(|known| std::ptr::eq(known, *item)) {
+            *known = None;
+        }
+    }
+    let rights: BTreeMap<&PathElement, &Value> = right.iter().map(|(e, item)| (e, *item)).collect();
+    let mut shared = right
+        .iter()
+        .map(|(element, _)| element)
+        .filter(|element| lefts.contains_key(element));
+    let mut next = shared.next();
+    let mut done: BTreeSet<&PathElement> = BTreeSet::new();
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let both = |element: &PathElement, merged: &mut Vec<Value>| {
+        let old = lefts.get(element).copied().flatten();
+        let new = rights.get(element).copied();
+        merged.extend(place(ty.items(), old, new));
+    };
+    let (mut l, mut r) = (0, 0);
+    while l < left.len() || r < right.len() {
+        if let (Some((ours, _)), Some((theirs, _))) = (left.get(l), right.get(r)) {
+            if ours == theirs {
+                done.insert(theirs);
+                both(theirs, &mut merged);
+                (l, r) = (l + 1, r + 1);
+                next = shared.next();
+                continue;
+            }
+            // An element of both lists waits for its turn in the configuration's order.
+            if rights.contains_key(ours) && next.is_some_and(|next| next != ours) {
+                l += 1;
+                continue;
+            }
+        }
+        if let Some((ours, item)) = left.get(l) {
+            if !rights.contains_key(ours) {
+                merged.extend(place(ty.items(), Some(item), None));
+                l += 1;
+                continue;
+            }
+            if done.contains(ours) {
+                l += 1;
+            }
+        }
+        if let Some((theirs, _)) = right.get(r) {
+            done.insert(theirs);
+            both(theirs, &mut merged);
+            r += 1;
+            if next == Some(theirs) {
+                next = shared.next();
+            }
+        } else if l < left.len() && left.get(l).is_some_and(|(ours, _)| !done.contains(ours)) {
+            l += 1;
+        }
+    }
+    merged
+}
+
+fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a Value)> {
+    let items = list.iter();
+    items
+        .filter_map(|item| Some((identify(ty, item).ok()?, item)))
+        .collect()
+}
+
+/// The value without these fields. A place whose last content goes is gone itself.
+pub(crate) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
+    match (form(ty, value), value) {
+        _ if fields.is_empty() => Some(value.clone()),
+        (Form::Members, Value::Object(members)) => {
+            let mut kept = Map::new();
+            for (name, member) in members {
+                match fields.node(&PathElement::field(name)) {
+                    Some(node) if node.member => {}
+                    Some(node) => {
+                        if let Some(rest) = remove(member_type(ty, name), member, &node.below) {
+                            kept.insert(name.clone(), rest);
+                        }
+                    }
+                    None => {
+                        kept.insert(name.clone(), member.clone());
+                    }
+                }
+            }
+            (!kept.is_empty()).then_some(Value::Object(kept))
+        }
+        (Form::Elements, Value::Array(items)) => {
+            let mut kept = Vec::new();
+            for item in items {
+                let node = identify(ty, item).ok();
+                match node.and_then(|element| fields.node(&element)) {
+                    Some(node) if node.member => {}
+                    Some(node) => kept.extend(remove(ty.items(), item, &node.below)),
+                    None => kept.push(item.clone()),
+                }
+            }
+            (!kept.is_empty()).then_some(Value::Array(kept))
+        }
+        // What is one piece goes with what is below it; a single value has nothing below.
+        (_, Value::Object(_) | Value::Array(_)) => None,
+        (_, single) => Some(single.clone()),
+    }
+}

@@ -1,0 +1,192 @@
+//! Machine: which fields differ between two states of an object.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::schema::types::{Scalar, Shape, TypeRef};
+
+use super::path::PathElement;
+use super::set::{FieldSet, Node};
+use super::typed::{Form, form, identify, is_hollow, member_type};
+
+/// The fields in which a later state differs from an earlier one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// There now, and not before.
+    pub(crate) added: FieldSet,
+    /// Of another value than before.
+    pub(crate) modified: FieldSet,
+    /// There before, and not now.
+    pub(crate) removed: FieldSet,
+}
+
+/// What became of a place itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Same,
+    Added,
+    Modified,
+    Removed,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    /// What is of another value now, new or not.
+    pub(crate) fn written(&self) -> FieldSet {
+        self.added.union(&self.modified)
+    }
+
+    /// Keeps the fields of each set that a filter lets through.
+    pub(crate) fn filtered(self, filter: impl Fn(FieldSet) -> FieldSet) -> Self {
+        Self {
+            added: filter(self.added),
+            modified: filter(self.modified),
+            removed: filter(self.removed),
+        }
+    }
+
+    fn put<T: Clone>(
+        &mut self,
+        element: T,
+        fate: Fate,
+        below: Self,
+        step: impl Fn(T) -> PathElement,
+    ) {
+        for (set, own, below) in [
+            (&mut self.added, Fate::Added, below.added),
+            (&mut self.modified, Fate::Modified, below.modified),
+            (&mut self.removed, Fate::Removed, below.removed),
+        ] {
+            let member = fate == own;
+            if member || !below.is_empty() {
+                set.put(step(element.clone()), Node { member, below });
+            }
+        }
+    }
+}
+
+/// Compares two states of an object.
+pub(crate) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value) -> Changes {
+    place(ty, Some(before), Some(after)).1
+}
+
+fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate, Changes) {
+    let (left, right) = (present(ty, left), present(ty, right));
+    let fate = match (left, right) {
+        (None | Some(Value::Null), None | Some(Value::Null))
+            if !ty.is_custom() && ty.shape() == Shape::List =>
+        {
+            Fate::Same
+        }
+        (None, Some(_)) => Fate::Added,
+        (Some(_), None) => Fate::Removed,
+        (None, None) => return (Fate::Same, Changes::default()),
+        (left, right) if left == right => return (Fate::Same, Changes::default()),
+        (_, _) => Fate::Modified,
+    };
+    let forms = [left, right].map(|value| value.map(|value| form(ty, value)));
+    let alike = match forms {
+        [Some(left), Some(right)] if left == right => left,
+        [Some(one), None] | [None, Some(one)] => one,
+        // Something else than before: what was below it goes, what is below it now comes.
+        _ => {
+            let gone = place(ty, left, None).1;
+            let come = place(ty, None, right).1;
+            let below = Changes {
+                removed: gone.removed,
+                ..come
+            };
+            return (Fate::Modified, below);
+        }
+    };
+    if alike == Form::Leaf || (is_hollow(left) && is_hollow(right)) {
+        return (fate, Changes::default());
+    }
+    let below = if alike == Form::Members {
+        members(ty, left, right)
+    } else {
+        elements(ty, left, right)
+    };
+    // Of a place that holds others, only they are modified.
+    let fate = if fate == Fate::Modified {
+        Fate::Same
+    } else {
+        fate
+    };
+    (fate, below)
+}
+
+/// In built-in types a null is as good as nothing, but for a list that was null before it had
+/// elements (the list itself is not new then) and for a time that is shown though it is not set.
+fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
+    let shown = || matches!(ty.shape(), Shape::List | Shape::Scalar(Scalar::Time));
+    value.filter(|value| !value.is_null() || ty.is_custom() || shown())
+}
+
+fn members(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Changes {
+    let mut changes = Changes::default();
+    let old = |name: &str| left.and_then(|left| left.get(name));
+    let new = |name: &str| right.and_then(|right| right.get(name));
+    let news = object(right);
+    let news = news.filter(|(name, _)| old(name).is_none());
+    for (name, _) in object(left).chain(news) {
+        // An old client's way to leave it out.
+        if name == "creationTimestamp" && new(name).is_none_or(Value::is_null) {
+            continue;
+        }
+        let (fate, below) = place(member_type(ty, name), old(name), new(name));
+        changes.put(name, fate, below, |name| PathElement::field(name));
+    }
+    changes
+}
+
+fn object(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    value.and_then(Value::as_object).into_iter().flatten()
+}
+
+fn items(list: Option<&Value>) -> &[Value] {
+    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The elements of two lists that are one and the same.
+#[derive(Default)]
+struct Pair<'a> {
+    olds: Vec<&'a Value>,
+    news: Vec<&'a Value>,
+}
+
+fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Changes {
+    let mut pairs: BTreeMap<PathElement, Pair<'_>> = BTreeMap::new();
+    for item in items(left) {
+        if let Ok(element) = identify(ty, item) {
+            pairs.entry(element).or_default().olds.push(item);
+        }
+    }
+    for item in items(right) {
+        if let Ok(element) = identify(ty, item) {
+            pairs.entry(element).or_default().news.push(item);
+        }
+    }
+    let mut changes = Changes::default();
+    for (element, Pair { olds, news }) in pairs {
+        let (fate, below) = if olds.len() <= 1 && news.len() <= 1 {
+            place(ty.items(), olds.first().copied(), news.first().copied())
+        } else {
+            // Elements that cannot be told apart are owned as one.
+            let fate = match (olds.is_empty(), news.is_empty()) {
+                _ if olds == news => Fate::Same,
+                (true, _) => Fate::Added,
+                (_, true) => Fate::Removed,
+                _ => Fate::Modified,
+            };
+            (fate, Changes::default())
+        };
+        changes.put(element, fate, below, |element| element);
+    }
+    changes
+}

@@ -1,0 +1,61 @@
+//! Machine: words the refusal of a configuration that would change what others own.
+
+use crate::status::{Cause, Details, Status};
+
+use super::entries::{Manager, Operation};
+use super::set::FieldSet;
+
+/// What a configuration would take from one manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    /// Who owns the fields.
+    pub(crate) manager: Manager,
+    /// The fields.
+    pub(crate) fields: FieldSet,
+}
+
+/// The refusal of a configuration: 409 with a cause per manager and field.
+pub(crate) fn refuse(conflicts: &[Conflict]) -> Status {
+    let mut causes = Vec::new();
+    let mut told = Vec::new();
+    for conflict in conflicts {
+        let manager = print(&conflict.manager);
+        told.push(format!("conflicts with {manager}:"));
+        for field in conflict.fields.paths() {
+            told.push(format!("- {field}"));
+            causes.push(Cause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: format!("conflict with {manager}"),
+                field,
+            });
+        }
+    }
+    let message = match causes.as_slice() {
+        [one] => format!(
+            "Apply failed with 1 conflict: {}: {}",
+            one.message, one.field
+        ),
+        several => format!(
+            "Apply failed with {} conflicts: {}",
+            several.len(),
+            told.join("\n")
+        ),
+    };
+    let details = Details {
+        causes,
+        ..Details::default()
+    };
+    Status::failure(409, "Conflict", message).with_details(details)
+}
+
+fn print(manager: &Manager) -> String {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut text = quoted(&manager.name);
+    if !manager.subresource.is_empty() {
+        text = format!("{text} with subresource {}", quoted(&manager.subresource));
+    }
+    if manager.operation == Operation::Update {
+        text = format!("{text} using {}", manager.version);
+    }
+    text
+}

@@ -1,0 +1,274 @@
+//! Machine: who owns which field after a write.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::schema::types::TypeRef;
+
+use super::combine::{merge, remove};
+use super::compare::{Changes, compare};
+use super::conflict::Conflict;
+use super::entries::{Entries, Entry, Manager, Operation};
+use super::path::PathElement;
+use super::set::{FieldSet, Node};
+use super::typed::{complete, fields_of, with_parents};
+
+/// How many managers of updates an object has before the oldest share an entry.
+const MOST_UPDATERS: usize = 10;
+
+/// The name under which the oldest updates share an entry.
+const ANCIENT: &str = "ancient-changes";
+
+/// Fields of metadata that nobody owns: they identify the object or are the server's own.
+const UNOWNED: &[&str] = &[
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+/// How far a request reaches, beside its manager.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach<'a> {
+    /// The type of the object.
+    pub(crate) ty: TypeRef<'a>,
+    /// The version of the request.
+    pub(crate) version: &'a str,
+    /// The versions in which the kind is served: entries of others are dropped.
+    pub(crate) versions: &'a [String],
+    /// Members of the object that this request does not write.
+    pub(crate) ignored: &'a [&'a str],
+}
+
+impl Reach<'_> {
+    /// The fields of a set that this request can own.
+    fn limit(&self, mut fields: FieldSet) -> FieldSet {
+        for name in self.ignored {
+            fields.put(PathElement::field(name), Node::default());
+        }
+        fields
+    }
+}
+
+/// Notes who owns what after an update: its manager owns what it changed, nobody owns any more
+/// what it removed, and no other manager what it changed (APPLY-3).
+pub(crate) fn update(
+    reach: &Reach<'_>,
+    entries: &mut Entries,
+    manager: &Manager,
+    (before, after): (&Value, &Value),
+    time: &str,
+) {
+    let changes = compare(reach.ty, before, after).filtered(|fields| reach.limit(fields));
+    let written = changes.written();
+    take(reach, entries, None, &changes);
+    let own = owned(written);
+    if own.is_empty() {
+        return;
+    }
+    let previous = entries.get(manager);
+    let fields = previous.map_or_else(|| own.clone(), |entry| entry.fields.union(&own));
+    let entry = Entry {
+        fields,
+        version: reach.version.to_owned(),
+        time: Some(time.to_owned()),
+    };
+    entries.set(manager.clone(), entry);
+}
+
+/// Takes from every manager but one what was written or removed.
+fn take(reach: &Reach<'_>, entries: &mut Entries, but: Option<&Manager>, changes: &Changes) {
+    let written = changes.written();
+    entries.change(|manager, entry| {
+        if but == Some(manager) {
+            return;
+        }
+        if !reach.versions.contains(&entry.version) {
+            entry.fields = FieldSet::default();
+        }
+        let rest = entry.fields.difference(&written);
+        entry.fields = rest.difference(&changes.removed);
+    });
+}
+
+/// Applies a manager's configuration to an object. Answers the object, or nothing when the
+/// configuration changes nothing of it.
+///
+/// # Errors
+/// What others own of what the configuration would change, unless it is applied by force.
+pub(crate) fn apply(
+    reach: &Reach<'_>,
+    entries: &mut Entries,
+    manager: &Manager,
+    (live, configuration): (&Value, &Value),
+    force: bool,
+    time: &str,
+) -> Result<Option<Value>, Vec<Conflict>> {
+    let merged = merge(reach.ty, live, configuration);
+    let last = entries.remove(manager);
+    let fields = reach.limit(fields_of(reach.ty, configuration));
+    let others = entries.iter().map(|(_, entry)| &entry.fields);
+    let kept = others.fold(fields.clone(), |all, one| all.union(one));
+    let pruned = match &last {
+        Some(last) => prune(reach.ty, &merged, &last.fields, &kept),
+        None => merged,
+    };
+    let mut pruned = pruned;
+    if !reach.ty.is_custom() {
+        complete(reach.ty, &mut pruned);
+    }
+    let changes = compare(reach.ty, live, &pruned).filtered(|fields| reach.limit(fields));
+    let written = changes.written();
+    let known = |entry: &Entry| reach.versions.contains(&entry.version);
+    let conflicts: Vec<Conflict> = entries
+        .iter()
+        .filter(|(_, entry)| known(entry))
+        .map(|(manager, entry)| Conflict {
+            manager: manager.clone(),
+            fields: entry.fields.intersection(&written),
+        })
+        .filter(|conflict| !conflict.fields.is_empty())
+        .collect();
+    if !force && !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    take(reach, entries, None, &changes);
+    // APPLY-1: what changes nothing does not count as written now.
+    let time = if changes.is_empty() {
+        last.and_then(|last| last.time)
+    } else {
+        Some(time.to_owned())
+    };
+    let entry = Entry {
+        fields: owned(fields),
+        version: reach.version.to_owned(),
+        time,
+    };
+    entries.set(manager.clone(), entry);
+    Ok((!changes.is_empty()).then_some(pruned))
+}
+
+/// Takes out what the manager applied before and does not apply now, unless somebody owns it
+/// still (APPLY-2).
+fn prune(ty: TypeRef<'_>, merged: &Value, last: &FieldSet, kept: &FieldSet) -> Value {
+    let full = |fields: &FieldSet| with_parents(ty, fields);
+    let without = |fields: &FieldSet| {
+        let object = || Value::Object(serde_json::Map::new());
+        remove(ty, merged, fields).unwrap_or_else(object)
+    };
+    let all = full(&fields_of(ty, merged));
+    // Without everything that was applied before, others' fields inside it are gone as well.
+    let bare = full(&fields_of(ty, &without(&full(last))));
+    let with_owned = without(&all.difference(&bare.union(&full(kept))));
+    // What went though it was not applied before comes back.
+    let left = full(&fields_of(ty, &with_owned));
+    without(&all.difference(&left).intersection(&full(last)))
+}
+
+/// The fields of a set that anybody can own.
+fn owned(mut fields: FieldSet) -> FieldSet {
+    for name in ["apiVersion", "kind"] {
+        fields.put(PathElement::field(name), Node::default());
+    }
+    let metadata = PathElement::field("metadata");
+    if let Some(node) = fields.node(&metadata) {
+        let mut below = node.below.clone();
+        for name in UNOWNED {
+            let element = PathElement::field(name);
+            if let Some(node) = below.node(&element) {
+                let rest = Node {
+                    member: false,
+                    below: node.below.clone(),
+                };
+                below.put(element, rest);
+            }
+        }
+        let node = Node {
+            member: false,
+            below,
+        };
+        fields.put(metadata, node);
+    }
+    fields
+}
+
+/// Joins the oldest updates of each version into one entry until there are few enough.
+pub(crate) fn cap(entries: &mut Entries) {
+    let updaters = entries.iter();
+    let updaters = updaters.filter(|(manager, _)| manager.operation == Operation::Update);
+    let mut updaters: Vec<(i64, Manager)> = updaters
+        .map(|(manager, entry)| (entry.seconds(), manager.clone()))
+        .collect();
+    updaters.sort();
+    let mut left = updaters.len();
+    let mut firsts: BTreeMap<String, Manager> = BTreeMap::new();
+    for (_, manager) in updaters {
+        if left <= MOST_UPDATERS {
+            return;
+        }
+        let version = manager.version.clone();
+        let Some(first) = firsts.get(&version) else {
+            firsts.insert(version, manager);
+            continue;
+        };
+        let bucket = Manager::new(ANCIENT, Operation::Update, &version, "");
+        let Some(newer) = entries.remove(&manager) else {
+            continue;
+        };
+        let older = entries.remove(&bucket).or_else(|| entries.remove(first));
+        let older = older.map(|entry| entry.fields).unwrap_or_default();
+        let entry = Entry {
+            fields: newer.fields.union(&older),
+            ..newer
+        };
+        entries.set(bucket.clone(), entry);
+        firsts.insert(version, bucket);
+        left -= 1;
+    }
+}
+
+/// Notes that one field changed through a subresource that shows nothing else, as `/scale` does.
+/// Its entry tells no time.
+///
+/// # Errors
+/// Who owns the field, for a configuration that is not applied by force.
+pub(crate) fn update_field(
+    entries: &mut Entries,
+    manager: &Manager,
+    (path, version): (&[PathElement], &str),
+    changed: bool,
+    force: bool,
+) -> Result<(), Vec<Conflict>> {
+    let field = FieldSet::of_path(path);
+    let applied = manager.operation == Operation::Apply;
+    if changed {
+        let conflicts: Vec<Conflict> = entries
+            .iter()
+            .filter(|(other, _)| *other != manager)
+            .map(|(other, entry)| Conflict {
+                manager: other.clone(),
+                fields: entry.fields.intersection(&field),
+            })
+            .filter(|conflict| !conflict.fields.is_empty())
+            .collect();
+        if applied && !force && !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+        entries.change(|_, entry| entry.fields = entry.fields.difference(&field));
+    }
+    if changed || applied {
+        let entry = Entry {
+            fields: field,
+            version: version.to_owned(),
+            time: None,
+        };
+        entries.set(manager.clone(), entry);
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Machine: sets of fields and what one does with sets.
+
+use std::collections::BTreeMap;
+
+use super::path::PathElement;
+
+/// A set of paths. A place may be in it without what is below, and the other way round.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FieldSet {
+    nodes: BTreeMap<PathElement, Node>,
+}
+
+/// A place of which something is in the set: itself, or something below, or both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// Whether the place itself is in the set.
+    pub(crate) member: bool,
+    /// What of the set is below.
+    pub(crate) below: FieldSet,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        !self.member && self.below.is_empty()
+    }
+}
+
+impl FieldSet {
+    /// The set of one path; the path of no step is in no set.
+    pub(crate) fn of_path(path: &[PathElement]) -> Self {
+        let mut set = Self::default();
+        let Some((first, rest)) = path.split_first() else {
+            return set;
+        };
+        let node = Node {
+            member: rest.is_empty(),
+            below: Self::of_path(rest),
+        };
+        set.put(first.clone(), node);
+        set
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// What is known of each first step, in order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&PathElement, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// What is known of a first step.
+    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
+        self.nodes.get(element)
+    }
+
+    /// Sets what is known of a first step; a node without content leaves no trace.
+    pub(crate) fn put(&mut self, element: PathElement, node: Node) {
+        if node.is_empty() {
+            self.nodes.remove(&element);
+        } else {
+            self.nodes.insert(element, node);
+        }
+    }
+
+    /// Adds a first step.
+    pub(crate) fn insert(&mut self, element: PathElement) {
+        self.nodes.entry(element).or_default().member = true;
+    }
+
+    /// Everything that is in either set.
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        for (element, theirs) in &other.nodes {
+            let own = all.nodes.entry(element.clone()).or_default();
+            own.member |= theirs.member;
+            own.below = own.below.union(&theirs.below);
+        }
+        all
+    }
+
+    /// Everything that is in both sets.
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        self.combine(other, |mine, theirs| mine && theirs)
+    }
+
+    /// Everything of this set that is not in the other one. What is below a member of the other
+    /// set stays.
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        self.combine(other, |mine, theirs| mine && !theirs)
+    }
+
+    fn combine(&self, other: &Self, keep: fn(bool, bool) -> bool) -> Self {
+        let empty = Node::default();
+        let mut kept = Self::default();
+        for (element, mine) in &self.nodes {
+            let theirs = other.nodes.get(element).unwrap_or(&empty);
+            let node = Node {
+                member: keep(mine.member, theirs.member),
+                below: mine.below.combine(&theirs.below, keep),
+            };
+            kept.put(element.clone(), node);
+        }
+        kept
+    }
+
+    /// The paths, members of each level before what is below: the order in which conflicts are
+    /// told.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.collect("", &mut found);
+        found
+    }
+
+    fn collect(&self, prefix: &str, found: &mut Vec<String>) {
+        let members = self.nodes.iter().filter(|(_, node)| node.member);
+        found.extend(members.map(|(element, _)| format!("{prefix}{element}")));
+        for (element, node) in &self.nodes {
+            if !node.below.is_empty() {
+                node.below.collect(&format!("{prefix}{element}"), found);
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Laws of field sets and of apply.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::schema::types::TypeRef;
+
+use super::entries::{Entries, Manager, Operation};
+use super::path::{Atom, PathElement};
+use super::set::{FieldSet, Node};
+use super::typed::{fields_of, validate};
+use super::{Reach, apply, cap, document, fields_v1, refuse_conflicts, update};
+
+const NOW: &str = "2026-01-01T00:00:00Z";
+const LATER: &str = "2026-01-02T00:00:00Z";
+
+fn pod() -> TypeRef<'static> {
+    TypeRef::built_in("v1", "Pod").unwrap()
+}
+
+fn config_map() -> TypeRef<'static> {
+    TypeRef::built_in("v1", "ConfigMap").unwrap()
+}
+
+fn manager(name: &str, operation: Operation) -> Manager {
+    Manager::new(name, operation, "v1", "")
+}
+
+struct World {
+    ty: TypeRef<'static>,
+    object: Value,
+    entries: Entries,
+}
+
+impl World {
+    fn new(ty: TypeRef<'static>) -> Self {
+        Self {
+            ty,
+            object: json!({}),
+            entries: Entries::default(),
+        }
+    }
+
+    fn reach<T>(ty: TypeRef<'static>, work: impl FnOnce(&Reach<'_>) -> T) -> T {
+        work(&Reach {
+            ty,
+            version: "v1",
+            versions: &["v1".to_owned()],
+            ignored: &["status"],
+        })
+    }
+
+    fn apply(&mut self, name: &str, configuration: &Value, force: bool, time: &str) -> bool {
+        let manager = manager(name, Operation::Apply);
+        let mut entries = self.entries.clone();
+        let states = (&self.object, configuration);
+        let applied = Self::reach(self.ty, |reach| {
+            apply(reach, &mut entries, &manager, states, force, time)
+        });
+        let Ok(applied) = applied else {
+            return false;
+        };
+        self.object = applied.unwrap_or_else(|| self.object.clone());
+        self.entries = entries;
+        true
+    }
+
+    fn update(&mut self, name: &str, object: Value) {
+        let manager = manager(name, Operation::Update);
+        let states = (&self.object, &object);
+        Self::reach(self.ty, |reach| {
+            update(reach, &mut self.entries, &manager, states, NOW);
+        });
+        self.object = object;
+    }
+
+    fn fields(&self, name: &str) -> Value {
+        let written = self.entries.write().unwrap_or_default();
+        let mut all = written.as_array().into_iter().flatten();
+        let found = all.find(|entry| entry["manager"] == name);
+        found.map_or(Value::Null, |entry| entry["fieldsV1"].clone())
+    }
+}
+
+fn element() -> impl Strategy<Value = PathElement> {
+    prop_oneof![
+        "[a-c]".prop_map(PathElement::Field),
+        (0..3_i64).prop_map(|n| PathElement::Key(vec![("k".to_owned(), Atom(json!(n)))])),
+        "[a-c]".prop_map(|text| PathElement::Value(Atom(json!(text)))),
+        (0..3_u64).prop_map(PathElement::Index),
+    ]
+}
+
+fn set() -> impl Strategy<Value = FieldSet> {
+    let path = prop::collection::vec(element(), 1..4);
+    prop::collection::vec(path, 0..8).prop_map(|paths| {
+        let sets = paths.iter().map(|path| FieldSet::of_path(path));
+        sets.fold(FieldSet::default(), |all, one| all.union(&one))
+    })
+}
+
+/// The data of a ConfigMap.
+fn configuration() -> impl Strategy<Value = Value> {
+    prop::collection::btree_map("[a-d]", "[xy]", 0..4)
+        .prop_map(|data| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data}))
+}
+
+proptest! {
+    #[test]
+    fn sets_obey_the_laws_of_sets(a in set(), b in set(), c in set()) {
+        prop_assert_eq!(a.union(&b), b.union(&a));
+        prop_assert_eq!(a.union(&b).union(&c), a.union(&b.union(&c)));
+        prop_assert_eq!(a.intersection(&b), b.intersection(&a));
+        prop_assert_eq!(&a.union(&a), &a);
+        prop_assert_eq!(&a.intersection(&a), &a);
+        prop_assert!(a.difference(&a).is_empty());
+        prop_assert_eq!(&a.difference(&b).union(&a.intersection(&b)), &a);
+        prop_assert!(a.difference(&b).intersection(&b).is_empty());
+        prop_assert_eq!(
+            a.intersection(&b.union(&c)),
+            a.intersection(&b).union(&a.intersection(&c))
+        );
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same(a in set()) {
+        let written = fields_v1::write(&a);
+        prop_assert_eq!(fields_v1::read(&written), Ok(a));
+    }
+
+    // APPLY-1
+    #[test]
+    fn applying_twice_is_applying_once(first in configuration(), other in configuration()) {
+        let mut world = World::new(config_map());
+        world.apply("other", &other, true, NOW);
+        world.apply("m", &first, true, NOW);
+        let before = (world.object.clone(), world.entries.clone());
+        prop_assert!(world.apply("m", &first, false, LATER));
+        prop_assert_eq!(before, (world.object, world.entries));
+    }
+
+    // APPLY-2
+    #[test]
+    fn what_nobody_applies_any_more_is_gone(first in configuration(), other in configuration()) {
+        let mut world = World::new(config_map());
+        world.apply("m", &first, true, NOW);
+        world.apply("other", &other, true, NOW);
+        let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+        prop_assert!(world.apply("m", &nothing, false, NOW));
+        let empty = Map::new();
+        let left = world.object["data"].as_object().unwrap_or(&empty);
+        prop_assert_eq!(left, other["data"].as_object().unwrap());
+        prop_assert_eq!(world.fields("m"), Value::Null);
+    }
+
+    // APPLY-3
+    #[test]
+    fn an_update_owns_what_it_changed(first in configuration(), second in configuration()) {
+        let mut world = World::new(config_map());
+        world.apply("m", &first, true, NOW);
+        world.update("u", second.clone());
+        let owned = world.fields("u");
+        for (key, value) in second["data"].as_object().unwrap() {
+            let changed = first["data"].get(key) != Some(value);
+            prop_assert_eq!(owned["f:data"].get(format!("f:{key}")).is_some(), changed);
+        }
+    }
+
+    #[test]
+    fn no_document_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let _ = document::parse(&bytes);
+    }
+}
+
+#[test]
+fn elements_are_told_apart_by_keys_and_their_defaults() {
+    let ports = json!({"spec": {"containers": [{"name": "a", "ports": [
+        {"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}]}]}});
+    let fields = fields_v1::write(&fields_of(pod(), &ports));
+    let container = &fields["f:spec"]["f:containers"]["k:{\"name\":\"a\"}"];
+    let port = r#"k:{"containerPort":80,"protocol":"TCP"}"#;
+    assert_eq!(
+        container["f:ports"][port],
+        json!({".": {}, "f:containerPort": {}})
+    );
+    let twice = json!({"metadata": {"finalizers": ["a", "a"]}, "spec": {"containers": [
+        {"name": "a", "ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]}]}});
+    let mut wrong = validate(pod(), &twice);
+    wrong.sort();
+    assert_eq!(
+        wrong,
+        [
+            ".metadata.finalizers: duplicate entries for key [=\"a\"]",
+            ".spec.containers[name=\"a\"].ports: duplicate entries for key [containerPort=1,protocol=\"TCP\"]",
+        ]
+    );
+}
+
+#[test]
+fn lists_keep_the_order_of_the_object_and_take_that_of_the_configuration() {
+    let named = |names: &[&str]| {
+        let all: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        json!({"spec": {"containers": all}})
+    };
+    for (live, configured, merged) in [
+        (&["a", "b"][..], &["c"][..], &["a", "b", "c"][..]),
+        (&["a", "b"], &["b", "a"], &["b", "a"]),
+        (&["a", "b", "c"], &["c", "a"], &["b", "c", "a"]),
+        (&["a"], &["b", "a"], &["b", "a"]),
+        (&[], &["a", "b"], &["a", "b"]),
+    ] {
+        let result = super::combine::merge(pod(), &named(live), &named(configured));
+        assert_eq!(result, named(merged), "{live:?} with {configured:?}");
+    }
+}
+
+#[test]
+fn a_conflict_names_the_manager_and_the_field() {
+    let mut world = World::new(config_map());
+    let with = |value: &str| json!({"data": {"a": value, "b": value}});
+    world.update("u", with("1"));
+    let manager = manager("m", Operation::Apply);
+    let mut entries = world.entries.clone();
+    let states = (&world.object, &with("2"));
+    let conflicts = World::reach(config_map(), |reach| {
+        apply(reach, &mut entries, &manager, states, false, NOW)
+    });
+    assert_eq!(
+        refuse_conflicts(&conflicts.unwrap_err()).message,
+        "Apply failed with 2 conflicts: conflicts with \"u\" using v1:\n- .data.a\n- .data.b"
+    );
+    assert!(world.apply("m", &with("2"), true, NOW));
+    assert_eq!(world.fields("u"), json!({"f:data": {}}));
+}
+
+#[test]
+fn steps_of_unknown_form_are_left_out_and_broken_ones_refused() {
+    let read = |value: Value| fields_v1::read(&value);
+    assert_eq!(read(json!({"q:x": {}})), Ok(FieldSet::default()));
+    for broken in [
+        json!([]),
+        json!({"k:[]": {}}),
+        json!({"v:": {}}),
+        json!({"i:x": {}}),
+    ] {
+        assert!(read(broken.clone()).is_err(), "{broken}");
+    }
+    let mut set = FieldSet::default();
+    set.put(PathElement::field("x"), Node::default());
+    assert!(set.is_empty());
+}
+
+#[test]
+fn the_oldest_updates_share_an_entry() {
+    let mut world = World::new(config_map());
+    for at in 0..13 {
+        let mut object = world.object.clone();
+        object["data"][format!("k{at}")] = json!("1");
+        world.update(&format!("m{at:02}"), object);
+        cap(&mut world.entries);
+    }
+    assert_eq!(world.entries.iter().count(), 10);
+    let ancient = world.fields("ancient-changes");
+    assert!(ancient["f:data"].get("f:k0").is_some());
+    assert!(ancient["f:data"].get("f:k12").is_none());
+}

@@ -1,0 +1,401 @@
+//! Machine: values seen through their types: what is one piece, which element is which, whether a
+//! configuration fits, and which fields it names.
+
+use serde_json::{Map, Value};
+
+use crate::schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
+
+use super::path::{Atom, PathElement};
+use super::set::{FieldSet, Node};
+
+/// What a value is to writers that share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One piece.
+    Leaf,
+    /// Members of their own.
+    Members,
+    /// Elements of their own.
+    Elements,
+}
+
+/// What a value is in a place of this type. Null fits everywhere.
+pub(crate) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
+    let granular = ty.map_kind() == MapKind::Granular;
+    match (ty.shape(), value) {
+        (Shape::Struct | Shape::Map, Value::Null | Value::Object(_)) if granular => Form::Members,
+        (Shape::Any, Value::Object(_)) if granular => Form::Members,
+        (Shape::List, Value::Null | Value::Array(_)) if ty.list() != ListKind::Atomic => {
+            Form::Elements
+        }
+        _ => Form::Leaf,
+    }
+}
+
+/// Whether a value is absent, null or without content.
+pub(crate) fn is_hollow(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    }
+}
+
+/// The type of a member; untyped where the type has none of this name.
+pub(crate) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
+    ty.field(name).unwrap_or(TypeRef::untyped())
+}
+
+/// Which element of a list this is.
+///
+/// # Errors
+/// Why it can be told from no other.
+pub(crate) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, String> {
+    match ty.list() {
+        ListKind::Map(keys) => {
+            let Value::Object(members) = item else {
+                let what = if item.is_null() {
+                    "a null"
+                } else {
+                    "non-map elements"
+                };
+                return Err(if item.is_null() {
+                    format!("associative list with keys may not have {what} element")
+                } else {
+                    format!("associative list with keys may not have {what}")
+                });
+            };
+            let mut fields = Vec::with_capacity(keys.len());
+            for key in keys {
+                let value = match members.get(key) {
+                    Some(value) => value.clone(),
+                    None => key_default(ty, key).ok_or_else(|| {
+                        format!(
+                            "associative list with keys has an element that omits key field \"{key}\" (and doesn't have default value)"
+                        )
+                    })?,
+                };
+                fields.push((key.clone(), Atom(value)));
+            }
+            fields.sort();
+            Ok(PathElement::Key(fields))
+        }
+        _ => match item {
+            Value::Object(_) => {
+                Err("associative list without keys has an element that's a map type".to_owned())
+            }
+            Value::Array(_) => Err("not supporting sets of lists".to_owned()),
+            Value::Null => Err(
+                "associative list without keys has an element that's an explicit null".to_owned(),
+            ),
+            scalar => Ok(PathElement::Value(Atom(scalar.clone()))),
+        },
+    }
+}
+
+/// A key field that is left out has its default, or in a built-in type the empty value.
+fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
+    if let Some(default) = ty.key_default(key) {
+        return Some(default.into_owned());
+    }
+    let items = ty.items();
+    items.name()?;
+    match items.field(key)?.shape() {
+        Shape::Scalar(Scalar::String) => Some(Value::from("")),
+        Shape::Scalar(Scalar::Integer) => Some(Value::from(0)),
+        _ => None,
+    }
+}
+
+/// Checks that a configuration fits its type. Answers one text per mistake, each with its place.
+pub(crate) fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    check(ty, value, "", &mut wrong);
+    wrong
+}
+
+fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
+    let shape = ty.shape();
+    let shape = match (shape, value) {
+        (_, Value::Null) => return,
+        (Shape::Any, Value::Array(_)) => Shape::List,
+        (Shape::Any, Value::Object(_)) => Shape::Map,
+        (Shape::Any, _) => return,
+        (shape, _) => shape,
+    };
+    match shape {
+        Shape::Scalar(scalar) => {
+            if let Some(why) = scalar_mistake(scalar, value) {
+                wrong.push(format!("{path}: {why}"));
+            }
+        }
+        Shape::List => check_list(ty, value, path, wrong),
+        Shape::Struct | Shape::Map | Shape::Any => {
+            let Value::Object(members) = value else {
+                wrong.push(format!("{path}: expected map, got &{{{}}}", go(value)));
+                return;
+            };
+            for (name, member) in members {
+                let below = format!("{path}.{name}");
+                match ty.field(name) {
+                    Some(field) => check(field, member, &below, wrong),
+                    None if ty.shape() == Shape::Any => {}
+                    None => wrong.push(format!("{below}: field not declared in schema")),
+                }
+            }
+        }
+    }
+}
+
+fn check_list(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
+    let Value::Array(items) = value else {
+        wrong.push(format!("{path}: expected list, got &{{{}}}", go(value)));
+        return;
+    };
+    let mut seen = FieldSet::default();
+    for (at, item) in items.iter().enumerate() {
+        let element = if ty.list() == ListKind::Atomic {
+            PathElement::Index(at as u64)
+        } else {
+            match identify(ty, item) {
+                Ok(element) => element,
+                Err(why) => {
+                    wrong.push(format!("{path}: element {at}: {why}"));
+                    return;
+                }
+            }
+        };
+        if seen.node(&element).is_some() {
+            wrong.push(format!("{path}: duplicate entries for key {element}"));
+            return;
+        }
+        check(ty.items(), item, &format!("{path}{element}"), wrong);
+        seen.insert(element);
+    }
+}
+
+fn scalar_mistake(scalar: Scalar, value: &Value) -> Option<String> {
+    let composite = value.is_object() || value.is_array();
+    match scalar {
+        Scalar::String | Scalar::Bytes if !value.is_string() => Some(format!(
+            "expected string, got &value.valueUnstructured{{Value:{}}}",
+            go_syntax(value)
+        )),
+        Scalar::Integer | Scalar::Number if !value.is_number() => Some(format!(
+            "expected numeric (int or float), got {}",
+            go_type(value)
+        )),
+        Scalar::Boolean if !value.is_boolean() => {
+            Some(format!("expected boolean, got &{{{}}}", go(value)))
+        }
+        Scalar::Time | Scalar::Quantity | Scalar::IntOrString if composite => {
+            Some(format!("expected any scalar, got &{{{}}}", go(value)))
+        }
+        _ => None,
+    }
+}
+
+/// A value as Go prints it.
+fn go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let members: Vec<String> = members.map(|(k, v)| format!("{k}:{}", go(v))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A value as Go writes it in a program.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let quoted = |name: &str| Value::from(name).to_string();
+            let members: Vec<String> = members
+                .map(|(k, v)| format!("{}:{}", quoted(k), go_syntax(v)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// The fields that a value names: each scalar, each element of a shared list, and each null or
+/// empty object. A declared field that holds others is not named by them.
+pub(crate) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
+    let mut set = FieldSet::default();
+    match (form(ty, value), value) {
+        (Form::Members, Value::Object(members)) => {
+            for (name, member) in members {
+                let field = member_type(ty, name);
+                let named = !ty.declares(name)
+                    || is_hollow(Some(member)) && !member.is_array()
+                    || form(field, member) == Form::Leaf;
+                let node = Node {
+                    member: named,
+                    below: fields_of(field, member),
+                };
+                set.put(PathElement::field(name), node);
+            }
+        }
+        (Form::Elements, Value::Array(items)) => {
+            for item in items {
+                if let Ok(element) = identify(ty, item) {
+                    let below = fields_of(ty.items(), item);
+                    let below = set
+                        .node(&element)
+                        .map_or_else(|| below.clone(), |node| node.below.union(&below));
+                    let node = Node {
+                        member: true,
+                        below,
+                    };
+                    set.put(element, node);
+                }
+            }
+        }
+        _ => {}
+    }
+    set
+}
+
+/// The set with every declared field on the way to what is in it.
+pub(crate) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
+    let mut all = FieldSet::default();
+    for (element, node) in set.nodes() {
+        let (declared, below) = match element {
+            PathElement::Field(name) => (ty.declares(name), member_type(ty, name)),
+            PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_) => {
+                (false, ty.items())
+            }
+        };
+        let node = Node {
+            member: node.member || declared && !node.below.is_empty(),
+            below: with_parents(below, &node.below),
+        };
+        all.put(element.clone(), node);
+    }
+    all
+}
+
+/// Brings what nulls of a configuration left behind into the shape in which a built-in kind is
+/// kept: a null in a map of values is the empty value, any other one is as if it were absent.
+pub(crate) fn complete(ty: TypeRef<'_>, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            let map = ty.shape() == Shape::Map;
+            for (name, member) in members.iter_mut() {
+                let field = member_type(ty, name);
+                if map && member.is_null() && field.shape() == Shape::Scalar(Scalar::String) {
+                    *member = Value::from("");
+                }
+                complete(field, member);
+            }
+            if ty.shape() != Shape::Any {
+                members.retain(|_, member| !member.is_null());
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                complete(ty.items(), item);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Structs that are there in every object of a built-in kind, with or without content, because the
+/// Go types hold them by value: by the name of the type around them. Source: the types of
+/// `k8s.io/api` 1.36.
+const HELD_BY_VALUE: &[(&str, &[&str])] = &[
+    ("CronJobSpec", &["jobTemplate"]),
+    ("CustomResourceDefinitionSpec", &["names"]),
+    ("DaemonSetSpec", &["template", "updateStrategy"]),
+    ("DeploymentSpec", &["template", "strategy"]),
+    ("Event", &["source", "deprecatedSource"]),
+    ("JobSpec", &["template"]),
+    ("NetworkPolicySpec", &["podSelector"]),
+    ("PersistentVolumeClaimSpec", &["resources"]),
+    ("PodTemplate", &["template"]),
+    ("ReplicaSetSpec", &["template"]),
+    ("ServiceStatus", &["loadBalancer"]),
+    ("StatefulSetSpec", &["template", "updateStrategy"]),
+];
+
+/// Fields that are there without content as well: lists and times are null, texts empty, numbers
+/// zero.
+const HELD_EMPTY: &[(&str, &[&str])] = &[
+    ("CustomResourceDefinitionStatus", &["conditions"]),
+    (
+        "Event",
+        &[
+            "deprecatedFirstTimestamp",
+            "deprecatedLastTimestamp",
+            "eventTime",
+            "firstTimestamp",
+            "lastTimestamp",
+            "reportingComponent",
+            "reportingInstance",
+        ],
+    ),
+    (
+        "PodDisruptionBudgetStatus",
+        &[
+            "currentHealthy",
+            "desiredHealthy",
+            "disruptionsAllowed",
+            "expectedPods",
+        ],
+    ),
+    ("PodSpec", &["containers"]),
+];
+
+/// What an object of this type holds before anybody wrote to it.
+pub(crate) fn skeleton(ty: TypeRef<'_>) -> Value {
+    let mut members = Map::new();
+    let name = ty.name().unwrap_or_default();
+    let held = HELD_BY_VALUE.iter().find(|(holder, _)| *holder == name);
+    let held = held.map_or(&[][..], |(_, held)| held);
+    let usual = ["metadata", "spec", "status"];
+    for field in held.iter().chain(&usual) {
+        if let Some(below) = ty.field(field).filter(|one| one.shape() == Shape::Struct) {
+            members.insert((*field).to_owned(), skeleton(below));
+        }
+    }
+    let empty = HELD_EMPTY.iter().find(|(holder, _)| *holder == name);
+    for field in empty.map_or(&[][..], |(_, empty)| empty) {
+        if let Some(below) = ty.field(field) {
+            let value = match below.shape() {
+                Shape::Scalar(Scalar::String) => Value::from(""),
+                Shape::Scalar(Scalar::Integer) => Value::from(0),
+                _ => Value::Null,
+            };
+            members.insert((*field).to_owned(), value);
+        }
+    }
+    Value::Object(members)
+}

@@ -1,0 +1,278 @@
+//! Machine: the apply patch, on an object, its status or its scale.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::patch::apply::{
+    Entries, Manager, Operation, Reach, apply, parse_configuration, refuse_conflicts, update,
+    update_field, validate,
+};
+use crate::schema::Resource;
+use crate::schema::types::TypeRef;
+use crate::status::Status;
+
+use super::intake::{self, FieldValidation, Origin};
+use super::managed::{self, Ownership};
+use super::metadata;
+use super::options::{Subresource, WriteOptions, Written};
+use super::scale;
+use super::state::Registry;
+use super::update::Write;
+
+/// The manager of what an object held before somebody first applied to it.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// An apply on its way.
+struct Request<'a> {
+    resource: &'a Resource,
+    subresource: Subresource,
+    namespace: Option<&'a str>,
+    name: &'a str,
+    configuration: Value,
+    warnings: Vec<String>,
+    manager: &'a str,
+    force: bool,
+    dry: bool,
+    validation: FieldValidation,
+    now: Timestamp,
+}
+
+impl Registry {
+    /// Applies a configuration (YAML or JSON) to an object, which it creates where it is absent.
+    ///
+    /// # Errors
+    /// 409 naming each manager and field that the configuration would take from others, 400 for a
+    /// body that is no configuration of the resource, 500 for one that does not fit its type, and
+    /// those of create and update.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the request's parts, each by its name"
+    )]
+    pub(super) fn apply(
+        &mut self,
+        resource: &Resource,
+        subresource: Subresource,
+        namespace: Option<&str>,
+        name: &str,
+        body: &[u8],
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let (dry, validation) = intake::apply_options(options)?;
+        let (configuration, warnings) = parse_configuration(body).map_err(Status::bad_request)?;
+        let mut request = Request {
+            resource,
+            subresource,
+            namespace,
+            name,
+            configuration,
+            warnings,
+            manager: options.field_manager.as_deref().unwrap_or_default(),
+            force: options.force.unwrap_or_default(),
+            dry,
+            validation,
+            now,
+        };
+        let key = namespace
+            .filter(|_| resource.namespaced)
+            .unwrap_or_default();
+        let stored = self.store.get(&resource.storage, key, name).cloned();
+        let Some(stored) = stored else {
+            if subresource != Subresource::Main {
+                return Err(Status::not_found(resource.subject(), name));
+            }
+            return self.apply_new(&mut request);
+        };
+        check(&request)?;
+        let shown = self.present(resource, &stored);
+        let live = shown.value();
+        let mut entries = Entries::read(managed::sent(live)).map_err(|why| {
+            Status::internal_plain(format!("failed to decode managed fields: {why}"))
+        })?;
+        let new = if subresource == Subresource::Scale {
+            apply_scale(&request, &mut entries, live)?
+        } else {
+            if entries.is_empty() {
+                self.note_before_first(&request, &mut entries, live);
+            }
+            self.applied(&request, &mut entries, live)?
+                .unwrap_or_else(|| live.clone())
+        };
+        super::update::check_name(&new, name)?;
+        let mut new = new;
+        super::create::place(resource, namespace, &mut new)?;
+        let write = Write {
+            resource,
+            subresource,
+            stored,
+            origin: Origin::Patch {
+                reached_metadata: true,
+            },
+            dry,
+            validation: request.validation,
+            ownership: Ownership::Given(entries.write()),
+            now,
+        };
+        let mut written = self.write(&write, new)?;
+        written.warnings.append(&mut request.warnings);
+        Ok(written)
+    }
+
+    /// Applies to an object that is not there.
+    fn apply_new(&mut self, request: &mut Request<'_>) -> Result<Written, Status> {
+        let Request {
+            resource,
+            namespace,
+            name,
+            ..
+        } = *request;
+        check(request)?;
+        let mut entries = Entries::default();
+        let empty = Value::Object(Map::new());
+        let applied = self.applied(request, &mut entries, &empty)?;
+        let mut new = applied.unwrap_or_else(|| request.configuration.clone());
+        super::update::check_name(&new, name)?;
+        super::create::place(resource, namespace, &mut new)?;
+        let uid = metadata::text(&new, "uid").to_owned();
+        if !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(Status::conflict(resource.subject(), name, &why));
+        }
+        metadata::of(&mut new).remove("resourceVersion");
+        let checked = (request.dry, request.validation);
+        let ownership = Ownership::Given(entries.write());
+        let mut written =
+            self.create_owned(resource, namespace, new, checked, ownership, request.now)?;
+        written.warnings.append(&mut request.warnings);
+        Ok(written)
+    }
+
+    /// The object with the configuration applied; nothing where that changes nothing.
+    fn applied(
+        &self,
+        request: &Request<'_>,
+        entries: &mut Entries,
+        live: &Value,
+    ) -> Result<Option<Value>, Status> {
+        let (resource, subresource) = (request.resource, request.subresource);
+        let version = resource.api_version();
+        let part = managed::subresource_name(subresource);
+        let manager = Manager::new(request.manager, Operation::Apply, &version, part);
+        let mut ignored = managed::ignored(resource, subresource, live);
+        ignored.extend(managed::ignored(
+            resource,
+            subresource,
+            &request.configuration,
+        ));
+        let reach = Reach {
+            ty: TypeRef::of(resource),
+            version: &version,
+            versions: &self.versions_of(resource),
+            ignored: &ignored,
+        };
+        let states = (live, &request.configuration);
+        let time = metadata::time(request.now);
+        apply(&reach, entries, &manager, states, request.force, &time)
+            .map_err(|conflicts| refuse_conflicts(&conflicts))
+    }
+
+    /// What an object without entries holds is noted as an update by nobody in particular.
+    fn note_before_first(&self, request: &Request<'_>, entries: &mut Entries, live: &Value) {
+        let (resource, subresource) = (request.resource, request.subresource);
+        let version = resource.api_version();
+        let part = managed::subresource_name(subresource);
+        let manager = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, part);
+        let ignored = managed::ignored(resource, subresource, live);
+        let reach = Reach {
+            ty: TypeRef::of(resource),
+            version: &version,
+            versions: &self.versions_of(resource),
+            ignored: &ignored,
+        };
+        let states = (&managed::blank(resource), live);
+        let time = metadata::time(request.now);
+        update(&reach, entries, &manager, states, &time);
+    }
+}
+
+/// Applies a Scale: the one field it has is that of the object.
+fn apply_scale(
+    request: &Request<'_>,
+    entries: &mut Entries,
+    live: &Value,
+) -> Result<Value, Status> {
+    let resource = request.resource;
+    let mut shown = scale::scale_of(resource, live)?;
+    let old = scale::wanted(resource, live);
+    let configured = &request.configuration;
+    let version = resource.api_version();
+    let manager = Manager::new(request.manager, Operation::Apply, &version, "scale");
+    if let Some(replicas) = configured.get("spec").and_then(|spec| spec.get("replicas")) {
+        let path = managed::replicas_path(resource);
+        let changed = old != Some(replicas);
+        update_field(entries, &manager, (&path, &version), changed, request.force)
+            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        shown["spec"]["replicas"] = replicas.clone();
+    } else {
+        entries.remove(&manager);
+    }
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        if let Some(value) = configured.get("metadata").and_then(|m| m.get(field)) {
+            metadata::of(&mut shown).insert(field.to_owned(), value.clone());
+        }
+    }
+    super::update::check_name(&shown, request.name)?;
+    scale::rescale(resource, live, &shown)
+}
+
+/// Checks that a configuration is one of the resource, and fits its type.
+fn check(request: &Request<'_>) -> Result<(), Status> {
+    let Request {
+        resource,
+        subresource,
+        configuration,
+        ..
+    } = request;
+    let text = |field: &str| {
+        let value = configuration.get(field);
+        value.and_then(Value::as_str).unwrap_or_default()
+    };
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let (group, short) = version.rsplit_once('/').unwrap_or(("", version));
+    let named = format!("{group}/{short}, Kind={kind}");
+    let (expected_version, expected_kind) = if *subresource == Subresource::Scale {
+        ("autoscaling/v1".to_owned(), "Scale")
+    } else {
+        (resource.api_version(), resource.kind.as_str())
+    };
+    if version != expected_version || kind != expected_kind {
+        let message = format!("invalid object type: {named}");
+        return Err(Status::bad_request(message));
+    }
+    if managed::sent(configuration).is_some_and(|sent| !sent.is_null()) {
+        let message = "metadata.managedFields must be nil";
+        return Err(Status::bad_request(message));
+    }
+    let scale = (*subresource == Subresource::Scale)
+        .then(|| TypeRef::built_in("autoscaling/v1", "Scale"))
+        .flatten();
+    let wrong = match scale {
+        Some(scale) => validate(scale, configuration),
+        None => validate(TypeRef::of(resource), configuration),
+    };
+    let wrong = match wrong.as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        several => format!("errors:\n  {}", several.join("\n  ")),
+    };
+    let named_object = |field: &str| match configuration.get("metadata") {
+        Some(metadata) => metadata[field].as_str().unwrap_or_default().to_owned(),
+        None => String::new(),
+    };
+    let (namespace, name) = (named_object("namespace"), named_object("name"));
+    Err(Status::internal_plain(format!(
+        "failed to create typed patch object ({namespace}/{name}; {named}): {wrong}"
+    )))
+}
