@@ -11,7 +11,7 @@ use steersman_manager::{Error, Group, Manager, runnable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::world::{Notes, Tell, chain, config_map, manager_of, soon, start};
+use crate::world::{Log, Notes, Tell, chain, config_map, manager_of, soon, start};
 
 /// MGR-2
 #[tokio::test(start_paused = true)]
@@ -103,6 +103,39 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     );
     assert!(
         text.contains("check that the api-server is reachable"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_cached_is_logged_once() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(log.clone())
+        .with_ansi(false)
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = ApiServer::new();
+    let _fault = server
+        .faults()
+        .answer(None, "services", Answer::code(403).message("no"));
+    let manager = manager_of(&server).build().unwrap();
+    manager.cache().informer::<Service>().unwrap();
+    let notes = Notes::default();
+    manager.add(notes.slow(Group::Others)).unwrap();
+    let started = start(&manager);
+    // The group after the caches runs.
+    notes.reach(2).await;
+    started.stop().await.unwrap();
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|l| l.contains("WARN")).collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert!(
+        lines[0].contains("kind=services reason=forbidden"),
+        "{text}"
+    );
+    assert!(
+        lines[0].contains("403") && lines[0].contains("a ClusterRole"),
         "{text}"
     );
 }
