@@ -235,7 +235,7 @@ impl Registry {
                 self.serve_again(&put.value);
                 let storage = super::definitions::storage_of(&put.value);
                 if !put.meta("deletionTimestamp").is_empty() {
-                    self.finish_definition(&storage);
+                    self.finish_definition(&storage, *now);
                 }
             }
             if resource.kind == "Namespace" && resource.built_in {
