@@ -378,7 +378,7 @@ impl Client {
     }
 
     fn route<K: TypedObject>(&self) -> Route {
-        route(self.cache().is_cached(&Kind::of::<K>()))
+        route(self.cache().caches::<K>())
     }
 }
 
