@@ -2,43 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io;
-use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube_core::{ObjectMeta, Resource};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions};
-use tracing_subscriber::fmt::MakeWriter;
+use steersman_testenv::log::capture;
 
 use super::*;
 use crate::Client;
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
 
 /// A `ConfigMap` whose values are numbers, which no server lets be.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -79,13 +54,8 @@ impl Resource for Numbers {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_leaves_objects_out_says_so() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(log.clone())
-        .with_ansi(false)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let said = || String::from_utf8(log.0.lock().clone()).unwrap();
+    let log = capture();
+    let said = || log.text();
     let server = ApiServer::new();
     let connection = Connection::in_process(server.service(), "default");
     let cache = Cache::new(CacheOptions::new()).unwrap();

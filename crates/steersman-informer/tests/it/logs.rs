@@ -1,44 +1,13 @@
 //! What a failure leaves in the log: one line that says what happens, to whom, why, and the way out.
 
-use std::io;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
 use steersman_informer::{Reason, State};
-use tracing_subscriber::fmt::MakeWriter;
+use steersman_testenv::log::capture;
 
 use super::fake::*;
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_one_line_until_its_reason_changes() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(log.clone())
-        .with_ansi(false)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = capture();
     let fake = Fake::new();
     for _ in 0..3 {
         fake.list_refused(401, "Unauthorized");
@@ -53,7 +22,7 @@ async fn a_failure_is_one_line_until_its_reason_changes() {
     let mut states = running.informer.state_changes();
     states.wait_for(State::is_synced).await.unwrap();
 
-    let text = String::from_utf8(log.0.lock().clone()).unwrap();
+    let text = log.text();
     let lines: Vec<&str> = text.lines().filter(|l| l.contains("degraded")).collect();
     let [unauthorized, failing] = lines.as_slice() else {
         panic!("{text}");

@@ -11,7 +11,10 @@ use steersman_manager::{Error, Group, Manager, runnable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::world::{Log, Notes, Tell, chain, config_map, manager_of, soon, start};
+use steersman_object::report;
+use steersman_testenv::log::capture;
+
+use crate::world::{Notes, Tell, config_map, manager_of, soon, start};
 
 /// MGR-2
 #[tokio::test(start_paused = true)]
@@ -27,7 +30,10 @@ async fn an_error_ends_the_manager_and_stops_the_others_in_order() {
     manager.add(failing).unwrap();
     let error = start(&manager).ended().await.unwrap_err();
     assert_eq!(error.failed(), Some("importer"));
-    assert_eq!(chain(&error), "importer failed (others): the disk is full");
+    assert_eq!(
+        report(&error).to_string(),
+        "importer failed (others): the disk is full"
+    );
     let stopped = ["start", "ready", "stop", "end"].map(|w| format!("{w} HTTP servers"));
     assert_eq!(notes.all(), stopped);
 }
@@ -71,7 +77,7 @@ async fn a_forbidden_kind_ends_its_controller_and_with_it_the_manager() {
     assert!(Instant::now() - before < Duration::from_secs(60));
     let error = started.ended().await.unwrap_err();
     assert_eq!(error.failed(), Some("controller \"service\""));
-    let text = chain(&error);
+    let text = report(&error).to_string();
     assert!(
         text.contains("Service.v1") && text.contains("services is forbidden"),
         "{text}"
@@ -96,7 +102,7 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     let before = Instant::now();
     let error = start(&manager).ended().await.unwrap_err();
     assert!(Instant::now() - before < limit * 2);
-    let text = chain(&error);
+    let text = report(&error).to_string();
     assert!(
         text.contains("ConfigMap.v1") && text.contains("connection refused"),
         "{text}"
@@ -109,12 +115,7 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_cannot_be_cached_is_logged_once() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(log.clone())
-        .with_ansi(false)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = capture();
     let server = ApiServer::new();
     let _fault = server
         .faults()
