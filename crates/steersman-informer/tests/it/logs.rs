@@ -42,3 +42,40 @@ async fn a_failure_is_one_line_until_its_reason_changes() {
     assert!(!failing.contains("way_out"), "{failing}");
     assert!(text.contains("recovered kind=configmaps"), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_definition_was_deleted_is_one_line_without_advice() {
+    let log = capture();
+    let fake = Fake::new();
+    fake.page("10", []);
+    let wire = fake.watch();
+    let advised = listing().ways_out(|_| Some("install its definition".to_owned()));
+    let running = run(&fake, advised);
+    let mut states = running.informer.state_changes();
+    states.wait_for(State::is_synced).await.unwrap();
+
+    fake.watch_refused(404, "NotFound");
+    for _ in 0..3 {
+        fake.list_refused(404, "NotFound");
+    }
+    fake.page("20", []);
+    let _wire = fake.watch();
+    drop(wire);
+    states.wait_for(|state| !state.is_synced()).await.unwrap();
+    states.wait_for(State::is_synced).await.unwrap();
+
+    let text = log.text();
+    let bad: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("WARN") || line.contains("ERROR"))
+        .collect();
+    let [line] = bad.as_slice() else {
+        panic!("{text}");
+    };
+    assert!(line.contains("is no longer served"), "{line}");
+    assert!(
+        line.contains("kind=configmaps") && !line.contains("install"),
+        "{line}"
+    );
+    assert!(text.contains("recovered kind=configmaps"), "{text}");
+}
