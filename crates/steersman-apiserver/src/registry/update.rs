@@ -198,6 +198,9 @@ impl Registry {
         if write.subresource != Subresource::Finalize {
             keep_assigned(resource, &mut merged, shown.value());
         }
+        if write.subresource == Subresource::Main {
+            warnings.extend(intake::ignored_rules(resource, &merged));
+        }
         let errors = self.check(write, &merged, shown.value());
         if !errors.is_empty() {
             return Err(Status::invalid(
