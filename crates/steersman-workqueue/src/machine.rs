@@ -202,6 +202,12 @@ impl<T: Key> Machine<T> {
         self.order.len() == 0 && self.waiting.is_empty() && self.held.is_empty()
     }
 
+    /// The keys that are held, in no particular order.
+    pub(crate) fn held(&self) -> Vec<T> {
+        let held = self.held.iter().filter_map(|slot| self.table.get(*slot));
+        held.map(|entry| T::clone(&entry.key)).collect()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.stage == Stage::Closed
     }

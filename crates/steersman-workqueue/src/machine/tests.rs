@@ -53,7 +53,9 @@ fn adds_while_held_cause_exactly_one_later_run() {
     let mut world = World::new();
     assert!(world.add("a", now()));
     assert!(!world.add("a", now()));
+    assert!(world.machine.held().is_empty());
     let held = world.take().unwrap();
+    assert_eq!(world.machine.held(), ["a"]);
     for _ in 0..5 {
         assert!(!world.add("a", now()), "a held key wakes nobody");
     }
