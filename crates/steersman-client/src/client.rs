@@ -23,6 +23,12 @@ use crate::status::StatusClient;
 ///
 /// Making one does no I/O. Its connection to the server opens with the first request, in the runtime that
 /// makes it.
+///
+/// # Cancel safety
+///
+/// A read is cancel safe. A write whose future is dropped before the answer may have been done or not: the
+/// server is not told. `ensure`, `modify` and the finalizers ask more than once where they have to; what was
+/// answered by then stands. All of them may simply be called again.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Client {

@@ -9,6 +9,10 @@ use crate::error::Error;
 use crate::shared::Shared;
 
 /// Reads from the api-server: as new as can be, and a request each. Made by [`Client::live`](crate::Client::live).
+///
+/// # Cancel safety
+///
+/// Every read is cancel safe.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Live {
