@@ -11,6 +11,7 @@ mod modules;
 mod sizes;
 mod manifests;
 mod hygiene;
+mod cancel;
 mod docs;
 mod invariants;
 
@@ -30,6 +31,7 @@ const RULES: &[(&str, Rule)] = &[
     (sizes::RULE, sizes::check),
     (manifests::RULE, manifests::check),
     (hygiene::RULE, hygiene::check),
+    (cancel::RULE, cancel::check),
     (docs::RULE, docs::check),
     (invariants::RULE, invariants::check),
 ];

@@ -110,7 +110,8 @@ impl<K: Object> Api<K> {
 
     /// All pages of a list as one, at one version.
     ///
-    /// Where the token expires between two pages the list starts again, once, in a single page.
+    /// Where the token expires between two pages the list starts again, once, in a single page and
+    /// at the newest version: the one that was asked for has expired with the token.
     ///
     /// # Errors
     ///
@@ -129,6 +130,8 @@ impl<K: Object> Api<K> {
                 Err(error) if error.is_expired() => {
                     options.continue_token = None;
                     options.limit = None;
+                    options.resource_version = None;
+                    options.version_match = None;
                     return self.list(namespace, &options).await;
                 }
                 Err(error) => return Err(error),

@@ -14,8 +14,12 @@ pub(crate) struct Surroundings {
     /// The value of `KUBECONFIG`.
     pub(crate) kubeconfig: Option<OsString>,
     pub(crate) home: Option<PathBuf>,
-    /// Whether the variables of a pod are there.
-    pub(crate) in_cluster: bool,
+    /// The value of `KUBERNETES_SERVICE_HOST`, which every pod has.
+    pub(crate) service_host: Option<OsString>,
+    /// The value of `KUBERNETES_SERVICE_PORT`.
+    pub(crate) service_port: Option<OsString>,
+    /// The folder that a pod's service account is mounted into.
+    pub(crate) service_account: PathBuf,
 }
 
 impl Surroundings {
@@ -23,7 +27,9 @@ impl Surroundings {
         Self {
             kubeconfig: std::env::var_os("KUBECONFIG"),
             home: std::env::home_dir(),
-            in_cluster: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+            service_host: std::env::var_os("KUBERNETES_SERVICE_HOST"),
+            service_port: std::env::var_os("KUBERNETES_SERVICE_PORT"),
+            service_account: PathBuf::from("/var/run/secrets/kubernetes.io/serviceaccount"),
         }
     }
 }
@@ -53,8 +59,12 @@ pub(crate) async fn find(surroundings: &Surroundings) -> Result<Found, Error> {
     if let Some(path) = default.filter(|path| path.exists()) {
         return read(&[path], "it is the default").await;
     }
-    if surroundings.in_cluster {
+    if surroundings.service_host.is_some() {
         let place = "the service account of this pod".to_owned();
+        check_pod(surroundings).map_err(|problem| Error::Config {
+            place: place.clone(),
+            problem,
+        })?;
         return match kube_client::Config::incluster() {
             Ok(config) => Ok(Found {
                 config,
@@ -69,6 +79,38 @@ pub(crate) async fn find(surroundings: &Surroundings) -> Result<Found, Error> {
     Err(Error::NoConfig {
         looked_at: "KUBECONFIG, ~/.kube/config, KUBERNETES_SERVICE_HOST".to_owned(),
     })
+}
+
+/// Finds what a pod's configuration is made of, and names the variable or file that is missing.
+fn check_pod(surroundings: &Surroundings) -> Result<(), String> {
+    let port = surroundings.service_port.as_deref().unwrap_or_default();
+    if port.is_empty() {
+        return Err(
+            "KUBERNETES_SERVICE_HOST is set and KUBERNETES_SERVICE_PORT is not: a pod has both; \
+             outside of one set KUBECONFIG to a kubeconfig file"
+                .to_owned(),
+        );
+    }
+    if port
+        .to_str()
+        .is_none_or(|port| port.parse::<u16>().is_err())
+    {
+        return Err(format!(
+            "KUBERNETES_SERVICE_PORT is {port:?}, which is not a port"
+        ));
+    }
+    for file in ["token", "ca.crt", "namespace"] {
+        let path = surroundings.service_account.join(file);
+        std::fs::File::open(&path).map_err(|error| {
+            format!(
+                "{} cannot be read: {error}; give the pod a service account whose token is \
+                 mounted (automountServiceAccountToken), or outside of a pod set KUBECONFIG to a \
+                 kubeconfig file",
+                path.display()
+            )
+        })?;
+    }
+    Ok(())
 }
 
 /// Reads one kubeconfig, or several that are merged; of several, some may be missing.
@@ -137,6 +179,13 @@ fn check(config: &Kubeconfig) -> Result<(), String> {
         [] => "there are none".to_owned(),
         some => format!("there are: {}", some.join(", ")),
     };
+    if config.contexts.is_empty() && config.clusters.is_empty() && config.auth_infos.is_empty() {
+        return Err(
+            "it is empty: it has no clusters, no users and no contexts; fill it with `kubectl \
+             config`, or name another"
+                .to_owned(),
+        );
+    }
     let contexts = config.contexts.iter().map(|c| c.name.as_str()).collect();
     let Some(current) = config.current_context.as_deref().filter(|c| !c.is_empty()) else {
         return Err(format!(
@@ -172,8 +221,11 @@ fn check(config: &Kubeconfig) -> Result<(), String> {
 
 fn explain(error: &KubeconfigError) -> String {
     match error {
-        KubeconfigError::ReadConfig(source, _) => format!("cannot be read: {source}"),
-        KubeconfigError::Parse(_) => format!("is not a kubeconfig: {}", one_line(&chain(error))),
+        KubeconfigError::ReadConfig(source, _) => format!("the file cannot be read: {source}"),
+        KubeconfigError::Parse(source) => format!(
+            "the file is not a kubeconfig: {}",
+            without_advice(&one_line(&source.to_string()))
+        ),
         KubeconfigError::LoadCertificateAuthority(source) => {
             explain_data("the certificate authority", source)
         }
@@ -198,6 +250,14 @@ fn explain_data(what: &str, error: &LoadDataError) -> String {
 /// YAML errors come with a drawing of the place; the first line names it.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// The parser's advice is for those who wrote the types, not for those who wrote the file.
+fn without_advice(text: &str) -> String {
+    text.replace("; use Option<String>", "").replace(
+        "cannot deserialize null into string",
+        "there is nothing where a text belongs",
+    )
 }
 
 /// What is wrong with credentials that are only looked at when a client is made.

@@ -38,6 +38,10 @@ impl Connection {
     ///
     /// [`Error::NoConfig`] where there is none of them, [`Error::Config`] where the first that is
     /// there cannot be used. Both name what was looked at. The server itself is not asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub async fn infer() -> Result<Self, Error> {
         Self::checked(find(&Surroundings::of_process()).await?)
     }
@@ -47,6 +51,10 @@ impl Connection {
     /// # Errors
     ///
     /// [`Error::Config`], naming the file and what is wrong with it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub async fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
         Self::checked(read(&[path], "it was asked for").await?)

@@ -86,7 +86,8 @@ impl Decoder {
     /// One object; what does not decode is kept with what could be read of it.
     pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
         let prepared = raw::prepare(raw, self.kind.gvk(), self.drop_managed_fields);
-        let error = match serde_json::from_slice::<K>(prepared.as_deref().unwrap_or(raw)) {
+        let bytes = prepared.as_deref().unwrap_or(raw);
+        let error = match serde_json::from_slice::<K>(bytes) {
             Ok(mut object) => {
                 let meta = object.meta_mut();
                 if self.drop_managed_fields {
@@ -100,7 +101,7 @@ impl Decoder {
             }
             // An error may quote a value, and a Secret's values go nowhere.
             Err(error) if self.kind.gvk().kind() == "Secret" => place(&error),
-            Err(error) => error.to_string(),
+            Err(error) => with_path::<K>(bytes).unwrap_or_else(|| error.to_string()),
         };
         let (key, uid, version) = raw::identity(raw);
         Decoded::Malformed(Malformed {
@@ -242,6 +243,18 @@ impl Events {
 fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool {
     let value = annotations.and_then(|a| a.get("k8s.io/initial-events-end"));
     value.is_some_and(|v| v == "true")
+}
+
+/// The error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
+///
+/// They are decoded once more for it, because keeping the path costs time that good objects need
+/// not spend.
+fn with_path<K: Object>(bytes: &[u8]) -> Option<String> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let error = serde_path_to_error::deserialize::<_, K>(&mut deserializer).err()?;
+    let path = error.path().to_string();
+    // A dot is the object itself.
+    (path != ".").then(|| format!("{path}: {}", error.inner()))
 }
 
 /// Where a JSON error is, without any of the content.

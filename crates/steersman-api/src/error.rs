@@ -106,6 +106,8 @@ pub struct Refusal {
     retry_after: Option<Duration>,
 }
 
+const NOT_KUBERNETES: &str = "the address does not look like a Kubernetes API server";
+
 // ===== impl Refusal =====
 
 impl Refusal {
@@ -194,12 +196,27 @@ impl Error {
         retry_after: Option<Duration>,
         body: &[u8],
     ) -> Self {
-        let mut status = parse_status(body).unwrap_or_else(|| Status {
+        let parsed = parse_status(body);
+        // Every Kubernetes API server answers with a Status, or with the line of Go's router.
+        let foreign = parsed.is_none() && code == 404 && is_foreign(body);
+        let mut status = parsed.unwrap_or_else(|| Status {
             message: plain_text(body),
             ..Status::default()
         });
         if status.code == 0 {
             status.code = code;
+        }
+        if foreign {
+            let said = std::mem::take(&mut status.message);
+            status.message = NOT_KUBERNETES.to_owned();
+            if !said.is_empty() {
+                status.message = format!("{said} ({NOT_KUBERNETES})");
+            }
+            return Self::Refused(Box::new(Refusal {
+                asked,
+                status,
+                retry_after,
+            }));
         }
         Self::from_status(asked, status, retry_after)
     }
@@ -438,6 +455,14 @@ fn plain_text(body: &[u8]) -> String {
         return String::new();
     }
     line.chars().take(120).collect()
+}
+
+/// Text that no Kubernetes API server answers: a page of another web server, or of a proxy.
+fn is_foreign(body: &[u8]) -> bool {
+    let text = body.trim_ascii();
+    !text.is_empty()
+        && text != b"404 page not found"
+        && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_err()
 }
 
 fn endpoint_prefix(endpoint: Option<&str>) -> String {

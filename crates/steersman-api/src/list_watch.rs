@@ -27,6 +27,10 @@ pub type WatchStream<K> = BoxStream<'static, Result<WatchEvent<K>, Error>>;
 /// What an implementor owes: a page holds what the options ask for and carries the version of
 /// the whole list; a watch delivers events in the server's order and ends where the server ends
 /// it, or with an error. Retrying, resuming and noticing silence are the reflector's job.
+///
+/// Both requests are awaited without a deadline: it is the implementor who bounds how long an answer
+/// may take to begin, and to go on. [`ApiListWatch`] ends with an error of transport after 65 s
+/// without an answer, and after 30 s without more of a page.
 pub trait ListWatch<K>: Send + Sync + 'static {
     /// One page of a list.
     fn list(

@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 /// What the scan found at the top of an object and in its metadata.
@@ -15,6 +14,15 @@ struct Shape {
     kind: bool,
     /// `"managedFields": […]` of the metadata, with the comma that goes with it.
     managed_fields: Option<Range<usize>>,
+}
+
+/// What names an object; empty where it could not be read.
+#[derive(Debug, Default)]
+struct Identity {
+    namespace: String,
+    name: String,
+    uid: String,
+    version: String,
 }
 
 /// The object's bytes with its `apiVersion` and `kind` (items of a list have none) and, if asked,
@@ -50,13 +58,33 @@ pub(crate) fn prepare(raw: &[u8], gvk: &Gvk, drop_managed_fields: bool) -> Optio
 }
 
 /// What can be read of an object's identity when the object itself does not decode.
+///
+/// The bytes are scanned, and not parsed: what a parser minds elsewhere in them (a number that is
+/// too large, a text that is not Unicode, levels without end) hides no name.
 pub(crate) fn identity(raw: &[u8]) -> (ObjectKey, String, ResourceVersion) {
-    let value: Value = serde_json::from_slice(raw).unwrap_or_default();
-    let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+    let mut identity = Identity::default();
+    let mut cursor = Cursor { raw, at: 0 };
+    // Of what is cut off, what came before is right.
+    let _ = cursor.members(|cursor, name, _| {
+        if name == b"metadata" && cursor.peek() == Some(b'{') {
+            return cursor.members(|cursor, name, _| {
+                let field = match name {
+                    b"namespace" => &mut identity.namespace,
+                    b"name" => &mut identity.name,
+                    b"uid" => &mut identity.uid,
+                    b"resourceVersion" => &mut identity.version,
+                    _ => return cursor.skip_value(),
+                };
+                *field = cursor.text()?;
+                Some(())
+            });
+        }
+        cursor.skip_value()
+    });
     (
-        ObjectKey::namespaced(text("namespace"), text("name")),
-        text("uid").to_owned(),
-        ResourceVersion::new(text("resourceVersion")),
+        ObjectKey::namespaced(&identity.namespace, &identity.name),
+        identity.uid,
+        ResourceVersion::new(identity.version),
     )
 }
 
@@ -165,6 +193,15 @@ impl<'a> Cursor<'a> {
                 _ => return None,
             }
         }
+    }
+
+    /// Consumes a value; its text, or nothing where it is no text.
+    fn text(&mut self) -> Option<String> {
+        self.peek()?;
+        let start = self.at;
+        self.skip_value()?;
+        let text = self.raw.get(start..self.at)?;
+        Some(serde_json::from_slice(text).unwrap_or_default())
     }
 
     fn skip_string(&mut self) -> Option<()> {

@@ -18,6 +18,9 @@ use crate::url::Url;
 const ANSWER: Duration = Duration::from_secs(65);
 /// How long an answer other than a watch may pause.
 const PAUSE: Duration = Duration::from_secs(30);
+/// No answer makes anybody wait longer, whatever its `Retry-After` says: it may be more than a clock
+/// can hold.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// An error body is read up to here.
 const ERROR_BODY: usize = 1 << 20;
 
@@ -118,5 +121,23 @@ async fn collect(asked: &Asked, response: Response<Body>, max: usize) -> Result<
 /// `Retry-After` in seconds, the only form that kube-apiserver sends.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_read_within_reason() {
+        let read = |value: &str| {
+            let value = http::HeaderValue::from_str(value).unwrap();
+            retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value)]))
+        };
+        assert_eq!(read("7"), Some(Duration::from_secs(7)));
+        assert_eq!(read("18446744073709551615"), Some(LONGEST_WAIT));
+        for nothing in ["-1", "99999999999999999999", "soon", ""] {
+            assert_eq!(read(nothing), None, "{nothing}");
+        }
+    }
 }

@@ -24,6 +24,25 @@
 //! # Ok::<(), steersman_apiserver::status::Status>(())
 //! ```
 //!
+//! # What it is not
+//!
+//! A program that works against this server may still meet in a cluster:
+//!
+//! - CEL: the rules of `x-kubernetes-validations` are kept and not evaluated; whoever writes a
+//!   definition with rules gets a `Warning` that says so.
+//! - Validation of Kubernetes' own kinds in full: the rules that operators meet are checked
+//!   (names, selectors, what may not change), and much of a `spec` is not.
+//! - Server-side apply and strategic merge patch: both are answered 415, naming what is accepted.
+//! - Bodies in protobuf or CBOR: JSON is taken, and YAML.
+//! - Authentication and authorization: everybody may do everything, with any credentials.
+//! - Admission: no webhooks, no quotas, no policies, no injected defaults; and no conversion
+//!   webhooks.
+//! - Logs, exec and port-forward: there are no containers. No scheduler places Pods, and no
+//!   controller but those named above acts.
+//!
+//! The guide's page on it, `crates/steersman/guide/api-server.md`, has the same as a table with
+//! what one sees in each case.
+//!
 //! # Invariants of the driver
 //!
 //! - SRV-1: a request does all of its work or none: nothing waits between reading its body

@@ -48,6 +48,7 @@ impl ApiServerBuilder {
         let options = RegistryOptions {
             seed: self.seed,
             retained_revisions: self.retained_revisions,
+            retained_bytes: self.retained_bytes,
             play_controllers: self.play_controllers,
             track_managed_fields: self.track_managed_fields,
         };

@@ -165,6 +165,10 @@ impl Cache {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
     pub async fn get_at<K: TypedObject>(
         &self,
         key: &ObjectKey,
@@ -202,6 +206,10 @@ impl Cache {
     /// # Errors
     ///
     /// As [`get`](Self::get), except that an absent object is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn get_opt<K: TypedObject>(
         &self,
@@ -225,6 +233,10 @@ impl Cache {
     /// # Errors
     ///
     /// As [`get`](Self::get), and [`Error::NoIndex`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
@@ -324,6 +336,10 @@ impl Cache {
     /// # Errors
     ///
     /// [`Error::SyncTimeout`] names every kind that did not sync in time, why, and the way out.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: only this call stops waiting, the informers go on.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
         let limit = self.shared.options.sync_timeout;
         // What did not sync is told by its state, whether the time ran out or the cache stopped.
@@ -341,6 +357,10 @@ impl Cache {
 
     /// Waits until the cache runs and every informer known by then has synced or can say why it
     /// has not; at most as long as [`wait_for_sync`](Self::wait_for_sync).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`wait_for_sync`](Self::wait_for_sync).
     pub async fn settled(&self) {
         self.shared
             .every(|entry| async move { entry.settled().await })

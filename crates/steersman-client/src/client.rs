@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::finalizer;
 use crate::live::Live;
 use crate::options::{ClientOptions, Lock};
-use crate::owner::set_controller_reference;
+use crate::owner::{OwnerError, controller_of, set_controller_reference};
 use crate::route::{Route, route};
 use crate::shared::Shared;
 use crate::status::StatusClient;
@@ -23,6 +23,12 @@ use crate::status::StatusClient;
 ///
 /// Making one does no I/O. Its connection to the server opens with the first request, in the runtime that
 /// makes it.
+///
+/// # Cancel safety
+///
+/// A read is cancel safe. A write whose future is dropped before the answer may have been done or not: the
+/// server is not told. `ensure`, `modify` and the finalizers ask more than once where they have to; what was
+/// answered by then stands. All of them may simply be called again.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Client {
@@ -259,8 +265,9 @@ impl Client {
     /// As [`ensure`](Self::ensure), for an object that `owner` controls: its controller reference is set
     /// along, on creation and on every change.
     ///
-    /// An object of that name that somebody else controls is left as it is, and `mutate` does not run
-    /// on it. One that nobody controls is adopted.
+    /// An object of that name that `owner` does not control is left as it is, and `mutate` does not run
+    /// on it: what users made must not be deleted along with an owner that came later. To adopt such an
+    /// object, set its reference with [`modify`](Self::modify) first.
     ///
     /// # Errors
     ///
@@ -294,7 +301,14 @@ impl Client {
         let mut refused = None;
         let ensured = self
             .ensure(initial, |object: &mut K| {
-                refused = set_controller_reference(owner, object).err();
+                let uncontrolled = controller_of(object.meta()).is_none();
+                refused = if object.meta().uid.is_some() && uncontrolled {
+                    Some(OwnerError::NotControlled {
+                        object: object.key(),
+                    })
+                } else {
+                    set_controller_reference(owner, object).err()
+                };
                 if refused.is_none() {
                     mutate(object);
                 }
@@ -378,7 +392,7 @@ impl Client {
     }
 
     fn route<K: TypedObject>(&self) -> Route {
-        route(self.cache().is_cached(&Kind::of::<K>()))
+        route(self.cache().caches::<K>())
     }
 }
 

@@ -1,13 +1,18 @@
 //! Handle: reads that ask the server, whatever the cache knows.
 
-use steersman_api::ListOptions as ApiListOptions;
+use steersman_api::{Decoded, ListOptions as ApiListOptions, Malformed};
 use steersman_cache::ListOptions;
 use steersman_object::{Kind, ObjectKey, TypedObject};
+use tracing::warn;
 
 use crate::error::Error;
 use crate::shared::Shared;
 
 /// Reads from the api-server: as new as can be, and a request each. Made by [`Client::live`](crate::Client::live).
+///
+/// # Cancel safety
+///
+/// Every read is cancel safe.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Live {
@@ -37,7 +42,11 @@ impl Live {
         Ok(self.shared.api::<K>()?.get_opt(key).await?)
     }
 
-    /// The objects that `options` select, all pages of them. Objects that do not decode are left out.
+    /// The objects that `options` select, all pages of them.
+    ///
+    /// Objects that do not decode as `K` are left out, as in lists of the cache, so that one of them does not
+    /// take all others away; each such list logs a warning with their number and the first one's key.
+    /// To tell an absent object from one that does not decode, [`get`](Self::get) it: the latter is an error.
     ///
     /// # Errors
     ///
@@ -56,9 +65,32 @@ impl Live {
             asked = asked.labels(labels.to_string());
         }
         let api = self.shared.api::<K>()?;
-        Ok(api
-            .list_all(options.selected_namespace(), &asked)
-            .await?
-            .into_good())
+        let page = api.list_all(options.selected_namespace(), &asked).await?;
+        let mut good = Vec::with_capacity(page.items.len());
+        let mut malformed = Vec::new();
+        for item in page.items {
+            match item {
+                Decoded::Good(object) => good.push(object),
+                Decoded::Malformed(object) => malformed.push(object),
+            }
+        }
+        tell::<K>(&malformed);
+        Ok(good)
     }
 }
+
+/// Who cleans up by a list has to hear that it is not whole.
+fn tell<K: TypedObject>(malformed: &[Malformed]) {
+    if let Some(first) = malformed.first() {
+        warn!(
+            kind = %Kind::of::<K>().qualified_plural(),
+            left_out = malformed.len(),
+            first = %first.key,
+            error = %first.error,
+            "objects do not decode and are left out of a live list"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,10 @@ use crate::error::Error;
 use crate::shared::Shared;
 
 /// Writes the status of objects, and nothing else of them. Made by [`Client::status`](crate::Client::status).
+///
+/// # Cancel safety
+///
+/// A write whose future is dropped before the answer may have been done or not; it may simply be called again.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StatusClient {

@@ -10,7 +10,7 @@ use steersman_workqueue::RateLimiter;
 
 use crate::controller::Controller;
 use crate::error::ControllerError;
-use crate::handler::{EventHandler, itself, owner};
+use crate::handler::{EventHandler, Itself, itself, owner};
 use crate::keyed::KeyedBuilder;
 use crate::predicate::{EventSummary, Everything, Predicate};
 use crate::reconcile::Reconciler;
@@ -41,6 +41,7 @@ use crate::watch::Watch;
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder<K: TypedObject> {
     primary: Box<dyn Predicate<K>>,
+    handler: Itself,
     rest: KeyedBuilder<Request>,
 }
 
@@ -49,6 +50,7 @@ impl Controller {
     pub fn builder<K: TypedObject>() -> Builder<K> {
         Builder {
             primary: Box::new(Everything),
+            handler: itself(),
             rest: Self::keyed(Kind::of::<K>().gvk().kind().to_lowercase()),
         }
     }
@@ -66,6 +68,17 @@ impl<K: TypedObject> Builder<K> {
     /// event pass.
     pub fn for_filter(mut self, predicate: impl Predicate<K>) -> Self {
         self.primary = Box::new(Both(self.primary, Box::new(predicate)));
+        self
+    }
+
+    /// Says that this controller is the only one who writes the status of the primary kind.
+    ///
+    /// An update of nothing but the status is then taken for its own: it still requests the object, but
+    /// does not cut a backoff short (CTRL-4), so that a reconcile that writes its status and then fails
+    /// is not tried again at once. Without it every update counts as news, as in controller-runtime.
+    /// Leave it out where anybody else writes that status: a kubelet, a cloud provider, a user.
+    pub fn sole_status_writer(mut self) -> Self {
+        self.handler = self.handler.sole_status_writer();
         self
     }
 
@@ -156,7 +169,7 @@ impl<K: TypedObject> Builder<K> {
     ///
     /// [`ControllerError::EmptyName`] and [`ControllerError::NoWorkers`].
     pub fn build(self, reconciler: impl Reconciler) -> Result<Controller, ControllerError> {
-        let primary = Watch::<K, Request>::new(self.primary, itself());
+        let primary = Watch::<K, Request>::new(self.primary, self.handler);
         self.rest
             .watching_first(Box::new(primary))
             .build(reconciler)

@@ -113,7 +113,8 @@ impl Controller {
     ///
     /// Where a kind cannot be watched or does not sync in time, where the cache stops watching one, and
     /// where a predicate, a handler or a task of the controller panics. Errors of single reconciles
-    /// are retried and never end a controller.
+    /// are retried and never end a controller. [`ControllerError::StillRunning`] where reconciles had to
+    /// be dropped at the end of the grace.
     ///
     /// # Cancel safety
     ///
@@ -232,13 +233,13 @@ impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
         };
         stop.cancel();
         queue.shut_down();
-        tasks.finish(start.grace).await;
+        let finished = tasks.finish(&queue, start.grace).await;
         tracing::info!(
             controller = name,
             dropped = queue.dropped(),
             "the controller has stopped; requests that waited are dropped, the next start lists them again"
         );
-        end
+        end.and(finished)
     }
 
     fn metrics(&self, registry: Option<&Registry>) -> Result<Metrics, ControllerError> {
@@ -343,22 +344,32 @@ impl Tasks {
     }
 
     // Lets the workers come to their end within the grace, and aborts those that do not.
-    async fn finish(mut self, grace: Duration) {
+    async fn finish<R: RequestKey>(
+        mut self,
+        queue: &Queue<R>,
+        grace: Duration,
+    ) -> Result<(), ControllerError> {
         self.pumps.abort_all();
         let all_end = async { while self.workers.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, all_end).await.is_ok() {
-            return;
+            return Ok(());
         }
-        tracing::warn!(
-            controller = self.controller,
-            reconciles = self.workers.len(),
-            ?grace,
-            "reconciles went on past the grace of shutting down and are dropped"
-        );
+        // Looked up while they still hold their tickets.
+        let mut requests: Vec<String> = queue
+            .held()
+            .iter()
+            .map(|request| format!("{request:?}"))
+            .collect();
+        requests.sort();
         self.workers.abort_all();
         // A reconcile that blocks its thread cannot be aborted, and must not hold up the rest.
         let all_end = async { while self.workers.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(ABORT_GRACE, all_end).await;
+        Err(ControllerError::StillRunning {
+            controller: self.controller,
+            requests,
+            grace,
+        })
     }
 }
 

@@ -94,6 +94,19 @@ pub enum ControllerError {
         /// The kind.
         kind: Kind,
     },
+    /// Reconciles went on past the grace of shutting down, and were dropped.
+    #[error(
+        "controller {controller:?} dropped what still ran {grace:?} after it was told to stop: {};          let reconciles return when their context is cancelled",
+        requests.join(", ")
+    )]
+    StillRunning {
+        /// The controller.
+        controller: String,
+        /// The requests that still ran, in order.
+        requests: Vec<String>,
+        /// The grace.
+        grace: Duration,
+    },
     /// A predicate, handler or mapping function panicked.
     ///
     /// Going on would lose what the event should have caused, so the controller ends instead
@@ -222,6 +235,7 @@ impl ControllerError {
             Self::EmptyName
             | Self::NothingWatched { .. }
             | Self::NoWorkers { .. }
+            | Self::StillRunning { .. }
             | Self::Metrics { .. }
             | Self::TaskPanicked { .. } => None,
         }

@@ -21,8 +21,9 @@
 //! - **CTRL-2** A panicking reconciler costs its own request only.
 //! - **CTRL-3** A panic in a predicate or handler ends the controller with an error that names the
 //!   object, never in silence.
-//! - **CTRL-4** An update of an object's status alone does not cut short the backoff that the object
-//!   is serving.
+//! - **CTRL-4** Where a controller is declared to be the only one who writes its kind's status, an
+//!   update of an object's status alone does not cut short the backoff that the object serves;
+//!   anywhere else it does, for it may be somebody's news.
 //! - **CTRL-5** Initial lists and resyncs are of low priority, deletes never are.
 //!
 //! The queue's own promises are in [`steersman_workqueue`].

@@ -26,7 +26,7 @@ use crate::options::InformerOptions;
 use crate::queue::channel::{Sender, channel};
 use crate::reflector::driver::{Driver, Sink};
 use crate::reflector::machine::Problem;
-use crate::state::State;
+use crate::state::{Reason, State};
 use crate::store::{Applied, Change, IndexFn, IndexValues, Indexer, Shared, Store};
 
 /// One informer: everything but its requests.
@@ -301,10 +301,18 @@ impl<K: Object> Core<K> {
             return;
         }
         writer.problem = problem.cloned();
+        let synced = writer.synced;
         self.publish(&writer);
         drop(writer);
         // Once per change of the reason, not once per attempt.
         match problem {
+            // Somebody deleted the definition: what happened, and no advice to undo it.
+            Some(problem) if changed && synced && problem.reason == Reason::NotServed => {
+                tracing::warn!(
+                    kind = %self.name,
+                    "is no longer served; goes on when it is served again"
+                );
+            }
             Some(problem) if changed => tracing::warn!(
                 kind = %self.name,
                 reason = %problem.reason,

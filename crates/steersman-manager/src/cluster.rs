@@ -4,9 +4,8 @@ use std::convert::Infallible;
 use std::future::pending;
 
 use steersman_api::Connection;
-use steersman_cache::{Cache, CacheOptions};
+use steersman_cache::{Begun, Cache, CacheOptions};
 use steersman_client::{Client, ClientOptions};
-use tracing::warn;
 
 use crate::error::{BoxError, Error};
 use crate::order::Group;
@@ -17,12 +16,25 @@ use crate::runnable::{RunContext, Runnable};
 ///
 /// A manager has one of its own; another one, added with [`Manager::add`](crate::Manager::add), serves those
 /// that work with two clusters.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use]
 pub struct Cluster {
     connection: Connection,
     cache: Cache,
     client: Client,
+    /// Of the one that a manager is about to run.
+    begun: Option<Begun>,
+}
+
+impl Clone for Cluster {
+    fn clone(&self) -> Self {
+        Self {
+            connection: self.connection.clone(),
+            cache: self.cache.clone(),
+            client: self.client.clone(),
+            begun: None,
+        }
+    }
 }
 
 impl Cluster {
@@ -51,6 +63,7 @@ impl Cluster {
             connection,
             cache,
             client,
+            begun: None,
         })
     }
 
@@ -80,14 +93,19 @@ impl Runnable for Cluster {
         Group::Caches
     }
 
+    /// From now on reads wait for the first sync, though other groups start before the cache does.
+    fn begin(&mut self) {
+        // Where it ran before, `run` says so.
+        self.begun = self.cache.begin().ok();
+    }
+
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
-        let run = self.cache.run(self.connection, context.cancellation());
+        let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
+        let run = begun.run(self.connection, context.cancellation());
         let readiness = async {
+            // What cannot sync keeps nobody waiting: its informer has logged why, who reads it is told, and
+            // who watches it has a limit.
             self.cache.settled().await;
-            for unsynced in self.cache.all_unsynced() {
-                // The others need not wait for it: who reads it is told, who watches it has a limit.
-                warn!("{unsynced}");
-            }
             context.ready();
             pending::<Infallible>().await
         };

@@ -45,6 +45,12 @@ impl<K: TypedObject> ControllerBuilder<K> {
         self.map(|builder| builder.for_filter(predicate))
     }
 
+    /// Nobody else writes the status of the primary kind, so that an update of nothing but the status does
+    /// not cut a backoff short. Left out, every update does.
+    pub fn sole_status_writer(self) -> Self {
+        self.map(Builder::sole_status_writer)
+    }
+
     /// Reconciles the controlling owner of each `C` that changes.
     pub fn owns<C: TypedObject>(self) -> Self {
         self.map(Builder::owns::<C>)

@@ -77,13 +77,13 @@ pub enum Error {
     StopTimeout {
         /// The grace period.
         grace: Duration,
-        /// The names of those that still ran.
+        /// The names of those that had been asked to stop and still ran.
         running: Vec<String>,
     },
     /// A second request to stop came before everything had stopped; what had not was dropped.
     #[error("stopped at once on a second request, while {} still ran", running.join(", "))]
     Aborted {
-        /// The names of those that still ran.
+        /// The names of those that had been asked to stop and still ran.
         running: Vec<String>,
     },
 }

@@ -51,7 +51,8 @@ impl Groups {
     /// Starts the runnables; the answer says when all of them are ready.
     pub(crate) fn start(&mut self, runnables: Vec<Erased>) -> Readiness {
         let (guard, readiness) = mpsc::channel(1);
-        for Erased { name, group, run } in runnables {
+        for runnable in runnables {
+            let (name, group) = (runnable.name.clone(), runnable.group);
             let cancel = self.cancels.entry(group).or_default().clone();
             let context = RunContext::new(
                 cancel,
@@ -60,7 +61,7 @@ impl Groups {
                 },
             );
             debug!(runnable = name, %group, "starting");
-            let task = self.tasks.spawn(run(context));
+            let task = self.tasks.spawn(runnable.run(context));
             self.names.insert(task.id(), (name, group));
         }
         Readiness(readiness)
@@ -95,12 +96,20 @@ impl Groups {
         info!(%group, "stopped");
     }
 
-    /// Drops what still runs, at its next await, and names it.
+    /// Drops what still runs, at its next await, and names what did not stop though it was asked to. What
+    /// waited for its turn to be asked is not to blame.
     pub(crate) async fn abort(&mut self) -> Vec<String> {
-        let mut running: Vec<String> = self.names.drain().map(|(_, (name, _))| name).collect();
-        running.sort();
+        let asked = |group| self.cancels.get(group).is_some_and(|c| c.is_cancelled());
+        let mut late: Vec<String> = self
+            .names
+            .values()
+            .filter(|(_, group)| asked(group))
+            .map(|(name, _)| name.clone())
+            .collect();
+        late.sort();
+        self.names.clear();
         self.tasks.shutdown().await;
-        running
+        late
     }
 
     fn account(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::future::Future;
 use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +68,23 @@ enum Phase {
     Declaring,
     Running,
     Stopping,
+}
+
+/// A manager that was told to start. However its run ends, nothing is started or waited for any more.
+struct Begun {
+    manager: Manager,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = self.manager.shared.state.lock();
+            state.phase = Phase::Stopping;
+            take(&mut state.waiting)
+        };
+        // Outside the lock: what is dropped may have a drop of its own.
+        drop(waiting);
+    }
 }
 
 impl Manager {
@@ -174,6 +192,9 @@ impl Manager {
 
     /// Starts everything, and stops it when `shutdown` says so, or when something fails.
     ///
+    /// The manager counts as started from the call on, also where its future is handed to a task: a cached
+    /// read right after it waits for the first sync. It runs while the future is awaited.
+    ///
     /// Returns `Ok` after a requested stop in which everything ended in time.
     ///
     /// # Errors
@@ -184,9 +205,19 @@ impl Manager {
     /// # Cancel safety
     ///
     /// Dropping the future drops everything it runs, without the order and the grace of a stop.
-    pub async fn start(&self, shutdown: impl Into<Shutdown>) -> Result<(), Error> {
-        let mut shutdown = shutdown.into();
-        self.begin()?;
+    pub fn start(
+        &self,
+        shutdown: impl Into<Shutdown>,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let shutdown = shutdown.into();
+        let begun = self.begin();
+        async move {
+            let begun = begun?;
+            begun.manager.supervise(shutdown).await
+        }
+    }
+
+    async fn supervise(&self, mut shutdown: Shutdown) -> Result<(), Error> {
         shutdown.install().map_err(Error::Signals)?;
         let mut groups = Groups::new();
         let outcome = Box::pin(self.run(&mut groups, &mut shutdown)).await;
@@ -239,6 +270,8 @@ impl Manager {
                 }
             };
             tokio::select! {
+                // Someone is asked to stop before anyone is said not to have stopped.
+                biased;
                 () = orderly => return Ok(()),
                 () = at(deadline) => false,
                 () = shutdown.insisted() => true,
@@ -255,22 +288,43 @@ impl Manager {
         })
     }
 
-    fn begin(&self) -> Result<(), Error> {
-        let mut state = self.shared.state.lock();
-        if state.phase != Phase::Declaring {
-            return Err(Error::AlreadyStarted);
-        }
-        state.phase = Phase::Running;
-        Ok(())
+    /// Begins all that was declared.
+    fn begin(&self) -> Result<Begun, Error> {
+        let mut declared = {
+            let mut state = self.shared.state.lock();
+            if state.phase != Phase::Declaring {
+                return Err(Error::AlreadyStarted);
+            }
+            state.phase = Phase::Running;
+            take(&mut state.waiting)
+        };
+        // Outside the lock: it is code of others.
+        declared.iter_mut().for_each(Erased::begin);
+        self.shared.state.lock().waiting.splice(..0, declared);
+        let manager = self.clone();
+        Ok(Begun { manager })
     }
 
-    fn add_erased(&self, erased: Erased) -> Result<(), Error> {
-        {
+    fn add_erased(&self, mut erased: Erased) -> Result<(), Error> {
+        let mut begun = false;
+        loop {
             let mut state = self.shared.state.lock();
-            if state.phase == Phase::Stopping {
-                return Err(Error::Stopping { name: erased.name });
+            match state.phase {
+                Phase::Stopping => {
+                    drop(state);
+                    return Err(Error::Stopping { name: erased.name });
+                }
+                // Outside the lock: it is code of others. The manager may stop meanwhile.
+                Phase::Running if !begun => {
+                    drop(state);
+                    erased.begin();
+                    begun = true;
+                }
+                Phase::Running | Phase::Declaring => {
+                    state.waiting.push(erased);
+                    break;
+                }
             }
-            state.waiting.push(erased);
         }
         self.shared.added.notify_one();
         Ok(())

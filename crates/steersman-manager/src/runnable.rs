@@ -50,6 +50,10 @@ pub trait Runnable: Send + 'static {
     /// failover.
     fn group(&self) -> Group;
 
+    /// Called once, when the manager is told to start or, if it runs already, when this is added: before
+    /// anything of its group runs. For what others may rely on from then on; it must not block.
+    fn begin(&mut self) {}
+
     /// Runs until cancelled.
     fn run(self, context: RunContext) -> impl Future<Output = Result<(), BoxError>> + Send;
 }
@@ -79,7 +83,13 @@ pub(crate) struct Ready {
 pub(crate) struct Erased {
     pub(crate) name: String,
     pub(crate) group: Group,
-    pub(crate) run: Box<dyn FnOnce(RunContext) -> Running + Send>,
+    runnable: Box<dyn Start>,
+}
+
+/// A [`Runnable`] that can be boxed.
+trait Start: Send {
+    fn begin(&mut self);
+    fn run(self: Box<Self>, context: RunContext) -> Running;
 }
 
 /// A runnable on its way.
@@ -171,8 +181,26 @@ impl Erased {
         Self {
             name: runnable.name(),
             group: runnable.group(),
-            run: Box::new(move |context| Box::pin(runnable.run(context))),
+            runnable: Box::new(runnable),
         }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.runnable.begin();
+    }
+
+    pub(crate) fn run(self, context: RunContext) -> Running {
+        self.runnable.run(context)
+    }
+}
+
+impl<R: Runnable> Start for R {
+    fn begin(&mut self) {
+        Runnable::begin(self);
+    }
+
+    fn run(self: Box<Self>, context: RunContext) -> Running {
+        Box::pin(Runnable::run(*self, context))
     }
 }
 

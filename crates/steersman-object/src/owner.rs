@@ -33,6 +33,16 @@ pub enum OwnerError {
         /// The kind of the present controller.
         controller_kind: String,
     },
+    /// The object was there before, and nobody controls it: to take it would mean that it is
+    /// deleted along with its new owner.
+    #[error(
+        "{object} exists and nobody controls it: delete it or rename the owner, or adopt it by setting \
+         its controller reference yourself"
+    )]
+    NotControlled {
+        /// The key of the object to be owned.
+        object: ObjectKey,
+    },
     /// A namespaced owner cannot own objects outside its namespace; the garbage collector would
     /// delete them.
     #[error(

@@ -58,6 +58,10 @@ impl TestEnv {
     /// # Errors
     ///
     /// When the existing cluster's configuration cannot be read, or the server cannot listen.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a server that was started by then stops.
     pub async fn start() -> Result<Self, Error> {
         if std::env::var(USE_EXISTING_CLUSTER).is_ok_and(|v| v == "true") {
             let config = Config::infer().await?;
@@ -73,6 +77,10 @@ impl TestEnv {
     /// # Errors
     ///
     /// When the server cannot listen.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a server that was started by then stops.
     pub async fn https(server: ApiServer) -> Result<Self, Error> {
         let serving = server.serve("127.0.0.1:0").await?;
         let kubeconfig = Kubeconfig::from_yaml(&serving.kubeconfig())?;

@@ -8,11 +8,12 @@
 //! - [`TestEnv::start`] is the embedded server over HTTPS; or, where `USE_EXISTING_CLUSTER` is
 //!   `true`, the cluster that the kubeconfig names. Real time only.
 //!
-//! [`eventually`] waits for a state on either clock. [`apiserver`] is the embedded server itself,
+//! [`eventually`] waits for a state on either clock, and [`log::capture`] keeps what a test logs. [`apiserver`] is the embedded server itself,
 //! with its request log and its faults.
 
 pub mod environment;
 pub mod assert;
+pub mod log;
 
 pub use assert::eventually;
 pub use environment::TestEnv;

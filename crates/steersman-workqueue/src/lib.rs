@@ -43,7 +43,6 @@ mod order;
 mod waiting;
 mod table;
 mod machine;
-mod sync;
 mod shared;
 mod ticket;
 mod queue;

@@ -202,6 +202,12 @@ impl<T: Key> Machine<T> {
         self.order.len() == 0 && self.waiting.is_empty() && self.held.is_empty()
     }
 
+    /// The keys that are held, in no particular order.
+    pub(crate) fn held(&self) -> Vec<T> {
+        let held = self.held.iter().filter_map(|slot| self.table.get(*slot));
+        held.map(|entry| T::clone(&entry.key)).collect()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.stage == Stage::Closed
     }
@@ -281,9 +287,10 @@ impl<T: Key> Machine<T> {
             if verdict != Verdict::Backoff || !again.keep_backoff {
                 // WQ-2, WQ-4: the add that came meanwhile runs now, whatever the verdict asks for.
                 // Its arrival was counted when it came.
-                return self.line_up(slot, again.priority);
+                let due = self.absorb(slot).unwrap_or(again.priority);
+                return self.line_up(slot, again.priority.max(due));
             }
-            // The retry below is the one later run that this add is owed.
+            // The retry below, or an earlier deadline, is the one later run that this add is owed.
             priority = priority.max(again.priority);
         }
         match delay {
@@ -345,9 +352,15 @@ impl<T: Key> Machine<T> {
                 metrics.added();
             }
         }
+        if held && keep_backoff {
+            // WQ-4: whether this add runs at once is known when the hold ends. Until then the
+            // deadline stands, lest it be lost to a backoff.
+            self.mark(slot, priority, true);
+            return false;
+        }
         let priority = priority.max(self.absorb(slot).unwrap_or(priority));
         if held {
-            self.mark(slot, priority, keep_backoff);
+            self.mark(slot, priority, false);
             return false;
         }
         self.line_up(slot, priority)
@@ -363,7 +376,9 @@ impl<T: Key> Machine<T> {
             self.raise(slot, delay.priority);
             return false;
         }
-        if let Some(again) = &mut entry.again {
+        if let Some(again) = &mut entry.again
+            && !again.keep_backoff
+        {
             again.priority = again.priority.max(delay.priority);
             return false;
         }
@@ -374,11 +389,17 @@ impl<T: Key> Machine<T> {
         entry.due = match (old, earlier) {
             (Some(old), None) => Some(Due {
                 priority: old.priority.max(delay.priority),
+                backoff: old.backoff || delay.backoff,
                 ..old
             }),
-            (old, Some(at)) => Some(Due {
+            (Some(old), Some(at)) => Some(Due {
                 at,
-                priority: old.map_or(delay.priority, |old| old.priority.max(delay.priority)),
+                priority: old.priority.max(delay.priority),
+                backoff: old.backoff || delay.backoff,
+            }),
+            (None, Some(at)) => Some(Due {
+                at,
+                priority: delay.priority,
                 backoff: delay.backoff,
             }),
             (None, None) => None,

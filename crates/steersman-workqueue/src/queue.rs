@@ -79,6 +79,12 @@ impl<T: Key> Queue<T> {
         self.shared.read(Machine::idle)
     }
 
+    /// The keys that tickets hold, in no particular order.
+    #[must_use]
+    pub fn held(&self) -> Vec<T> {
+        self.shared.read(Machine::held)
+    }
+
     /// Closes the queue at once: workers that wait get [`ShutDown`], ready and delayed keys are
     /// dropped, tickets that are out finish without coming back. Answers how many keys were dropped.
     pub fn shut_down(&self) -> usize {

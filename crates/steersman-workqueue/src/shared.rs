@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::error::ShutDown;
@@ -13,7 +14,6 @@ use crate::machine::{Machine, Taken, Verdict};
 use crate::metrics::Snapshot;
 use crate::options::{AddOptions, QueueOptions};
 use crate::order::Slot;
-use crate::sync::Mutex;
 
 /// What every handle and every ticket of one queue share.
 pub(crate) struct Shared<T> {

@@ -24,8 +24,9 @@ pub(crate) struct Entry<T> {
     pub(crate) ready: Option<Ready>,
     pub(crate) due: Option<Due>,
     pub(crate) held: Option<Held>,
-    // Only while held: an add came meanwhile (WQ-2). A marked key has no deadline: the add absorbed
-    // what there was, and the run to come absorbs what follows.
+    // Only while held: an add came meanwhile (WQ-2). A marked key has no deadline, for the add
+    // absorbed what there was, and the run to come absorbs what follows; unless the mark keeps a
+    // backoff, for then the deadline may be what the key is left with (WQ-4).
     pub(crate) again: Option<Again>,
     // When it last became ready or marked; measured only with metrics.
     pub(crate) added: Instant,
@@ -37,7 +38,8 @@ pub(crate) struct Ready {
     pub(crate) turn: Turn,
 }
 
-/// The key waits for a deadline; with `backoff`, because it failed.
+/// The key waits for a deadline; with `backoff`, because it failed, be the deadline that of the
+/// failure or an earlier one.
 pub(crate) struct Due {
     pub(crate) at: Appointment,
     pub(crate) priority: Priority,

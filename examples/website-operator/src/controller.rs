@@ -1,14 +1,15 @@
 //! Driver: reconciles websites: children, directory, status and clean-up.
 
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::time::Duration;
 
 use steersman::client::finalizer::{self, Stage};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::object::{Object as _, TypedObject};
 use steersman::{
-    Action, Client, Context, Error, Manager, ObjectKey, Reconciler, Request, handler, predicate,
+    Action, Client, Context, Error, Manager, ObjectKey, Reconciler, Request, handler, owner,
+    predicate, report,
 };
 
 use crate::children::{self, Pages};
@@ -23,6 +24,9 @@ pub const DIRECTORY: &str = "website-directory";
 
 /// The index of websites by the ConfigMap they take their pages from.
 const BY_PAGES: &str = "spec.pages";
+
+/// How soon a site is looked at again that somebody has to make room for.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Makes websites be served.
 #[derive(Debug)]
@@ -46,7 +50,11 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         .controller::<Website>()
         .name("website")
         // Our own status writes are no reason to reconcile; children report theirs below.
-        .for_filter(predicate::generation_changed())
+        .for_filter(predicate::or(
+            predicate::generation_changed(),
+            // A finalizer that somebody took away is put back.
+            predicate::finalizers_changed(),
+        ))
         .owns::<ConfigMap>()
         .owns::<Deployment>()
         .owns::<Service>()
@@ -72,7 +80,12 @@ impl Reconciler for WebsiteReconciler {
             Stage::CleanUp => return clean_up(client, &site).await,
             Stage::Released => return Ok(Action::done()),
         }
-        let progress = serve(client, &site).await?;
+        let progress = match serve(client, &site).await {
+            Err(error) => Progress::Refused {
+                why: refusal(error)?,
+            },
+            Ok(progress) => progress,
+        };
         if matches!(progress, Progress::Served { .. }) {
             enter_directory(client, &site).await?;
         }
@@ -83,12 +96,27 @@ impl Reconciler for WebsiteReconciler {
                 site.status = Some(status::status(site, &progress, now))
             })
             .await?;
-        Ok(Action::done())
+        Ok(match progress {
+            // What stands in the way belongs to nobody here, so no event tells when it goes.
+            Progress::Refused { .. } => Action::requeue_after(LOOK_AGAIN),
+            _ => Action::done(),
+        })
+    }
+}
+
+/// Tells errors that only a person can mend from those that pass, which are returned.
+fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
+    let permanent = matches!(error, steersman::client::Error::Owner(_))
+        || error.api().is_some_and(steersman::api::Error::is_invalid);
+    if permanent {
+        Ok(report(&error).to_string())
+    } else {
+        Err(error)
     }
 }
 
 /// Brings the children about, and says how far they are.
-async fn serve(client: &Client, site: &Website) -> Result<Progress, Error> {
+async fn serve(client: &Client, site: &Website) -> Result<Progress, steersman::client::Error> {
     let key = site.key();
     let source = pages_key(site);
     let Some(source) = client.get_opt::<ConfigMap>(&source).await? else {
@@ -145,11 +173,15 @@ async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
 }
 
 /// Takes the site out of the directory first, so that nobody is sent to pods that are going away.
+///
+/// What is cleaned up is read from the server: a cache that is a moment old may lack what an earlier
+/// run wrote, and once the finalizer is gone nobody comes back for it.
 async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
     let key = site.key();
-    if let Some(directory) = client.get_opt::<ConfigMap>(&key.sibling(DIRECTORY)).await? {
+    let directory = key.sibling(DIRECTORY);
+    if let Some(directory) = client.live().get_opt::<ConfigMap>(&directory).await? {
         let left = client
-            .modify(&*directory, |directory| {
+            .modify(&directory, |directory| {
                 if let Some(entries) = &mut directory.data {
                     entries.remove(key.name());
                 }
@@ -170,15 +202,14 @@ async fn delete_child<K: TypedObject>(
     site: &Website,
     key: &ObjectKey,
 ) -> Result<(), Error> {
-    let child: Option<Arc<K>> = client.get_opt(key).await?;
-    match child {
-        Some(child) if is_ours(site, &*child) => Ok(ignore_gone(client.delete(&*child).await)?),
+    match client.live().get_opt::<K>(key).await? {
+        Some(child) if is_ours(site, &child) => Ok(ignore_gone(client.delete(&child).await)?),
         Some(_) | None => Ok(()),
     }
 }
 
 fn is_ours<K: TypedObject>(site: &Website, child: &K) -> bool {
-    steersman::object::owner::controller_of(child.meta()).is_some_and(|o| o.uid == site.uid_str())
+    owner::controller_of(child.meta()).is_some_and(|o| o.uid == site.uid_str())
 }
 
 /// What was to go and is gone is no failure.

@@ -11,7 +11,8 @@
 //! - [`controller`] is the reconciler and its watches: the file to read first if you read one.
 //! - [`workloads`] is a second controller in the same manager. It plays the part of a cluster's own
 //!   controllers and kubelets, so that Deployments come to life on the embedded API server.
-//! - [`setup`] installs the kind and the sample; [`narrator`] prints what happens.
+//! - [`setup`] installs the kind and the sample; [`narrator`] tells what happens; [`once`] waits
+//!   until every site is ready, or says why that would be in vain.
 
 pub mod website;
 pub mod children;
@@ -20,3 +21,4 @@ pub mod controller;
 pub mod workloads;
 pub mod setup;
 pub mod narrator;
+pub mod once;

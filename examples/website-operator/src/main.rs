@@ -1,15 +1,13 @@
 //! The operator's binary: finds a cluster or starts an API server, and runs both controllers.
-#![expect(clippy::print_stdout, reason = "it tells its user what happens")]
-#![expect(clippy::print_stderr, reason = "it tells its user what went wrong")]
 
-use std::io::IsTerminal as _;
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use steersman::informer::{Delivery, Subscription};
-use steersman::object::Object as _;
+use steersman::kube_core::CustomResourceExt as _;
 use steersman::{Connection, Manager, report, shutdown_signal};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 use tokio::time::Instant;
@@ -17,15 +15,12 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 use website_operator::narrator::Narrator;
 use website_operator::website::Website;
-use website_operator::{controller, setup, workloads};
+use website_operator::{controller, once, setup, workloads};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long a pod of the played workloads takes to become ready.
 const STARTUP: Duration = Duration::from_secs(1);
-
-/// How long --once waits for the websites.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Serves websites from ConfigMaps.
 ///
@@ -50,6 +45,9 @@ struct Args {
     /// Play the cluster's own controllers, for servers that have none: Deployments get pods that run.
     #[arg(long)]
     play_workloads: bool,
+    /// Print the definition of the Website kind as YAML, and exit.
+    #[arg(long)]
+    print_crd: bool,
     /// Where to write the kubeconfig of the API server started here.
     #[arg(
         long,
@@ -63,30 +61,32 @@ struct Args {
 struct Cluster {
     connection: Connection,
     /// The API server started here, which lives as long as this.
-    embedded: Option<Serving>,
+    embedded: Option<Embedded>,
+}
+
+/// The API server started here, and the kubeconfig that was written for it.
+struct Embedded {
+    serving: Serving,
+    kubeconfig: Option<PathBuf>,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // Logs go to stderr and begin at warnings; RUST_LOG=info shows more. The transport would log
-    // again what comes back to us as an error.
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("warn,kube_client::client::builder=off"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", report(&*error));
+            let _ = writeln!(std::io::stderr(), "error: {}", report(&*error));
             ExitCode::FAILURE
         }
     }
 }
 
 async fn run(args: Args) -> Result<(), BoxError> {
+    start_log()?;
+    if args.print_crd {
+        say(serde_saphyr::to_string(&Website::crd())?);
+        return Ok(());
+    }
     let cluster = Cluster::find(&args).await?;
     // What a cluster would do by itself, or has been given already, the embedded server needs done.
     let embedded = cluster.embedded.is_some();
@@ -94,40 +94,42 @@ async fn run(args: Args) -> Result<(), BoxError> {
     let client = manager.client();
     if args.install || embedded {
         setup::install(client).await?;
-        println!("installed the definition websites.web.example.com");
+        say("the definition websites.web.example.com is installed");
     } else {
         setup::check(client).await?;
     }
     if args.sample || embedded {
-        println!(
-            "created the sample Website {}",
-            setup::sample(client).await?
-        );
+        let key = setup::sample(client).await?;
+        say(format_args!("the sample Website {key} is there"));
     }
 
     controller::declare(&manager)?;
     if args.play_workloads || embedded {
+        setup::check_no_nodes(client).await?;
         workloads::declare(&manager, STARTUP)?;
     }
     let narrator = tokio::spawn(narrate(Narrator::listen(&manager)?));
-    let sites = manager.cache().informer::<Website>()?.subscribe();
     if args.once {
+        let cache = manager.cache().clone();
+        let sites = cache.informer::<Website>()?.subscribe();
         let stop = CancellationToken::new();
         let done = stop.clone().drop_guard();
+        let running = manager.start(stop);
         let outcome = tokio::spawn(async move {
             let _done = done;
-            until_ready(sites).await
+            once::until_ready(&cache, sites).await
         });
-        manager.start(stop).await?;
+        let stopped = running.await;
         narrator.await?;
+        // Why it was stopped says more than how that went.
         outcome.await??;
+        stopped?;
     } else {
-        drop(sites);
         manager.start(shutdown_signal()).await?;
         narrator.await?;
     }
-    if let Some(serving) = cluster.embedded {
-        serving.stop().await;
+    if let Some(embedded) = cluster.embedded {
+        embedded.stop().await;
     }
     Ok(())
 }
@@ -135,51 +137,30 @@ async fn run(args: Args) -> Result<(), BoxError> {
 async fn narrate(mut narrator: Narrator) {
     let start = Instant::now();
     while let Some(line) = narrator.next().await {
-        println!("{:7.2}s  {line}", start.elapsed().as_secs_f64());
+        let time = start.elapsed().as_secs_f64();
+        say(format_args!("{time:7.2}s  {line}"));
     }
 }
 
-/// Waits until there are websites and every one is ready.
-async fn until_ready(mut sites: Subscription<Website>) -> Result<(), BoxError> {
-    let mut seen = std::collections::BTreeMap::new();
-    let all_ready = async {
-        let mut synced = false;
-        while let Some(delivery) = sites.next().await {
-            if let Delivery::Event(event) = &delivery {
-                match event.new() {
-                    Some(site) => seen.insert(site.key().clone(), site.body()),
-                    None => seen.remove(event.object().key()),
-                };
-            }
-            synced |= matches!(delivery, Delivery::Synced);
-            if synced && seen.is_empty() {
-                return Err("there is no Website: create one, or run again with --sample".into());
-            }
-            if synced && seen.values().all(|site| site.is_ready()) {
-                return Ok(());
-            }
-        }
-        Err("the watch of websites ended".into())
-    };
-    let timely = tokio::time::timeout(PATIENCE, all_ready).await;
-    timely.unwrap_or_else(|_| Err(not_ready(seen.values().map(|site| &**site)).into()))
+/// Tells the user. Whoever has stopped listening need not be told.
+fn say(line: impl Display) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Which sites are not ready, and what they say about it.
-fn not_ready<'a>(sites: impl Iterator<Item = &'a Website>) -> String {
-    let waiting: Vec<String> = sites
-        .filter(|site| !site.is_ready())
-        .map(|site| match site.ready_condition() {
-            Some(condition) => format!("{}: {}", site.key(), condition.message),
-            None => format!("{}: no status was written", site.key()),
-        })
-        .collect();
-    format!(
-        "not ready after {} s: {} (on a server without a controller-manager and nodes, run again \
-         with --play-workloads)",
-        PATIENCE.as_secs(),
-        waiting.join("; ")
-    )
+/// Logs go to stderr and begin at warnings; `RUST_LOG=info` shows more. The transport would log again
+/// what comes back as an error.
+fn start_log() -> Result<(), BoxError> {
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(wanted) => EnvFilter::try_new(&wanted)
+            .map_err(|problem| format!("RUST_LOG={wanted} is not a log filter: {problem}"))?,
+        Err(_) => EnvFilter::new("warn,kube_client::client::builder=off"),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+    Ok(())
 }
 
 // ===== impl Cluster =====
@@ -189,7 +170,10 @@ impl Cluster {
     async fn find(args: &Args) -> Result<Self, BoxError> {
         match Connection::infer().await {
             Ok(connection) => {
-                println!("using the cluster at {}", connection.endpoint());
+                say(format_args!(
+                    "using the cluster at {}",
+                    connection.endpoint()
+                ));
                 Ok(Self {
                     connection,
                     embedded: None,
@@ -203,21 +187,46 @@ impl Cluster {
     async fn embedded(args: &Args) -> Result<Self, BoxError> {
         let server = ApiServer::new();
         let serving = server.serve("127.0.0.1:0").await?;
-        serving.write_kubeconfig(&args.kubeconfig)?;
-        let file = args.kubeconfig.display();
-        println!(
-            "no cluster is configured: started an API server at {}",
-            serving.url()
-        );
-        if !args.once {
-            println!("try: kubectl --kubeconfig {file} get websites");
-            println!("     kubectl --kubeconfig {file} scale website hello --replicas 3");
-            println!("     kubectl --kubeconfig {file} get pods -w");
-        }
+        let url = serving.url();
+        say(format_args!(
+            "no cluster is configured: started an API server at {url}"
+        ));
         let connection = Connection::in_process(server.service(), "default");
+        let mut embedded = Embedded {
+            serving,
+            kubeconfig: None,
+        };
+        // A server that is gone in a moment needs no way to it, and must not replace that to another.
+        if !args.once {
+            embedded.serving.write_kubeconfig(&args.kubeconfig)?;
+            let file = args.kubeconfig.display();
+            say("in another terminal:");
+            say(format_args!("  kubectl --kubeconfig {file} get websites"));
+            say(format_args!(
+                "  kubectl --kubeconfig {file} scale website hello --replicas 3"
+            ));
+            say(format_args!("  kubectl --kubeconfig {file} get pods -w"));
+            embedded.kubeconfig = Some(args.kubeconfig.clone());
+        }
         Ok(Self {
             connection,
-            embedded: Some(serving),
+            embedded: Some(embedded),
         })
+    }
+}
+
+// ===== impl Embedded =====
+
+impl Embedded {
+    /// Stops the server, and removes the kubeconfig that leads to it unless it leads elsewhere by now.
+    async fn stop(self) {
+        let ours = self.serving.kubeconfig();
+        if let Some(file) = self.kubeconfig
+            && std::fs::read_to_string(&file).is_ok_and(|text| text == ours)
+        {
+            // One that stays behind names a dead port, which kubectl will say.
+            let _ = std::fs::remove_file(&file);
+        }
+        self.serving.stop().await;
     }
 }

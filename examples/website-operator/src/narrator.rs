@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use steersman::Manager;
-use steersman::informer::{Delivery, Event, Subscription};
+use steersman::informer::{Delivery, Event, Origin, Subscription};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{Pod, Service};
 use steersman::object::{Object as _, TypedObject};
@@ -111,6 +111,8 @@ fn child<K: TypedObject>(kind: &'static str) -> impl Fn(&Event<K>) -> Option<Str
     move |event| {
         let key = event.object().key();
         match (event.old(), event.new()) {
+            // It was there before anybody told of anything.
+            (None, Some(_)) if event.origin() == Origin::Initial => None,
             (None, Some(_)) => Some(format!("{kind} {key} was created")),
             (_, None) => Some(format!("{kind} {key} is gone")),
             (Some(_), Some(_)) => None,

@@ -2,10 +2,10 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use steersman::k8s_openapi;
-use steersman::k8s_openapi::api::core::v1::ConfigMap;
+use steersman::k8s_openapi::api::core::v1::{ConfigMap, Node};
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::{Object as _, TypedObject};
-use steersman::{Client, ObjectKey, api};
+use steersman::{Client, ListOptions, ObjectKey, api};
 use thiserror::Error;
 
 use crate::website::Website;
@@ -28,6 +28,15 @@ pub enum Error {
         /// What the server said.
         source: steersman::client::Error,
     },
+    /// The server has nodes, so somebody plays its workloads already.
+    #[error(
+        "the cluster at {endpoint} has nodes, so its own controllers run its Deployments: run again \
+         without --play-workloads"
+    )]
+    HasNodes {
+        /// The server's address.
+        endpoint: String,
+    },
     /// The sample in this file cannot be read.
     #[error("manifests/sample.yaml cannot be read")]
     Sample(#[from] serde_saphyr::Error),
@@ -43,19 +52,20 @@ pub enum Error {
 /// When the server refuses it.
 pub async fn install(client: &Client) -> Result<(), Error> {
     let wanted = Website::crd();
-    let present = client
-        .live()
-        .get_opt::<CustomResourceDefinition>(&wanted.key())
-        .await?;
-    match present {
-        None => drop(client.create(&wanted).await?),
-        Some(present) => {
-            let update = |crd: &mut CustomResourceDefinition| {
-                crd.spec.versions.clone_from(&wanted.spec.versions);
-            };
-            client.modify(&present, update).await?;
-        }
-    }
+    create_if_absent(client, &wanted).await?;
+    let present: CustomResourceDefinition = client.live().get(&wanted.key()).await?;
+    let update = |crd: &mut CustomResourceDefinition| {
+        crd.spec.versions.clone_from(&wanted.spec.versions);
+        crd.spec
+            .names
+            .short_names
+            .clone_from(&wanted.spec.names.short_names);
+        crd.spec
+            .names
+            .categories
+            .clone_from(&wanted.spec.names.categories);
+    };
+    client.modify(&present, update).await?;
     wait_until_served(client).await
 }
 
@@ -80,11 +90,7 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, Error> {
 /// [`Error::NotInstalled`] when it does not serve it; else what the server says, or why it cannot be
 /// reached.
 pub async fn check(client: &Client) -> Result<(), Error> {
-    match client
-        .live()
-        .list::<Website>(&steersman::cache::ListOptions::new())
-        .await
-    {
+    match client.live().list::<Website>(&ListOptions::new()).await {
         Ok(_) => Ok(()),
         Err(source) if is_not_served(&source) => Err(Error::NotInstalled {
             endpoint: client.connection().endpoint(),
@@ -92,6 +98,21 @@ pub async fn check(client: &Client) -> Result<(), Error> {
         }),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Checks that nobody else runs the workloads of this server.
+///
+/// # Errors
+///
+/// [`Error::HasNodes`] when somebody does; else what the server says.
+pub async fn check_no_nodes(client: &Client) -> Result<(), Error> {
+    let nodes = client.live().list::<Node>(&ListOptions::new()).await?;
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    Err(Error::HasNodes {
+        endpoint: client.connection().endpoint(),
+    })
 }
 
 /// A server accepts a definition a moment before it serves the kind.

@@ -6,6 +6,12 @@ use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time}
 
 use crate::website::{READY, Website, WebsiteStatus};
 
+/// The reason of a condition that waits for the site's ConfigMap.
+pub const PAGES_MISSING: &str = "PagesMissing";
+
+/// The reason of a condition that waits for somebody to make room.
+pub const REFUSED: &str = "Refused";
+
 /// How far a site is from being served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -14,12 +20,19 @@ pub enum Progress {
         /// Its name.
         config_map: String,
     },
+    /// A child cannot be had: its name is taken, or the server refuses it.
+    Refused {
+        /// Why, and the way out.
+        why: String,
+    },
     /// Web servers are starting, stopping or being replaced.
     RollingOut {
-        /// How many serve the present pages.
+        /// How many are ready.
         ready: i32,
         /// How many were asked for.
         desired: i32,
+        /// How many there are beyond that: they serve former pages, or are to go.
+        surplus: i32,
     },
     /// As many web servers as asked for serve the present pages.
     Served {
@@ -42,23 +55,26 @@ impl Progress {
         if current && ready == desired {
             Self::Served { ready }
         } else {
+            let total = status.replicas.unwrap_or(0);
             Self::RollingOut {
                 ready: ready.min(desired),
                 desired,
+                surplus: (total - desired).max(0),
             }
         }
     }
 
     fn ready(&self) -> i32 {
         match self {
-            Self::PagesMissing { .. } => 0,
+            Self::PagesMissing { .. } | Self::Refused { .. } => 0,
             Self::RollingOut { ready, .. } | Self::Served { ready } => *ready,
         }
     }
 
     fn reason(&self) -> &'static str {
         match self {
-            Self::PagesMissing { .. } => "PagesMissing",
+            Self::PagesMissing { .. } => PAGES_MISSING,
+            Self::Refused { .. } => REFUSED,
             Self::RollingOut { .. } => "RollingOut",
             Self::Served { .. } => "Served",
         }
@@ -69,7 +85,19 @@ impl Progress {
             Self::PagesMissing { config_map } => format!(
                 "ConfigMap {config_map:?} does not exist: create it, or name another one in .spec.pages"
             ),
-            Self::RollingOut { ready, desired } => format!("{ready} of {desired} pods are ready"),
+            Self::Refused { why } => why.clone(),
+            Self::RollingOut {
+                ready,
+                desired,
+                surplus,
+            } => {
+                let rest = match surplus {
+                    0 if ready == desired => ", and the newest spec is being taken up".to_owned(),
+                    0 => String::new(),
+                    more => format!(", and {more} more are going"),
+                };
+                format!("{ready} of {desired} pods are ready{rest}")
+            }
             Self::Served { ready } => format!("{ready} of {ready} pods are ready"),
         }
     }
@@ -137,16 +165,20 @@ mod tests {
             Progress::of(&deployment(2, 2, 2, 2), 2),
             Progress::Served { ready: 2 }
         );
-        let rolling = Progress::RollingOut {
+        let rolling = |surplus| Progress::RollingOut {
             ready: 2,
             desired: 2,
+            surplus,
         };
-        assert_eq!(Progress::of(&deployment(3, 2, 2, 2), 2), rolling);
+        assert_eq!(Progress::of(&deployment(3, 2, 2, 2), 2), rolling(0));
+        assert!(rolling(0).message().contains("newest spec"));
         // A pod of the former pages is still there.
-        assert_eq!(Progress::of(&deployment(2, 2, 3, 3), 2), rolling);
+        assert_eq!(Progress::of(&deployment(2, 2, 3, 3), 2), rolling(1));
+        assert!(rolling(1).message().contains("1 more"));
         let none = Progress::RollingOut {
             ready: 0,
             desired: 2,
+            surplus: 0,
         };
         assert_eq!(Progress::of(&Deployment::default(), 2), none);
     }
@@ -159,7 +191,11 @@ mod tests {
             pages: "p".into(),
         };
         let mut site = Website::new("hello", spec);
-        let rolling = |ready| Progress::RollingOut { ready, desired: 2 };
+        let rolling = |ready| Progress::RollingOut {
+            ready,
+            desired: 2,
+            surplus: 0,
+        };
         site.status = Some(status(&site, &rolling(0), at(10)));
         site.status = Some(status(&site, &rolling(1), at(20)));
         let condition = site.ready_condition().unwrap();

@@ -101,10 +101,20 @@ async fn take(
     step: Step,
 ) -> Result<(), StepError> {
     match step {
-        Step::CreateReplicaSet(mut set) => {
+        Step::CreateReplicaSet(set) => {
             if let Some(deployment) = deployment {
-                owner::set_controller_reference(deployment, &mut *set)?;
-                client.create(&*set).await?;
+                let key = set.key();
+                // One that a former Deployment left behind is taken over: its template is the same.
+                match client.get_opt::<ReplicaSet>(&key).await? {
+                    Some(orphan) if owner::controller_of(&orphan.metadata).is_none() => {
+                        let mut adopted = ReplicaSet::clone(&orphan);
+                        owner::set_controller_reference(deployment, &mut adopted)?;
+                        client.update(&adopted).await?;
+                    }
+                    _ => {
+                        client.ensure_owned(deployment, *set, |_| {}).await?;
+                    }
+                }
             }
         }
         Step::Scale(set, replicas) => {

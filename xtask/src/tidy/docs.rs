@@ -43,7 +43,10 @@ fn paths(tree: &Tree, page: &File) -> Vec<Violation> {
     });
     let missing = spans.filter(|(_, span)| {
         if ROOTS.iter().any(|root| span.starts_with(root)) {
-            return !tree.has(span);
+            return match span.split_once(".rs::") {
+                Some((file, function)) => !has_function(tree, &format!("{file}.rs"), function),
+                None => !tree.has(span),
+            };
         }
         span.ends_with(".rs") && !tree.files().any(|file| ends_with(&file.path, span))
     });
@@ -57,6 +60,13 @@ fn paths(tree: &Tree, page: &File) -> Vec<Violation> {
             )
         })
         .collect()
+}
+
+/// `path/to/file.rs::name` names a function of that file: a test, mostly.
+fn has_function(tree: &Tree, file: &str, function: &str) -> bool {
+    let declared = format!("fn {function}(");
+    let file = tree.get(file);
+    file.is_some_and(|file| file.text.contains(&declared))
 }
 
 fn ends_with(path: &str, end: &str) -> bool {
@@ -256,7 +266,10 @@ mod tests {
         let page = format!("The crates: steersman-x, `steersman`.\n{text}\n");
         let tree = Tree::of(&[
             ("crates/steersman-x/Cargo.toml", ""),
-            ("crates/steersman-x/src/store/index.rs", ""),
+            (
+                "crates/steersman-x/src/store/index.rs",
+                "async fn it_is_there() {}",
+            ),
             ("crates/steersman/Cargo.toml", ""),
             ("docs/architecture.md", &page),
             ("docs/decisions/0001-a.md", ""),
@@ -273,6 +286,8 @@ mod tests {
         for text in [
             "See `crates/steersman-x/src/gone.rs`.",
             "See `crates/steersman-y`.",
+            "See `crates/steersman-x/src/gone.rs::it_is_there`.",
+            "See `crates/steersman-x/src/store/index.rs::it_is`.",
             "See `store/gone.rs`.",
             "See `dex.rs`.",
             "The crate steersman-y does it.",
@@ -294,6 +309,7 @@ mod tests {
     fn what_exists_passes() {
         for text in [
             "See `crates/steersman-x/src/store/index.rs` and `crates/steersman-x/`.",
+            "See `crates/steersman-x/src/store/index.rs::it_is_there`.",
             "See `store/index.rs` and `index.rs`.",
             "See `steersman_x::store::index::Index` and `steersman_x::Name`.",
             "See [there](../crates/steersman-x/src/store/index.rs), [here](#part), [far](https://a.b/c).",

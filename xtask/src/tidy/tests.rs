@@ -48,6 +48,11 @@ fn nothing_is_silenced_or_left_for_later() {
 }
 
 #[test]
+fn every_public_future_says_what_dropping_it_does() {
+    on_this_repository("cancel");
+}
+
+#[test]
 fn the_documents_name_what_exists() {
     on_this_repository("docs");
 }

@@ -87,7 +87,7 @@ async fn the_default_file_is_used_where_no_variable_is_set() {
     let surroundings = Surroundings {
         home: Some(dir.path().to_owned()),
         // A file comes before the pod's service account.
-        in_cluster: true,
+        service_host: Some("10.0.0.1".into()),
         ..Surroundings::default()
     };
     assert_eq!(
@@ -97,19 +97,40 @@ async fn the_default_file_is_used_where_no_variable_is_set() {
 }
 
 #[tokio::test]
-async fn a_pod_without_its_service_account_says_so() {
-    let surroundings = Surroundings {
-        in_cluster: true,
+async fn a_pod_without_its_service_account_names_what_is_missing() {
+    let dir = TempDir::new().unwrap();
+    let pod = |port: Option<&str>| Surroundings {
+        service_host: Some("10.0.0.1".into()),
+        service_port: port.map(OsString::from),
+        service_account: dir.path().to_owned(),
         ..Surroundings::default()
     };
-    let error = find(&surroundings).await.unwrap_err();
-    assert!(error.is_config(), "{error}");
-    assert!(
-        error
-            .to_string()
-            .starts_with("the service account of this pod"),
-        "{error}"
-    );
+    let said = async |port: Option<&str>, parts: &[&str]| {
+        let error = find(&pod(port)).await.unwrap_err();
+        assert!(error.is_config(), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("the service account of this pod: "),
+            "{text}"
+        );
+        for part in parts {
+            assert!(text.contains(part), "{part:?} is not in: {text}");
+        }
+    };
+    let way_out = ["KUBERNETES_SERVICE_PORT is not", "KUBECONFIG"];
+    said(None, &way_out).await;
+    said(Some(""), &way_out).await;
+    said(Some("http"), &["KUBERNETES_SERVICE_PORT is \"http\""]).await;
+    for name in ["token", "ca.crt", "namespace"] {
+        let missing = dir.path().join(name);
+        let way_out = [
+            missing.to_str().unwrap(),
+            "automountServiceAccountToken",
+            "KUBECONFIG",
+        ];
+        said(Some("443"), &way_out).await;
+        file(&dir, name, "x");
+    }
 }
 
 #[tokio::test]
@@ -194,10 +215,16 @@ async fn each_thing_that_is_missing_is_named_with_what_there_is() {
         let text = problem(&WHOLE.replace(from, to)).await;
         assert!(text.contains(says), "{text}");
     }
-    for content in ["{", "contexts: 7", "a: [", "\u{0}"] {
+    for content in ["{", "contexts: 7", "a: [", "\u{0}", ": : not yaml ["] {
         let text = problem(content).await;
-        assert!(text.contains("is not a kubeconfig"), "{text}");
+        assert!(text.contains(": the file is not a kubeconfig: "), "{text}");
+        // What the parser says is for those who wrote the types.
+        assert!(!text.contains("Option<"), "{text}");
     }
-    let text = problem("").await;
-    assert!(text.contains("no current-context"), "{text}");
+    for content in ["", "\n# nothing\n", "{}", "apiVersion: v1\nkind: Config\n"] {
+        let text = problem(content).await;
+        assert!(text.contains(": it is empty: "), "{text}");
+    }
+    let text = problem(&WHOLE.replace("current-context: one", "")).await;
+    assert!(text.contains("(of contexts, there are: one)"), "{text}");
 }

@@ -88,6 +88,39 @@ fn one_malformed_item_leaves_the_others_alone() {
 }
 
 #[test]
+fn what_does_not_decode_is_named_by_its_field() {
+    use k8s_openapi::api::apps::v1::Deployment;
+    let said = |object: serde_json::Value| {
+        let raw = object.to_string();
+        match decoder::<Deployment>().object::<Deployment>(raw.as_bytes()) {
+            Decoded::Malformed(malformed) => malformed.error,
+            Decoded::Good(_) => panic!("{raw}"),
+        }
+    };
+    let text = said(json!({"metadata": {"name": "a"}, "spec": {"replicas": "two"}}));
+    assert!(
+        text.starts_with("spec.replicas: invalid type: string \"two\", expected i32 at line 1"),
+        "{text}"
+    );
+    let container = json!({"name": "c", "ports": [{"containerPort": true}]});
+    let text = said(json!({
+        "metadata": {"name": "a"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }));
+    assert!(
+        text.starts_with("spec.template.spec.containers[0].ports[0].containerPort: invalid type"),
+        "{text}"
+    );
+    // The object itself has no path, and a Secret's values are quoted by nobody.
+    assert!(said(json!([])).starts_with("invalid type"));
+    let secret = json!({"metadata": {"name": "s"}, "data": {"k": {"hunter": 2}}}).to_string();
+    match decoder::<Secret>().object::<Secret>(secret.as_bytes()) {
+        Decoded::Malformed(malformed) => assert!(!malformed.error.contains("hunter")),
+        Decoded::Good(_) => panic!("{secret}"),
+    }
+}
+
+#[test]
 fn an_empty_list_may_have_no_items_at_all() {
     for items in [json!(null), json!([])] {
         let body = json!({"metadata": {"resourceVersion": "1"}, "items": items});

@@ -76,6 +76,36 @@ fn an_answer_without_a_status_is_judged_by_its_code() {
 }
 
 #[test]
+fn a_page_of_something_else_is_not_a_kind_that_is_missing() {
+    let kind = Kind::of::<Deployment>();
+    let asked = || Asked::of_collection("list", &kind, None);
+    for (body, quoted) in [
+        (&b"<html><body>nginx</body></html>"[..], ""),
+        (b"default backend - 404\n", "404: default backend - 404 ("),
+        (b"{ not json", ""),
+    ] {
+        let error = Error::from_answer(asked(), 404, None, body);
+        assert!(!error.is_kind_not_served() && !error.is_not_found());
+        assert_eq!(error.code(), Some(404));
+        let text = error.to_string();
+        assert!(
+            text.contains("the address does not look like a Kubernetes API server"),
+            "{text}"
+        );
+        assert!(text.contains(quoted) && !text.contains("nginx"), "{text}");
+    }
+    for body in [
+        &b""[..],
+        b"404 page not found\n",
+        b"{}",
+        b"{\"kind\":\"Status\"}",
+    ] {
+        let error = Error::from_answer(asked(), 404, None, body);
+        assert!(error.is_kind_not_served(), "{error}");
+    }
+}
+
+#[test]
 fn a_pretty_printed_status_is_a_status() {
     let body = "{\n  \"kind\": \"Status\",\n  \"reason\": \"Expired\",\n  \"code\": 410\n}\n";
     assert!(Error::from_answer(asked(), 410, None, body.as_bytes()).is_expired());

@@ -1,7 +1,7 @@
 //! What is cut and filled in, and that nothing else changes.
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -53,6 +53,23 @@ fn an_item_of_a_list_gets_its_kind() {
         prepared(" { } ", true),
         json!({"apiVersion": "v1", "kind": "Pod"})
     );
+}
+
+#[test]
+fn identity_is_read_from_what_no_parser_takes() {
+    let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+    for value in ["1e999", r#""\ud800""#, &deep] {
+        let raw = format!(
+            r#"{{"spec":{value},"metadata":{{"annotations":{value},"namespace":"a","name":"b\u002d\"c",
+            "uid":"u","resourceVersion":"7"}},"status":{{"metadata":{{"name":"another"}}}}}}"#
+        );
+        assert!(serde_json::from_str::<Value>(&raw).is_err());
+        let (key, uid, version) = identity(raw.as_bytes());
+        assert_eq!(key, ObjectKey::namespaced("a", "b-\"c"));
+        assert_eq!((uid.as_str(), version.as_str()), ("u", "7"));
+    }
+    let cut = br#"{"metadata":{"namespace":5,"name":"b"},"spec":{"#;
+    assert_eq!(identity(cut).0, ObjectKey::cluster("b"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_api::{
-    Api, Connection, DeleteOptions, ListOptions, Patch, PatchOptions, WriteOptions,
+    Api, Connection, DeleteOptions, ListOptions, Patch, PatchOptions, VersionMatch, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
@@ -180,6 +180,36 @@ async fn pages_are_followed_to_the_end_and_survive_a_token_that_expires() {
     let future = ListOptions::new().resource_version(version);
     let error = api.list(None, &future).await.unwrap_err();
     assert!(error.is_version_too_large(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_a_version_that_expired_with_its_token_starts_again_at_the_newest() {
+    let (server, api) = server();
+    for n in 0..3 {
+        api.create(&map(&format!("m{n}"), "1"), &WriteOptions::new())
+            .await
+            .unwrap();
+    }
+    let newest = ListOptions::new().limit(2);
+    let version = api.list(None, &newest).await.unwrap().version;
+    let exact = newest
+        .resource_version(version)
+        .version_match(VersionMatch::Exact);
+    server
+        .faults()
+        .answer_matching(
+            |r| r.parameter("continue").is_some(),
+            Answer::code(410).times(1),
+        )
+        .keep();
+    let whole = api.list_all(None, &exact).await.unwrap();
+    assert_eq!(whole.into_good().len(), 3);
+    let lists = server.requests().matching(|r| r.does(Verb::List));
+    let parameters = ["resourceVersion", "resourceVersionMatch", "continue"];
+    let asked = |n: usize| parameters.map(|name| lists[n].parameter(name).is_some());
+    let last = lists.len() - 1;
+    assert_eq!(asked(last - 2), [true, true, false]);
+    assert_eq!(asked(last), [false, false, false]);
 }
 
 #[tokio::test(start_paused = true)]

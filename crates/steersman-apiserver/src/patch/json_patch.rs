@@ -11,6 +11,14 @@ use crate::status::{Details, Status};
 /// More operations than these are refused unread.
 const MOST_OPERATIONS: usize = 10_000;
 
+/// How many bytes of JSON the copies of one patch may add in all, as upstream: without a bound
+/// every copy of what holds the copies before it doubles the document (SRV-3).
+const MOST_COPIED: usize = 3 * 1024 * 1024;
+
+/// How deep a patch may nest a document: as deep as a body that is read may be. Without a bound
+/// operations could stack what no thread's stack can walk or drop (SRV-3).
+const MOST_NESTED: usize = 127;
+
 /// Applies a patch document to `object`.
 ///
 /// # Errors
@@ -42,8 +50,9 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
         return Err(Status::failure(413, "RequestEntityTooLarge", message));
     }
     let mut patched = object.clone();
+    let mut copied = 0;
     for operation in &operations {
-        one(&mut patched, operation).ok_or_else(refused)?;
+        one(&mut patched, operation, &mut copied).ok_or_else(refused)?;
     }
     Ok(patched)
 }
@@ -53,38 +62,68 @@ fn refused() -> Status {
     Status::failure(422, "Invalid", message).with_details(Details::default())
 }
 
-fn one(document: &mut Value, operation: &Value) -> Option<()> {
+/// Does one operation; `copied` counts what copies added so far.
+fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()> {
     let path = operation["path"].as_str()?;
     let from = || operation["from"].as_str();
-    let value = operation["value"].clone();
+    let value = &operation["value"];
     match operation["op"].as_str()? {
-        "add" => add(document, path, value),
-        "replace" => replace(document, path, value),
+        "add" => add(document, path, value.clone()),
+        "replace" => replace(document, path, value.clone()),
         "remove" => remove(document, path).map(|_| ()),
         "move" => {
             let moved = remove(document, from()?)?;
             add(document, path, moved)
         }
         "copy" => {
-            let source = from()?;
-            let (parent, last) = split(document, source)?;
-            let copied = match parent {
-                Value::Object(members) => members.get(&last).cloned().unwrap_or_default(),
-                Value::Array(items) => items.get(index(&last, items.len())?)?.clone(),
+            let (parent, last) = split(document, from()?)?;
+            let source = match parent {
+                Value::Object(members) => members.get(&last).unwrap_or(&Value::Null),
+                Value::Array(items) => items.get(index(&last, items.len())?)?,
                 _ => return None,
             };
-            add(document, path, copied)
+            *copied += written(source, MOST_COPIED - *copied)?;
+            let copy = source.clone();
+            add(document, path, copy)
         }
         "test" => {
             let found = if path.is_empty() {
-                document.clone()
+                &*document
             } else {
                 let (parent, last) = split(document, path)?;
-                step(parent, &last).cloned().unwrap_or_default()
+                step(parent, &last).map_or(&Value::Null, |found| &*found)
             };
             (found == value).then_some(())
         }
         _ => None,
+    }
+}
+
+/// The length of a value as JSON, unless it is more than `room`.
+fn written(value: &Value, room: usize) -> Option<usize> {
+    struct Room(usize);
+    impl std::io::Write for Room {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let left = self.0.checked_sub(bytes.len());
+            self.0 = left.ok_or(std::io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut left = Room(room);
+    serde_json::to_writer(&mut left, value).ok()?;
+    Some(room - left.0)
+}
+
+/// Whether a value may stand `above` containers deep.
+fn fits(value: &Value, above: usize) -> bool {
+    let inside = |one: &Value| fits(one, above + 1);
+    match value {
+        Value::Object(members) => above < MOST_NESTED && members.values().all(inside),
+        Value::Array(items) => above < MOST_NESTED && items.iter().all(inside),
+        _ => above <= MOST_NESTED,
     }
 }
 
@@ -132,12 +171,18 @@ fn split<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, Stri
     Some((at, last))
 }
 
+/// The container for a value that is to stand at a path, if it is not nested too deep there.
+fn room<'a>(document: &'a mut Value, path: &str, value: &Value) -> Option<(&'a mut Value, String)> {
+    let above = path.matches('/').count();
+    fits(value, above).then(|| split(document, path))?
+}
+
 fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
     if path.is_empty() {
         *document = value;
-        return Some(());
+        return fits(document, 0).then_some(());
     }
-    let (parent, last) = split(document, path)?;
+    let (parent, last) = room(document, path, &value)?;
     match parent {
         Value::Object(members) => {
             members.insert(last, value);
@@ -155,9 +200,9 @@ fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
 fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
     if path.is_empty() {
         *document = value;
-        return Some(());
+        return fits(document, 0).then_some(());
     }
-    let (parent, last) = split(document, path)?;
+    let (parent, last) = room(document, path, &value)?;
     match parent {
         Value::Object(members) => {
             members.insert(last, value);
@@ -238,6 +283,64 @@ mod tests {
         ] {
             assert_eq!(patched(refused.clone()), Err(422), "{refused}");
         }
+    }
+
+    /// SRV-3: a copy of what holds the copies before it doubles the document.
+    #[test]
+    fn copies_do_not_grow_without_bound() {
+        let doubling = |copies: usize| {
+            let mut operations =
+                vec![json!({"op": "add", "path": "/data/a", "value": "0123456789"})];
+            operations
+                .extend((0..copies).map(
+                    |n| json!({"op": "copy", "from": "/data", "path": format!("/data/c{n}")}),
+                ));
+            Value::Array(operations)
+        };
+        let doubled = patched(doubling(17)).unwrap().to_string().len();
+        assert!((1 << 21..1 << 22).contains(&doubled), "{doubled}");
+        assert_eq!(patched(doubling(18)), Err(422));
+        assert_eq!(patched(doubling(60)), Err(422));
+        // Many small ones count together.
+        let value = "x".repeat(1 << 20);
+        let some = |copies: usize| {
+            let copy = json!({"op": "copy", "from": "/data/a", "path": "/data/b"});
+            let mut operations = vec![json!({"op": "add", "path": "/data/a", "value": value})];
+            operations.extend(std::iter::repeat_n(copy, copies));
+            Value::Array(operations)
+        };
+        assert!(patched(some(2)).is_ok());
+        assert_eq!(patched(some(3)), Err(422));
+    }
+
+    /// SRV-3: what operations put into each other stays as flat as what a body may hold.
+    #[test]
+    fn operations_do_not_nest_without_bound() {
+        let nested = |levels: usize| (0..levels).fold(json!(1), |inside, _| json!({"a": inside}));
+        let below = |levels: usize| "/a".repeat(levels);
+        let twice = |levels: usize| {
+            json!([
+                {"op": "add", "path": "/a", "value": nested(100)},
+                {"op": "copy", "from": below(101 - levels), "path": below(101)},
+            ])
+        };
+        let deep = patched(twice(26)).unwrap();
+        let read: Result<Value, _> = serde_json::from_str(&deep.to_string());
+        assert_eq!(read.unwrap(), deep);
+        assert_eq!(patched(twice(27)), Err(422));
+        let moved = json!([
+            {"op": "add", "path": "/a", "value": nested(100)},
+            {"op": "add", "path": "/b", "value": nested(100)},
+            {"op": "move", "from": "/b", "path": below(101)},
+        ]);
+        assert_eq!(patched(moved), Err(422));
+        let over = json!([
+            {"op": "add", "path": "/a", "value": nested(100)},
+            {"op": "replace", "path": below(101), "value": nested(100)},
+        ]);
+        assert_eq!(patched(over), Err(422));
+        let root = json!([{"op": "add", "path": "", "value": nested(200)}]);
+        assert_eq!(patched(root), Err(422));
     }
 
     #[test]

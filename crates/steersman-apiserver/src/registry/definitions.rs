@@ -176,7 +176,7 @@ impl Registry {
     }
 
     /// Removes a terminating definition that has no objects left.
-    pub(super) fn finish_definition(&mut self, storage: &StorageKey) {
+    pub(super) fn finish_definition(&mut self, storage: &StorageKey, now: Timestamp) {
         if self.store.list(storage, None).next().is_some() {
             return;
         }
@@ -192,6 +192,27 @@ impl Registry {
         self.remove(&definitions, &found);
         self.catalogue.install(storage, Vec::new());
         self.touch(storage);
+        self.judge_waiting(&found.value["spec"]["group"], now);
+    }
+
+    /// Judges the definitions of a group anew that wait for a name: one may be free now.
+    fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let waits = |crd: &Value| {
+            let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+            let mut refused = conditions.filter(|one| one["type"] == "NamesAccepted");
+            crd["spec"]["group"] == *group && refused.any(|one| one["status"] == "False")
+        };
+        let all = self.store.list(&definitions, None);
+        let waiting: Vec<_> = all.filter(|one| waits(&one.value)).cloned().collect();
+        for stored in waiting {
+            let mut crd = (*stored.value).clone();
+            self.judge_names(&mut crd, now);
+            if crd != *stored.value {
+                let put = self.put(&definitions, "", &stored.name, crd);
+                self.serve_again(&put.value);
+            }
+        }
     }
 }
 

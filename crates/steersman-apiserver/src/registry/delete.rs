@@ -219,7 +219,7 @@ impl Registry {
         };
         let storage = super::definitions::storage_of(&marked.value);
         self.clear(&storage, None, now);
-        self.finish_definition(&storage);
+        self.finish_definition(&storage, now);
         Progress::Marked(marked)
     }
 

@@ -395,7 +395,23 @@ pub(crate) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
             told.push(warning);
         }
     }
+    told.extend(ignored_rules(resource, object));
     told
+}
+
+/// Says that a definition's CEL rules are taken and not evaluated: what a cluster would refuse
+/// passes here.
+pub(crate) fn ignored_rules(resource: &Resource, object: &Value) -> Option<String> {
+    let versions = object["spec"]["versions"].as_array();
+    let versions = versions.filter(|_| is_definition(resource))?;
+    let mut found = versions.iter().enumerate().filter_map(|(index, one)| {
+        let at = crd::first_rules(&one["schema"]["openAPIV3Schema"])?;
+        Some(format!(
+            "spec.versions[{index}].schema.openAPIV3Schema{at}: rules are not evaluated by this \
+             server"
+        ))
+    });
+    found.next()
 }
 
 /// Brings a decoded object into the shape it is stored in.

@@ -17,7 +17,7 @@ impl Registry {
     /// work rather than recursion: a chain of owners may be as long as a client likes.
     pub(super) fn settle(&mut self, now: Timestamp) {
         while let Some((storage, gone)) = self.removed.pop_front() {
-            self.finish_definition(&storage);
+            self.finish_definition(&storage, now);
             if !self.options.play_controllers {
                 continue;
             }

@@ -122,6 +122,7 @@ impl Registry {
             past.map_err(|why| unreadable(why, revision, start.as_deref()))?
         };
         let from = start.map_or(0, |start| {
+            // SRV-STORE-5: the list is in the order of the keys, or this would skip objects.
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
         Ok(self.page(
@@ -166,10 +167,10 @@ impl Registry {
 
 /// The place of an object in the order of its list, as continue tokens write it.
 fn key(stored: &Stored, in_namespace: bool) -> String {
-    if in_namespace || stored.namespace.is_empty() {
+    if in_namespace {
         stored.name.to_string()
     } else {
-        format!("{}/{}", stored.namespace, stored.name)
+        stored.key()
     }
 }
 

@@ -21,6 +21,9 @@ pub struct RegistryOptions {
     pub seed: u64,
     /// How many past revisions are kept before the older half is compacted away. Default 10,000.
     pub retained_revisions: usize,
+    /// How many bytes of JSON past revisions may hold before the older half is compacted away.
+    /// Default 128 MiB.
+    pub retained_bytes: usize,
     /// Whether the work of the cluster's own controllers is done in place, within the request
     /// that makes it due: dependents of a deleted owner are collected, orphaned or waited for,
     /// and a deleted namespace is emptied and removed. Default true. Without it such objects
@@ -36,6 +39,7 @@ impl Default for RegistryOptions {
         Self {
             seed: 0,
             retained_revisions: 10_000,
+            retained_bytes: 128 << 20,
             play_controllers: true,
             track_managed_fields: true,
         }
@@ -74,7 +78,7 @@ impl Registry {
     pub fn new(options: RegistryOptions, now: jiff::Timestamp) -> Self {
         let mut new = Self {
             rng: Rng::new(options.seed),
-            store: Store::new(options.retained_revisions),
+            store: Store::new(options.retained_revisions, options.retained_bytes),
             catalogue: Catalogue::new(),
             dependents: HashMap::new(),
             removed: VecDeque::new(),

@@ -220,6 +220,9 @@ impl Registry {
         let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
         let sent = (named, sent.as_ref());
         self.track_update(face, states, sent, &write.ownership, *now);
+        if write.subresource == Subresource::Main {
+            warnings.extend(intake::ignored_rules(resource, &merged));
+        }
         let errors = self.check(write, &merged, shown.value());
         if !errors.is_empty() {
             return Err(Status::invalid(
@@ -257,7 +260,7 @@ impl Registry {
                 self.serve_again(&put.value);
                 let storage = super::definitions::storage_of(&put.value);
                 if !put.meta("deletionTimestamp").is_empty() {
-                    self.finish_definition(&storage);
+                    self.finish_definition(&storage, *now);
                 }
             }
             if resource.kind == "Namespace" && resource.built_in {

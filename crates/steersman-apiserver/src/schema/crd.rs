@@ -13,7 +13,7 @@ mod check;
 
 pub(crate) use check::validate;
 pub(crate) use fields::decode;
-pub(crate) use openapi::unknown_formats;
+pub(crate) use openapi::{first_rules, unknown_formats};
 
 use super::builtin::CUSTOM_VERBS;
 use super::names::NameRule;

@@ -16,6 +16,7 @@ pub struct ApiServerBuilder {
     pub(super) clock: Option<Clock>,
     pub(super) starts_at: Option<Timestamp>,
     pub(super) retained_revisions: usize,
+    pub(super) retained_bytes: usize,
     pub(super) watch_list: bool,
     pub(super) play_controllers: bool,
     pub(super) track_managed_fields: bool,
@@ -31,6 +32,7 @@ impl Default for ApiServerBuilder {
             clock: None,
             starts_at: None,
             retained_revisions: 10_000,
+            retained_bytes: 128 << 20,
             watch_list: true,
             play_controllers: true,
             track_managed_fields: true,
@@ -66,6 +68,14 @@ impl ApiServerBuilder {
     /// Default 10,000.
     pub fn retained_revisions(mut self, revisions: usize) -> Self {
         self.retained_revisions = revisions;
+        self
+    }
+
+    /// How many bytes of JSON past revisions may hold before the oldest half is compacted away,
+    /// however few they are; in memory, decoded, they take several times that. The objects as they
+    /// are now do not count, and the newest change is always kept. Default 128 MiB.
+    pub fn retained_bytes(mut self, bytes: usize) -> Self {
+        self.retained_bytes = bytes;
         self
     }
 
@@ -117,6 +127,7 @@ impl fmt::Debug for ApiServerBuilder {
         f.debug_struct("ApiServerBuilder")
             .field("seed", &self.seed)
             .field("retained_revisions", &self.retained_revisions)
+            .field("retained_bytes", &self.retained_bytes)
             .field("watch_list", &self.watch_list)
             .finish_non_exhaustive()
     }

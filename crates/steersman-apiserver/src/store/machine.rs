@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::schema::StorageKey;
 
-use super::object::Stored;
+use super::object::{Stored, object_key};
 
-/// Objects of one storage, by namespace and name: the order in which lists give them.
-type Objects = BTreeMap<(Arc<str>, Arc<str>), Arc<Stored>>;
+/// Objects of one storage by [`Stored::key`], in the order in which lists give them (SRV-STORE-5).
+type Objects = BTreeMap<String, Arc<Stored>>;
 
 /// One past revision: what it did to which object.
 #[derive(Debug, Clone)]
@@ -47,6 +47,10 @@ pub struct Store {
     revision: u64,
     compacted: u64,
     retained: u64,
+    retained_bytes: u64,
+    /// For every revision after the compacted one the bytes that are kept for its sake.
+    held: VecDeque<u64>,
+    held_bytes: u64,
     tables: HashMap<StorageKey, Table>,
 }
 
@@ -57,15 +61,31 @@ struct Table {
     dropped: u64,
 }
 
+impl Change {
+    /// The JSON that is kept only because this change is remembered.
+    fn held(&self) -> u64 {
+        let old = self.old.as_ref().map_or(0, |old| old.bytes.len());
+        let last = if self.deleted {
+            self.new.bytes.len()
+        } else {
+            0
+        };
+        u64::try_from(old + last).unwrap_or(u64::MAX)
+    }
+}
+
 impl Store {
-    /// An empty store at revision 1 that keeps at most `retained` past revisions.
+    /// An empty store at revision 1 that keeps at most `retained` past revisions, and of them at
+    /// most `retained_bytes` of JSON; the newest revision is kept however large it is.
     #[must_use]
-    pub fn new(retained: usize) -> Self {
-        let retained = u64::try_from(retained.max(2)).unwrap_or(u64::MAX);
+    pub fn new(retained: usize, retained_bytes: usize) -> Self {
         Self {
             revision: 1,
             compacted: 0,
-            retained,
+            retained: u64::try_from(retained.max(2)).unwrap_or(u64::MAX),
+            retained_bytes: u64::try_from(retained_bytes).unwrap_or(u64::MAX),
+            held: VecDeque::from([0]),
+            held_bytes: 0,
             tables: HashMap::new(),
         }
     }
@@ -85,10 +105,8 @@ impl Store {
     /// The newest state of one object.
     #[must_use]
     pub fn get(&self, storage: &StorageKey, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
-        self.tables
-            .get(storage)?
-            .objects
-            .get(&(namespace.into(), name.into()))
+        let table = self.tables.get(storage)?;
+        table.objects.get(&object_key(namespace, name))
     }
 
     /// Objects of one namespace (or all), in order, newest state.
@@ -98,9 +116,8 @@ impl Store {
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
         self.tables.get(storage).into_iter().flat_map(move |table| {
-            let empty: Arc<str> = Arc::from("");
             let start = match namespace {
-                Some(namespace) => Bound::Included((Arc::from(namespace), empty)),
+                Some(namespace) => Bound::Included(object_key(namespace, "")),
                 None => Bound::Unbounded,
             };
             table
@@ -133,7 +150,7 @@ impl Store {
         }
         let mut objects: Objects = self
             .list(storage, namespace)
-            .map(|stored| (key_of(stored), Arc::clone(stored)))
+            .map(|stored| (stored.key(), Arc::clone(stored)))
             .collect();
         if let Some(table) = self.tables.get(storage) {
             for change in table
@@ -146,8 +163,8 @@ impl Store {
                     continue;
                 }
                 match &change.old {
-                    Some(old) => objects.insert(key_of(old), Arc::clone(old)),
-                    None => objects.remove(&key_of(&change.new)),
+                    Some(old) => objects.insert(old.key(), Arc::clone(old)),
+                    None => objects.remove(&change.new.key()),
                 };
             }
         }
@@ -187,21 +204,15 @@ impl Store {
         self.revision += 1;
         let revision = self.revision;
         let table = self.tables.entry(storage.clone()).or_default();
-        let key: (Arc<str>, Arc<str>) = (namespace.into(), name.into());
-        let stored = Arc::new(Stored::new(
-            Arc::clone(&key.0),
-            Arc::clone(&key.1),
-            value,
-            revision,
-        ));
-        let old = table.objects.insert(key, Arc::clone(&stored));
-        table.log.push_back(Change {
+        let stored = Arc::new(Stored::new(namespace.into(), name.into(), value, revision));
+        let old = table.objects.insert(stored.key(), Arc::clone(&stored));
+        let change = Change {
             revision,
             old,
             new: Arc::clone(&stored),
             deleted: false,
-        });
-        self.bound();
+        };
+        self.remember(storage, change);
         stored
     }
 
@@ -213,7 +224,7 @@ impl Store {
         name: &str,
     ) -> Option<Arc<Stored>> {
         let table = self.tables.get_mut(storage)?;
-        let old = table.objects.remove(&(namespace.into(), name.into()))?;
+        let old = table.objects.remove(&object_key(namespace, name))?;
         self.revision += 1;
         let revision = self.revision;
         let new = Arc::new(old.restamped(revision));
@@ -223,8 +234,7 @@ impl Store {
             new: Arc::clone(&new),
             deleted: true,
         };
-        table.log.push_back(change);
-        self.bound();
+        self.remember(storage, change);
         Some(new)
     }
 
@@ -234,7 +244,10 @@ impl Store {
         if revision <= self.compacted {
             return;
         }
-        self.compacted = revision;
+        while self.compacted < revision {
+            self.compacted += 1;
+            self.held_bytes -= self.held.pop_front().unwrap_or_default();
+        }
         for table in self.tables.values_mut() {
             while table
                 .log
@@ -256,16 +269,36 @@ impl Store {
             .map(|(key, _)| key)
     }
 
-    /// Keeps the log within its bound: beyond it, the older half goes (SRV-STORE-3).
-    fn bound(&mut self) {
-        if self.revision - self.compacted > self.retained {
-            self.compact(self.revision - self.retained / 2);
-        }
+    fn remember(&mut self, storage: &StorageKey, change: Change) {
+        let held = change.held();
+        self.held.push_back(held);
+        self.held_bytes += held;
+        let table = self.tables.entry(storage.clone()).or_default();
+        table.log.push_back(change);
+        self.bound();
     }
-}
 
-fn key_of(stored: &Stored) -> (Arc<str>, Arc<str>) {
-    (Arc::clone(&stored.namespace), Arc::clone(&stored.name))
+    /// Keeps the log within its bounds: beyond one of them, the older half goes (SRV-STORE-3).
+    fn bound(&mut self) {
+        let mut oldest = self.compacted;
+        if self.revision - self.compacted > self.retained {
+            oldest = self.revision - self.retained / 2;
+        }
+        if self.held_bytes > self.retained_bytes {
+            let mut left = self.held_bytes;
+            let mut from = self.compacted;
+            for held in &self.held {
+                // The newest change stays, or nobody who waits for it would ever see it.
+                if left <= self.retained_bytes / 2 || from + 1 == self.revision {
+                    break;
+                }
+                left -= held;
+                from += 1;
+            }
+            oldest = oldest.max(from);
+        }
+        self.compact(oldest);
+    }
 }
 
 #[cfg(test)]

@@ -57,10 +57,27 @@ impl Stored {
         Self::new(namespace, name, (*self.value).clone(), revision)
     }
 
+    /// The object's place in its storage, by which lists are in order and pages go on.
+    #[must_use]
+    pub fn key(&self) -> String {
+        object_key(&self.namespace, &self.name)
+    }
+
     /// `metadata.<field>` as text; empty where it is absent.
     #[must_use]
     pub fn meta(&self, field: &str) -> &str {
         self.value["metadata"][field].as_str().unwrap_or_default()
+    }
+}
+
+/// `namespace/name`, or the name alone where there is no namespace (SRV-STORE-5).
+///
+/// The order of these texts is not that of the pairs: `web-2/x` comes before `web/x`.
+pub(super) fn object_key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{WEBSITES, ask, get, merge, post, server, website, website_crd};
+use crate::support::{WEBSITES, ask, get, merge, post, put, server, website, website_crd};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -23,6 +23,36 @@ async fn a_definition_is_served_at_once() {
     let created = post(&server, WEBSITES, &website("one")).await.expect(201);
     assert_eq!(created["spec"]["replicas"], 1, "the default is filled in");
     assert_eq!(created["metadata"]["generation"], 1);
+}
+
+/// A cluster would refuse what a rule forbids; here it passes, so the author has to be told.
+#[tokio::test(start_paused = true)]
+async fn rules_that_are_not_evaluated_are_warned_of() {
+    let server = server();
+    let path = format!("{DEFINITIONS}/websites.example.com");
+    let plain = post(&server, DEFINITIONS, &website_crd()).await;
+    assert_eq!((plain.status, plain.header("warning")), (201, ""));
+    assert_eq!(
+        merge(&server, &path, &json!({})).await.header("warning"),
+        ""
+    );
+
+    let mut ruled = get(&server, &path).await.expect(200);
+    let rules = json!([{ "rule": "self.replicas < 3" }]);
+    let schema = &mut ruled["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["x-kubernetes-validations"] = rules;
+    let says = "299 - \"spec.versions[0].schema.openAPIV3Schema.properties[spec]\
+                .x-kubernetes-validations: rules are not evaluated by this server\"";
+    let updated = put(&server, &path, &ruled).await;
+    assert_eq!((updated.status, updated.header("warning")), (200, says));
+    let status = merge(&server, &format!("{path}/status"), &json!({})).await;
+    assert_eq!(status.header("warning"), "");
+
+    let fresh = crate::support::server();
+    let meta = ruled["metadata"].as_object_mut().unwrap();
+    meta.retain(|field, _| field == "name");
+    let created = post(&fresh, DEFINITIONS, &ruled).await;
+    assert_eq!((created.status, created.header("warning")), (201, says));
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,6 +37,26 @@ async fn api_resources_and_api_versions() {
     assert_eq!(version["serverVersion"]["minor"], "36");
 }
 
+/// Runs a test of this binary where there is no kubectl, as anybody would: with its output kept.
+#[test]
+fn a_test_that_is_skipped_says_so_in_every_run() {
+    let nothing = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kubectl::api_resources_and_api_versions"])
+        .env("PATH", nothing.path())
+        .output()
+        .unwrap();
+    let (printed, complained) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(printed.contains("1 passed"), "{printed}{complained}");
+    assert!(
+        complained.contains("skipped: kubectl cannot be run"),
+        "{printed}{complained}"
+    );
+}
+
 #[tokio::test]
 async fn create_from_files_and_get() {
     let Some(world) = World::new().await else {

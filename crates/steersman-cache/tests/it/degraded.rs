@@ -154,6 +154,34 @@ async fn a_server_that_cannot_be_reached_is_named() {
     run.await.unwrap().unwrap();
 }
 
+/// A page of another web server is no reason to install a definition.
+#[tokio::test]
+async fn an_address_of_something_else_is_named_as_that() {
+    let nginx = tower::service_fn(|_: http::Request<kube_client::client::Body>| async {
+        let page = "<html><title>404 Not Found</title></html>".to_owned();
+        let answer = http::Response::builder().status(404).body(page);
+        Ok::<_, std::convert::Infallible>(answer.unwrap())
+    });
+    let cache = Cache::new(CacheOptions::new()).unwrap();
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let connection = Connection::in_process(nginx, "default");
+    let run = tokio::spawn(cache.run(connection, cancel.clone()));
+    cache.informer::<Website>().unwrap();
+    cache.settled().await;
+    let error = cache.get::<Website>(&key("a", "home")).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("the address does not look like a Kubernetes API server"),
+        "{text}"
+    );
+    assert!(
+        text.contains("; check that this is the address") && !text.contains("install"),
+        "{text}"
+    );
+    cancel.cancel();
+    run.await.unwrap().unwrap();
+}
+
 /// CACHE-2
 #[tokio::test(start_paused = true)]
 async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
+use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 
 use crate::world::{World, event_of, initial, key};
@@ -67,6 +68,35 @@ async fn without_watch_list_they_cause_one_list_and_one_watch() {
     let requests = world.server.requests();
     assert_eq!(requests.watch_lists("configmaps"), 0);
     assert_eq!(requests.lists("configmaps"), 1, "all pages are of one list");
+    assert_eq!(requests.watches("configmaps"), 1);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-1: also where the one list has several pages. The first list is at any version, which a
+/// server answers whole, from memory; the list after an expired one asks for the newest, in pages.
+#[tokio::test(start_paused = true)]
+async fn all_pages_of_the_one_list_are_asked_for_once() {
+    let mut world = World::new(CacheOptions::new().watch_list(false));
+    for n in 0..1200 {
+        world.config_map("a", &format!("c{n:04}"), &json!({}));
+    }
+    let gone = Answer::code(410).times(1);
+    let _gone = world.server.faults().answer(Verb::List, "configmaps", gone);
+    let mut first = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    let mut second = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    world.start();
+    assert_eq!(
+        (initial(&mut first).await, initial(&mut second).await),
+        (1200, 1200)
+    );
+    world.config_map("a", "z", &json!({}));
+    event_of(&mut first, &key("a", "z")).await;
+    event_of(&mut second, &key("a", "z")).await;
+
+    let requests = world.server.requests();
+    let pages = requests.matching(|r| r.does(Verb::List) && r.status == Some(200));
+    assert_eq!(pages.len(), 3, "1200 objects, 500 at a time: {pages:?}");
+    assert_eq!(pages.iter().filter(|r| r.is_first_page()).count(), 1);
     assert_eq!(requests.watches("configmaps"), 1);
     world.stop().await.unwrap();
 }

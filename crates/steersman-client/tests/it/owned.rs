@@ -1,29 +1,54 @@
 //! Children: created or changed together with their controller reference.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_client::owner::controller_of;
+use steersman_client::owner::{OwnerError, controller_of};
 use steersman_client::{Ensured, Error};
 
 use crate::world::{World, config, key, set, until};
 
 #[tokio::test(start_paused = true)]
-async fn a_child_is_created_owned_and_an_orphan_is_adopted() {
+async fn a_child_is_created_owned_and_changed_when_it_differs() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
     let owner = world.client.create(&config("owner")).await.unwrap();
-    world.client.create(&config("orphan")).await.unwrap();
-    until(&mut events, &key("orphan"), |_| true).await;
-    for name in ["child", "orphan"] {
+    for value in ["1", "2"] {
         let ensured = world
             .client
-            .ensure_owned(&owner, config(name), |child| set(child, "k", "1"))
+            .ensure_owned(&owner, config("child"), |child| set(child, "k", value))
             .await
             .unwrap();
         let child = ensured.object();
         let controller = controller_of(&child.metadata).unwrap();
         assert_eq!(Some(&controller.uid), owner.metadata.uid.as_ref());
-        assert_eq!(child.data.as_ref().unwrap()["k"], "1");
-        assert_eq!(matches!(ensured, Ensured::Created(_)), name == "child");
+        assert_eq!(child.data.as_ref().unwrap()["k"], value);
+        assert_eq!(matches!(ensured, Ensured::Created(_)), value == "1");
+        until(&mut events, &key("child"), |_| true).await;
+    }
+}
+
+/// Whether the cache has seen it or not.
+#[tokio::test(start_paused = true)]
+async fn what_was_there_before_is_not_taken() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    let owner = world.client.create(&config("owner")).await.unwrap();
+    for name in ["seen", "unseen"] {
+        world.client.create(&config(name)).await.unwrap();
+        if name == "seen" {
+            until(&mut events, &key(name), |_| true).await;
+        }
+        let refused = world
+            .client
+            .ensure_owned(&owner, config(name), |child| set(child, "k", "taken"))
+            .await;
+        let not_taken = matches!(refused, Err(Error::Owner(OwnerError::NotControlled { .. })));
+        assert!(not_taken, "{name}: {refused:?}");
+        let there = world.server.get("configmaps", "default", name).unwrap();
+        assert_eq!(
+            there["metadata"]["ownerReferences"],
+            serde_json::Value::Null
+        );
+        assert_eq!(there["data"], serde_json::Value::Null);
     }
 }
 

@@ -8,15 +8,30 @@ use crate::request::RequestKey;
 
 /// Requests the object of the event; see [`itself`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Itself;
+pub struct Itself {
+    sole_status_writer: bool,
+}
 
 /// Requests the object that an event is about: what the primary kind of a controller has.
 ///
-/// An update of nothing but the status does not cut a backoff short that the object is serving, for
-/// it may well be the failing reconcile's own; the retry that is due sees it (CTRL-4).
+/// A resync, which brings nothing new, does not cut a backoff short that the object is serving.
 #[must_use]
 pub fn itself() -> Itself {
-    Itself
+    Itself::default()
+}
+
+impl Itself {
+    /// Says that this controller is the only one who writes the status of these objects.
+    ///
+    /// An update of nothing but the status is then the controller's own, and does not cut a backoff
+    /// short that the object is serving (CTRL-4): a reconcile that writes what went wrong into the
+    /// status and then fails is tried again when the backoff is over, and not at once. Where others
+    /// write it too, their news would wait for the backoff as well.
+    #[must_use]
+    pub fn sole_status_writer(mut self) -> Self {
+        self.sole_status_writer = true;
+        self
+    }
 }
 
 impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
@@ -24,7 +39,9 @@ impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
         let request = R::from(event.key().clone());
         let options = requests.defaults();
         match (event.old(), event.new()) {
-            (Some(old), Some(new)) if is_status_only(old, new) => {
+            (Some(old), Some(new))
+                if event.is_resync() || self.sole_status_writer && is_status_only(old, new) =>
+            {
                 requests.add_with(request, options.keep_backoff());
             }
             _ => requests.add_with(request, options),

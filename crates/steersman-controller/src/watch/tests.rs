@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman_informer::{Certainty, Entry};
 
 use super::*;
-use crate::handler::itself;
+use crate::handler::{Itself, itself};
 use crate::predicate::{Everything, func};
 use crate::request::Request;
 
@@ -23,8 +23,8 @@ fn entry(version: u32, generation: i64) -> Entry<Deployment> {
     })
 }
 
-fn added(event: &Event<Deployment>) -> String {
-    let watch = Watch::<_, Request>::new(Box::new(Everything), itself());
+fn added(event: &Event<Deployment>, handler: Itself) -> String {
+    let watch = Watch::<_, Request>::new(Box::new(Everything), handler);
     let mut requests = watch.route(event, None);
     let (_, options) = requests.drain().next().unwrap();
     format!("{options:?}")
@@ -55,10 +55,9 @@ fn starts_and_resyncs_can_wait_and_deletes_cannot() {
             Event::updated(entry(1, 1), entry(1, 1), Origin::Live),
             &low_and_soft,
         ),
-        // CTRL-4: the generation stayed, so the update is of the status alone.
         (
             Event::updated(entry(1, 1), entry(2, 1), Origin::Live),
-            &soft,
+            &normal,
         ),
         (Event::deleted(entry(1, 1), Certainty::Observed), &normal),
         (
@@ -67,8 +66,13 @@ fn starts_and_resyncs_can_wait_and_deletes_cannot() {
         ),
     ];
     for (event, expected) in table {
-        assert_eq!(added(&event), *expected, "{event:?}");
+        assert_eq!(added(&event, itself()), *expected, "{event:?}");
     }
+    // CTRL-4: the generation stayed, so the update is of the status alone.
+    let event = Event::updated(entry(1, 1), entry(2, 1), Origin::Live);
+    assert_eq!(added(&event, itself().sole_status_writer()), soft);
+    let event = Event::updated(entry(1, 1), entry(2, 2), Origin::Live);
+    assert_eq!(added(&event, itself().sole_status_writer()), normal);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
+use steersman_controller::{
+    Action, Context, Controller, ControllerError, Error, Request, reconcile,
+};
 use tokio::time::Instant;
 
 use crate::world::{World, record};
@@ -55,8 +57,13 @@ async fn what_goes_on_past_the_grace_is_dropped() {
     assert_eq!(runs.next().await, "began");
     let start = Instant::now();
     world.cancel.cancel();
-    running.await.unwrap().unwrap();
+    let error = running.await.unwrap().unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(7));
+    let ControllerError::StillRunning { requests, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(requests, &["default/web"], "{error}");
+    assert!(error.to_string().contains(r#""deployment""#), "{error}");
     assert_eq!(
         world.metric("active_workers", r#"controller="deployment""#),
         "0"

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
 use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
 
 use crate::world::{World, record};
@@ -74,6 +75,7 @@ async fn a_failure_that_wrote_its_own_status_keeps_its_backoff() {
         }
     });
     let controller = Controller::builder::<Deployment>()
+        .sole_status_writer()
         .build(reconciler)
         .unwrap();
     world.start(controller);
@@ -90,6 +92,43 @@ async fn a_failure_that_wrote_its_own_status_keeps_its_backoff() {
     assert!(runs.rest().await.is_empty());
     let labels = r#"controller="deployment""#;
     assert_eq!(world.metric("reconcile_errors_total", labels), "6");
+}
+
+// Scenario: the reconcile fails until somebody else says something in the status. CTRL-4
+#[tokio::test(start_paused = true)]
+async fn a_status_that_somebody_else_writes_cuts_a_backoff_short() {
+    let mut world = World::new();
+    world.deploy("web");
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |ctx: Context, request: Request| {
+        let note = note.clone();
+        async move {
+            let site = ctx.client().get::<Deployment>(&request.key).await?;
+            let ready = site.status.as_ref().and_then(|s| s.ready_replicas);
+            note.note(&format!("{ready:?}"));
+            match ready {
+                Some(1) => Ok(Action::done()),
+                _ => Err(Error::msg("not ready")),
+            }
+        }
+    });
+    let controller = Controller::builder::<Deployment>()
+        .build(reconciler)
+        .unwrap();
+    world.start(controller);
+    // The 17th retry waits more than five minutes.
+    for _ in 0..17 {
+        assert_eq!(runs.next().await, "None");
+    }
+    let (_, before) = runs.next_at().await;
+    let status = json!({"status": {"readyReplicas": 1, "replicas": 1}});
+    world
+        .server
+        .merge_patch("deployments.apps/status", "default", "web", &status)
+        .unwrap();
+    let (text, after) = runs.next_at().await;
+    assert_eq!(text, "Some(1)");
+    assert!(after - before < 1000, "{before} to {after}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_millis(800);
 /// No delay is longer.
 const CAP: Duration = Duration::from_secs(30);
+/// No server is waited for longer, whatever it asks.
+const ASKED: Duration = Duration::from_secs(300);
 /// After so long without a failure the next one counts as the first.
 const RESET: Duration = Duration::from_secs(120);
 
@@ -34,7 +36,8 @@ impl Backoff {
         }
     }
 
-    /// Notes a failure and says until when to wait; at least as long as the server asked.
+    /// Notes a failure and says until when to wait; at least as long as the server asked, within
+    /// reason.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         let healthy = self.until.is_some_and(|until| now >= until + RESET);
         if healthy {
@@ -43,7 +46,7 @@ impl Backoff {
         let base = FIRST.saturating_mul(1 << self.failures.min(10)).min(CAP);
         self.failures = self.failures.saturating_add(1);
         let delay = base.mul_f64(1.0 - self.jitter.fraction() / 4.0);
-        let until = now + delay.max(asked.unwrap_or_default());
+        let until = now + delay.max(asked.unwrap_or_default().min(ASKED));
         self.until = Some(until);
         until
     }
@@ -120,5 +123,12 @@ mod tests {
         let now = origin();
         let until = Backoff::new(1).fail(now, Some(Duration::from_secs(7)));
         assert_eq!(until - now, Duration::from_secs(7));
+    }
+
+    #[test]
+    fn the_server_may_not_ask_for_everything() {
+        let now = origin();
+        let until = Backoff::new(1).fail(now, Some(Duration::MAX));
+        assert_eq!(until - now, ASKED);
     }
 }

@@ -150,6 +150,9 @@ where
     /// Handles one event; says whether the initial events of a streaming list go on, or `None`
     /// where the watch is to be given up.
     async fn event(&mut self, event: WatchEvent<K>, initial: bool) -> Option<bool> {
+        if matches!(event, WatchEvent::Modified(_) | WatchEvent::Deleted(_)) {
+            self.machine.handle_live_event(now());
+        }
         let (item, removed) = match event {
             WatchEvent::Added(item) | WatchEvent::Modified(item) => (item, false),
             WatchEvent::Deleted(item) => (item, true),

@@ -48,6 +48,8 @@ impl Failure {
             Error::Transport { .. } => Class::Network,
             Error::Decode { .. } => Class::Decode,
             error => match error.code() {
+                // A page of something else: the address is wrong, or a proxy stands before it.
+                Some(404) => Class::Decode,
                 Some(code) if code >= 500 => Class::Server,
                 _ => Class::Rejected,
             },

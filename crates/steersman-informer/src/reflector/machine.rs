@@ -14,12 +14,17 @@ const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
 /// A watch that outlives its own end by this much without a word is dead.
 const MARGIN: Duration = Duration::from_secs(15);
-/// A streaming list that says nothing for this long has no end in sight.
+/// A streaming list that says nothing for this long, or sends no end of the initial events for this
+/// long after they were over, has no end in sight.
 const STALL: Duration = Duration::from_secs(30);
 /// A watch that ended sooner did not really begin.
 const SHORT: Duration = Duration::from_secs(1);
+/// A watch that lasted this long was well, whatever ended it.
+const WELL: Duration = Duration::from_secs(10);
 /// How often a streaming list may break before an ordinary one is tried.
 const STREAMS: u32 = 2;
+/// How often in a row a watch may be refused before everything is listed again.
+const REFUSALS: u32 = 5;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +89,16 @@ enum Phase {
     Watching,
 }
 
+/// Whether lists are streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Streams {
+    Yes,
+    /// They broke: the list that is due is an ordinary one.
+    NotNow,
+    /// Nobody wants them, or the server does not have them.
+    No,
+}
+
 /// Mirrors one kind: which requests to make, from which version, and when.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -93,13 +108,14 @@ pub(crate) struct Machine {
     /// Where the next list starts: what is at hand, then never before what was seen.
     list_from: ResourceVersion,
     page_size: u32,
-    /// Whether the server is still believed to stream lists.
-    streaming: bool,
+    streams: Streams,
     broken_streams: u32,
     /// A token expired: list in one page.
     unpaged: bool,
-    /// Expirations without anything heard between them.
+    /// Expirations without a watch between them that was well (REFL-5).
     expired: u32,
+    /// Refusals of a watch without one between them that was well.
+    refused: u32,
     /// Events that did not decode, without a good one between them.
     broken: u32,
     /// Watches that ended at once, without anything heard between them.
@@ -115,6 +131,10 @@ pub(crate) struct Machine {
 struct Watch {
     opened: Option<Instant>,
     heard: Option<Instant>,
+    /// Since when it has brought what happens, and not what is there.
+    live: Option<Instant>,
+    /// When the end of the initial events has to be there at the latest.
+    end_due: Option<Instant>,
     timeout: Duration,
 }
 
@@ -125,10 +145,11 @@ impl Machine {
             position: ResourceVersion::unset(),
             list_from: ResourceVersion::any(),
             page_size,
-            streaming,
+            streams: if streaming { Streams::Yes } else { Streams::No },
             broken_streams: 0,
             unpaged: false,
             expired: 0,
+            refused: 0,
             broken: 0,
             short: 0,
             backoff: Backoff::new(seed),
@@ -150,7 +171,7 @@ impl Machine {
         }
         self.pause = None;
         if self.phase == Phase::Empty {
-            self.phase = if self.streaming {
+            self.phase = if self.streams == Streams::Yes {
                 Phase::Streaming
             } else {
                 Phase::Listing { page: None }
@@ -196,6 +217,8 @@ impl Machine {
     pub(crate) fn handle_open(&mut self, now: Instant) {
         self.watch.opened = Some(now);
         self.watch.heard = None;
+        self.watch.live = (self.phase == Phase::Watching).then_some(now);
+        self.watch.end_due = None;
     }
 
     /// An event arrived, of an object at this version.
@@ -204,6 +227,15 @@ impl Machine {
         // The initial events of a streaming list come in no order.
         if self.phase == Phase::Watching {
             self.advance(version);
+        }
+    }
+
+    /// An event arrived that is of no initial set: an object changed, or went. The initial events
+    /// are over then, and their end is due; where it does not come, the server took the request
+    /// for an ordinary watch, and may be too busy to ever be silent.
+    pub(crate) fn handle_live_event(&mut self, now: Instant) {
+        if self.phase == Phase::Streaming {
+            self.watch.end_due.get_or_insert(now + STALL);
         }
     }
 
@@ -217,16 +249,16 @@ impl Machine {
         self.hear(now);
         match self.phase {
             Phase::Streaming if initial_events_end => {
-                self.broken_streams = 0;
                 self.complete(version);
+                self.watch.live = Some(now);
                 Marked::Complete
             }
             Phase::Streaming => {
                 // The first bookmark of a streaming list is its end: this server took the
                 // request for an ordinary watch, and may go on for ever.
-                self.streaming = false;
+                self.streams = Streams::No;
                 self.phase = Phase::Empty;
-                self.watch.opened = None;
+                self.close(now);
                 Marked::NoStream
             }
             Phase::Watching => {
@@ -253,7 +285,6 @@ impl Machine {
         if now >= opened + SHORT {
             // It stayed open: whatever went wrong before is over.
             self.problem = None;
-            self.expired = 0;
             self.short = 0;
         }
         now >= self.silent_at(opened)
@@ -261,15 +292,16 @@ impl Machine {
 
     /// An open watch came to its end.
     pub(crate) fn handle_end(&mut self, end: End, now: Instant) {
-        let opened = self.watch.opened.take().unwrap_or(now);
-        let heard = self.watch.heard.take();
+        let watch = self.close(now);
+        let opened = watch.opened.unwrap_or(now);
         if self.phase == Phase::Streaming {
             self.phase = Phase::Empty;
             self.broken_streams += 1;
-            if end == End::Silent || self.broken_streams >= STREAMS {
-                // It sends no end of the initial events, or never gets that far.
-                self.streaming = false;
-                self.pause = None;
+            self.pause = None;
+            if watch.end_due.is_some_and(|due| now >= due) {
+                self.streams = Streams::No;
+            } else if end == End::Silent || self.broken_streams >= STREAMS {
+                self.streams = Streams::NotNow;
             } else {
                 self.pause = Some(self.backoff.fail(now, None));
             }
@@ -279,7 +311,7 @@ impl Machine {
         let short = now < opened + SHORT;
         if !short {
             self.short = 0;
-        } else if heard.is_some() {
+        } else if watch.heard.is_some() {
             // Something came: no failure, but no hot loop either.
             self.short = 0;
             self.pause = Some(opened + SHORT);
@@ -294,21 +326,21 @@ impl Machine {
 
     /// A request failed, or the watch brought an error.
     pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) {
-        self.watch.opened = None;
+        self.close(now);
         let streaming = self.phase == Phase::Streaming;
         let paging = matches!(&self.phase, Phase::Listing { page: Some(_) });
         match failure.class {
             Class::Expired | Class::VersionUnknown => {
                 self.unpaged |= paging;
                 self.restart(ResourceVersion::unset());
-                // The first time is a normal end of a version's life.
+                // REFL-5: the first time is a normal end of a version's life.
                 self.expired += 1;
                 if self.expired == 1 && failure.class == Class::Expired {
                     return;
                 }
             }
             Class::Rejected if streaming => {
-                self.streaming = false;
+                self.streams = Streams::No;
                 self.phase = Phase::Empty;
                 return;
             }
@@ -328,9 +360,17 @@ impl Machine {
             Class::Decode | Class::Server if streaming => {
                 self.broken_streams += 1;
                 if self.broken_streams > STREAMS {
-                    self.streaming = false;
+                    self.streams = Streams::NotNow;
                 }
                 self.phase = Phase::Empty;
+            }
+            Class::Rejected | Class::Server if self.phase == Phase::Watching => {
+                self.refused += 1;
+                if self.refused >= REFUSALS {
+                    // It cannot be watched from here, whatever the reason: begin anew.
+                    self.refused = 0;
+                    self.restart(ResourceVersion::unset());
+                }
             }
             // What the kind held went with it; when it comes back, versions start anew.
             Class::NotServed => self.restart(ResourceVersion::unset()),
@@ -356,6 +396,20 @@ impl Machine {
         self.position = version.clone();
         self.list_from = version.clone();
         self.unpaged = false;
+        self.broken_streams = 0;
+        if self.streams == Streams::NotNow {
+            self.streams = Streams::Yes;
+        }
+    }
+
+    /// The watch is over, however it ended.
+    fn close(&mut self, now: Instant) -> Watch {
+        let watch = std::mem::take(&mut self.watch);
+        if watch.live.is_some_and(|since| now >= since + WELL) {
+            self.expired = 0;
+            self.refused = 0;
+        }
+        watch
     }
 
     /// Everything is asked for again, starting from `version` or newer.
@@ -376,7 +430,6 @@ impl Machine {
     fn hear(&mut self, now: Instant) {
         self.watch.heard = Some(now);
         self.problem = None;
-        self.expired = 0;
         self.broken = 0;
         self.short = 0;
     }
@@ -384,7 +437,8 @@ impl Machine {
     fn silent_at(&self, opened: Instant) -> Instant {
         let last = self.watch.heard.unwrap_or(opened);
         if self.phase == Phase::Streaming {
-            return last + STALL;
+            let stalled = last + STALL;
+            return self.watch.end_due.map_or(stalled, |due| due.min(stalled));
         }
         (opened + self.watch.timeout + MARGIN).max(last + MARGIN)
     }

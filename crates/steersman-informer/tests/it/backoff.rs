@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use super::fake::*;
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_api::error::Status;
+use steersman_api::{Asked, Error};
 use steersman_informer::{Reason, State};
+use steersman_object::Kind;
 
 // REFL-4
 #[tokio::test(start_paused = true)]
@@ -79,5 +83,44 @@ async fn each_reason_has_its_name_and_keeps_its_beginning() {
         };
         assert_eq!(reason, expected);
         assert_eq!(since, start.into_std());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_wait_for_ever_is_asked_again() {
+    let fake = Fake::new();
+    let status = Status {
+        code: 429,
+        reason: "TooManyRequests".into(),
+        ..Status::default()
+    };
+    let asked = Asked::of_collection("list", &Kind::of::<ConfigMap>(), None);
+    fake.list_error(Error::from_status(asked, status, Some(Duration::MAX)));
+    fake.page("10", []);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    running.informer.wait_for_sync().await.unwrap();
+    let waited = fake.request(2).await.at - fake.request(1).await.at;
+    assert_eq!(waited, Duration::from_secs(300));
+}
+
+// REFL-3
+#[tokio::test(start_paused = true)]
+async fn refl_3_a_watch_that_is_refused_time_and_again_leads_to_a_list() {
+    for (code, reason) in [(400, "BadRequest"), (500, "InternalError")] {
+        let fake = Fake::new();
+        fake.page("10", [good("a", 1)]);
+        for _ in 0..5 {
+            fake.watch_refused(code, reason);
+        }
+        fake.page("20", [good("b", 15)]);
+        let _wire = fake.watch();
+        let running = run(&fake, listing());
+        let mut seen = running.informer.subscribe();
+        let expected = ["*a@1", "synced", "-a@1?", "+b@15"];
+        assert_eq!(take(&mut seen, 4).await, expected);
+        assert_eq!(fake.request(7).await.from(), "");
+        let (refused, list) = (fake.request(6).await, fake.request(7).await);
+        assert!(list.at - refused.at >= Duration::from_secs(9));
     }
 }

@@ -1,7 +1,10 @@
 //! 410 in both shapes, and versions the server does not know yet.
 
+use std::time::Duration;
+
 use super::fake::*;
 use steersman_api::WatchEvent;
+use steersman_informer::InformerOptions;
 
 async fn a_410_relists(event: bool) {
     let fake = Fake::new();
@@ -47,7 +50,7 @@ async fn versions_that_expire_at_once_do_not_make_a_loop() {
     let running = run(&fake, listing());
     running.informer.wait_for_sync().await.unwrap();
     let (first, last) = (fake.request(3).await.at, fake.request(11).await.at);
-    assert!(last - first >= std::time::Duration::from_secs(10));
+    assert!(last - first >= Duration::from_secs(10));
     assert!(running.informer.state().is_degraded());
 }
 
@@ -69,4 +72,57 @@ async fn a_version_the_server_has_not_reached_is_listed_anew() {
     assert_eq!(fake.request(3).await.after(), "30");
     assert_eq!(fake.request(4).await.from(), "");
     assert_eq!(fake.request(5).await.after(), "12");
+}
+
+/// So many rounds in which a watch says something and then that its version expired.
+fn rounds_with_an_event(fake: &Fake, streaming: bool, count: usize) -> Vec<Wire> {
+    let round = |_| {
+        if !streaming {
+            fake.page("10", [good("a", 1)]);
+        }
+        let wire = fake.watch();
+        if streaming {
+            wire.unbounded_send(added("a", 1)).unwrap();
+            wire.unbounded_send(end_of_initial_events(10)).unwrap();
+        }
+        wire.unbounded_send(modified("a", 11)).unwrap();
+        let error = refused("watch", 410, "Expired");
+        wire.unbounded_send(Ok(WatchEvent::Error(error))).unwrap();
+        wire
+    };
+    (0..count).map(round).collect()
+}
+
+// REFL-5
+#[tokio::test(start_paused = true)]
+async fn refl_5_what_is_heard_before_each_expiration_does_not_make_a_loop_of_lists() {
+    for streaming in [false, true] {
+        let fake = Fake::new();
+        let _wires = rounds_with_an_event(&fake, streaming, 200);
+        let options = InformerOptions::new().watch_list(streaming).seed(7);
+        let _running = run(&fake, options);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let count = fake.requests().len();
+        assert!((5..25).contains(&count), "{count}, streaming: {streaming}");
+    }
+}
+
+// REFL-5
+#[tokio::test(start_paused = true)]
+async fn refl_5_a_watch_that_was_well_for_a_while_starts_again_at_once() {
+    let fake = Fake::new();
+    let mut wires = Vec::new();
+    for _ in 0..3 {
+        fake.page("10", [good("a", 1)]);
+        wires.push(fake.watch());
+    }
+    let _running = run(&fake, listing());
+    for (round, wire) in wires.into_iter().enumerate() {
+        fake.request(round * 2 + 2).await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let error = refused("watch", 410, "Expired");
+        wire.unbounded_send(Ok(WatchEvent::Error(error))).unwrap();
+        let at = tokio::time::Instant::now();
+        assert_eq!(fake.request(round * 2 + 3).await.at, at);
+    }
 }

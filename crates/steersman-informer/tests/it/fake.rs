@@ -88,7 +88,12 @@ impl Fake {
 
     /// The next request is a list and refused.
     pub(crate) fn list_refused(&self, code: u16, reason: &str) {
-        self.then(Answer::Page(Err(refused("list", code, reason))));
+        self.list_error(refused("list", code, reason));
+    }
+
+    /// The next request is a list and fails.
+    pub(crate) fn list_error(&self, error: Error) {
+        self.then(Answer::Page(Err(error)));
     }
 
     /// The next request is a watch and refused with an HTTP status.

@@ -1,44 +1,13 @@
 //! What a failure leaves in the log: one line that says what happens, to whom, why, and the way out.
 
-use std::io;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
 use steersman_informer::{Reason, State};
-use tracing_subscriber::fmt::MakeWriter;
+use steersman_testenv::log::capture;
 
 use super::fake::*;
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_one_line_until_its_reason_changes() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(log.clone())
-        .with_ansi(false)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = capture();
     let fake = Fake::new();
     for _ in 0..3 {
         fake.list_refused(401, "Unauthorized");
@@ -53,7 +22,7 @@ async fn a_failure_is_one_line_until_its_reason_changes() {
     let mut states = running.informer.state_changes();
     states.wait_for(State::is_synced).await.unwrap();
 
-    let text = String::from_utf8(log.0.lock().clone()).unwrap();
+    let text = log.text();
     let lines: Vec<&str> = text.lines().filter(|l| l.contains("degraded")).collect();
     let [unauthorized, failing] = lines.as_slice() else {
         panic!("{text}");
@@ -71,5 +40,42 @@ async fn a_failure_is_one_line_until_its_reason_changes() {
     }
     assert!(failing.contains("reason=server"), "{failing}");
     assert!(!failing.contains("way_out"), "{failing}");
+    assert!(text.contains("recovered kind=configmaps"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_definition_was_deleted_is_one_line_without_advice() {
+    let log = capture();
+    let fake = Fake::new();
+    fake.page("10", []);
+    let wire = fake.watch();
+    let advised = listing().ways_out(|_| Some("install its definition".to_owned()));
+    let running = run(&fake, advised);
+    let mut states = running.informer.state_changes();
+    states.wait_for(State::is_synced).await.unwrap();
+
+    fake.watch_refused(404, "NotFound");
+    for _ in 0..3 {
+        fake.list_refused(404, "NotFound");
+    }
+    fake.page("20", []);
+    let _wire = fake.watch();
+    drop(wire);
+    states.wait_for(|state| !state.is_synced()).await.unwrap();
+    states.wait_for(State::is_synced).await.unwrap();
+
+    let text = log.text();
+    let bad: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("WARN") || line.contains("ERROR"))
+        .collect();
+    let [line] = bad.as_slice() else {
+        panic!("{text}");
+    };
+    assert!(line.contains("is no longer served"), "{line}");
+    assert!(
+        line.contains("kind=configmaps") && !line.contains("install"),
+        "{line}"
+    );
     assert!(text.contains("recovered kind=configmaps"), "{text}");
 }

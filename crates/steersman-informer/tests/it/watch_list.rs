@@ -1,6 +1,9 @@
 //! Streaming lists, and servers that do not have them.
 
+use std::time::Duration;
+
 use super::fake::*;
+use steersman_api::WatchEvent;
 use steersman_informer::InformerOptions;
 
 fn streaming() -> InformerOptions {
@@ -68,7 +71,7 @@ async fn a_server_that_never_sends_the_end_gets_an_ordinary_list() {
     assert_eq!(running.stored(), ["ns/a@1"]);
     let (stream, list) = (fake.request(1).await, fake.request(2).await);
     assert_eq!(list.from(), "0");
-    assert!(list.at - stream.at <= std::time::Duration::from_secs(30));
+    assert!(list.at - stream.at <= Duration::from_secs(30));
 }
 
 // A server that took the request for an ordinary watch may be so busy that it is never silent.
@@ -124,4 +127,68 @@ async fn a_second_stream_starts_no_earlier_than_the_first_got() {
     let again = fake.request(2).await;
     assert!(again.watch().initial_events);
     assert_eq!(again.after(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_that_broke_are_tried_again_at_the_next_relist() {
+    let fake = Fake::new();
+    drop(fake.watch());
+    drop(fake.watch());
+    fake.page("10", [good("a", 1)]);
+    let wire = fake.watch();
+    let running = run(&fake, streaming());
+    running.informer.wait_for_sync().await.unwrap();
+    let stream = fake.watch();
+    stream.unbounded_send(end_of_initial_events(20)).unwrap();
+    let error = refused("watch", 410, "Expired");
+    wire.unbounded_send(Ok(WatchEvent::Error(error))).unwrap();
+    assert!(fake.request(5).await.watch().initial_events);
+    running.applied(20).await;
+}
+
+// It is never silent, sends no bookmarks, and ends no watch for minutes.
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_that_does_not_stream_gets_an_ordinary_list() {
+    let fake = Fake::new();
+    let wire = fake.watch();
+    fake.page("10", [good("a", 1)]);
+    let next = fake.watch();
+    let start = tokio::time::Instant::now();
+    let busy = tokio::spawn(async move {
+        for version in 2.. {
+            if wire.unbounded_send(modified("a", version)).is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+    });
+    let running = run(&fake, streaming());
+    running.informer.wait_for_sync().await.unwrap();
+    assert!(start.elapsed() <= Duration::from_secs(30));
+    busy.await.unwrap();
+    // It has shown that it does not stream: it is not asked to again.
+    fake.page("20", []);
+    let _wire = fake.watch();
+    let error = refused("watch", 410, "Expired");
+    next.unbounded_send(Ok(WatchEvent::Error(error))).unwrap();
+    assert_eq!(fake.request(4).await.from(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_before_the_end_of_the_initial_events_belongs_to_them() {
+    let fake = Fake::new();
+    let wire = fake.watch();
+    for event in [
+        added("a", 1),
+        added("b", 2),
+        modified("a", 3),
+        deleted("b", 4),
+        end_of_initial_events(4),
+    ] {
+        wire.unbounded_send(event).unwrap();
+    }
+    let running = run(&fake, streaming());
+    let mut seen = running.informer.subscribe();
+    assert_eq!(take(&mut seen, 2).await, ["*a@3", "synced"]);
+    assert_eq!(fake.requests().len(), 1);
 }

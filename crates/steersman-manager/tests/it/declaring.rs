@@ -6,7 +6,9 @@ use steersman_cache::{ByObject, CacheOptions};
 use steersman_manager::{Error, Manager};
 use tokio::sync::mpsc;
 
-use crate::world::{Tell, chain};
+use steersman_object::report;
+
+use crate::world::Tell;
 
 fn nowhere() -> Connection {
     Connection::from_config(kube_client::Config::new(
@@ -43,7 +45,11 @@ fn everything_is_declared_without_a_runtime_and_a_cluster() {
 fn what_cannot_work_is_refused_by_name() {
     let bad = CacheOptions::new().by_object::<Namespace>(ByObject::new().namespaces(["a"]));
     let error = Manager::builder(nowhere()).cache(bad).build().unwrap_err();
-    assert!(chain(&error).contains("Namespace.v1"), "{}", chain(&error));
+    assert!(
+        report(&error).to_string().contains("Namespace.v1"),
+        "{}",
+        report(&error).to_string()
+    );
 
     let manager = Manager::builder(nowhere()).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();

@@ -11,7 +11,10 @@ use steersman_manager::{Error, Group, Manager, runnable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::world::{Notes, Tell, chain, config_map, manager_of, soon, start};
+use steersman_object::report;
+use steersman_testenv::log::capture;
+
+use crate::world::{Notes, Tell, config_map, manager_of, soon, start};
 
 /// MGR-2
 #[tokio::test(start_paused = true)]
@@ -27,7 +30,10 @@ async fn an_error_ends_the_manager_and_stops_the_others_in_order() {
     manager.add(failing).unwrap();
     let error = start(&manager).ended().await.unwrap_err();
     assert_eq!(error.failed(), Some("importer"));
-    assert_eq!(chain(&error), "importer failed (others): the disk is full");
+    assert_eq!(
+        report(&error).to_string(),
+        "importer failed (others): the disk is full"
+    );
     let stopped = ["start", "ready", "stop", "end"].map(|w| format!("{w} HTTP servers"));
     assert_eq!(notes.all(), stopped);
 }
@@ -71,7 +77,7 @@ async fn a_forbidden_kind_ends_its_controller_and_with_it_the_manager() {
     assert!(Instant::now() - before < Duration::from_secs(60));
     let error = started.ended().await.unwrap_err();
     assert_eq!(error.failed(), Some("controller \"service\""));
-    let text = chain(&error);
+    let text = report(&error).to_string();
     assert!(
         text.contains("Service.v1") && text.contains("services is forbidden"),
         "{text}"
@@ -96,13 +102,41 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     let before = Instant::now();
     let error = start(&manager).ended().await.unwrap_err();
     assert!(Instant::now() - before < limit * 2);
-    let text = chain(&error);
+    let text = report(&error).to_string();
     assert!(
         text.contains("ConfigMap.v1") && text.contains("connection refused"),
         "{text}"
     );
     assert!(
         text.contains("check that the api-server is reachable"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_cached_is_logged_once() {
+    let log = capture();
+    let server = ApiServer::new();
+    let _fault = server
+        .faults()
+        .answer(None, "services", Answer::code(403).message("no"));
+    let manager = manager_of(&server).build().unwrap();
+    manager.cache().informer::<Service>().unwrap();
+    let notes = Notes::default();
+    manager.add(notes.slow(Group::Others)).unwrap();
+    let started = start(&manager);
+    // The group after the caches runs.
+    notes.reach(2).await;
+    started.stop().await.unwrap();
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|l| l.contains("WARN")).collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert!(
+        lines[0].contains("kind=services reason=forbidden"),
+        "{text}"
+    );
+    assert!(
+        lines[0].contains("403") && lines[0].contains("a ClusterRole"),
         "{text}"
     );
 }

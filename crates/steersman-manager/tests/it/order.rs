@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_apiserver::ApiServer;
-use steersman_manager::{Error, Group, runnable};
+use steersman_cache::{ByObject, CacheOptions};
+use steersman_manager::{Cluster, Error, Group, runnable};
+use steersman_object::ObjectKey;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::world::{Notes, manager_of, soon, start};
+use crate::world::{Notes, config_map, manager_of, soon, start};
 
 const ALL: [Group; 5] = [
     Group::LeaderElected,
@@ -90,9 +94,45 @@ async fn what_does_not_stop_is_dropped_after_the_grace_and_named() {
     let Error::StopTimeout { running, .. } = &error else {
         panic!("{error}")
     };
-    // Those whose turn never came are named too: they were dropped.
-    assert!(running.contains(&"stubborn".to_owned()), "{error}");
-    assert!(running.contains(&"HTTP servers".to_owned()), "{error}");
+    // The servers and the cache were never asked to stop, so it is not their fault.
+    assert_eq!(running, &["stubborn"], "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_right_after_the_start_waits_for_the_first_sync() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let manager = manager_of(&server).build().unwrap();
+    manager.cache().informer::<ConfigMap>().unwrap();
+    // Another group starts before the caches, and takes its time.
+    manager
+        .add(Notes::default().slow(Group::HttpServers))
+        .unwrap();
+    let other = CacheOptions::new().by_object::<ConfigMap>(ByObject::new());
+    let connection = manager.connection().clone();
+    let other = Cluster::new(connection, other).unwrap();
+    manager.add(other.clone()).unwrap();
+    let key = ObjectKey::namespaced("default", "a");
+
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(manager.start(stop.clone()));
+    for client in [manager.client(), other.client()] {
+        soon(client.get::<ConfigMap>(&key)).await.unwrap();
+    }
+    stop.cancel();
+    soon(task).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_dropped_before_it_ran_keeps_no_reader_waiting() {
+    let manager = manager_of(&ApiServer::new()).build().unwrap();
+    manager.cache().informer::<ConfigMap>().unwrap();
+    drop(manager.start(steersman_manager::Shutdown::never()));
+    let key = ObjectKey::namespaced("default", "a");
+    let before = Instant::now();
+    let error = soon(manager.client().get::<ConfigMap>(&key)).await;
+    assert!(error.unwrap_err().to_string().contains("stopped"));
+    assert_eq!(Instant::now(), before);
 }
 
 #[tokio::test(start_paused = true)]

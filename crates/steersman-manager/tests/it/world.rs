@@ -103,14 +103,3 @@ pub(crate) fn config_map(name: &str) -> Value {
         "metadata": {"name": name, "namespace": "default"},
     })
 }
-
-/// An error and what caused it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}

@@ -53,7 +53,9 @@ fn adds_while_held_cause_exactly_one_later_run() {
     let mut world = World::new();
     assert!(world.add("a", now()));
     assert!(!world.add("a", now()));
+    assert!(world.machine.held().is_empty());
     let held = world.take().unwrap();
+    assert_eq!(world.machine.held(), ["a"]);
     for _ in 0..5 {
         assert!(!world.add("a", now()), "a held key wakes nobody");
     }
@@ -184,6 +186,38 @@ fn a_kept_backoff_is_not_cut_short_and_still_owes_one_run() {
         Some("b"),
         "one ordinary add among soft ones is enough"
     );
+}
+
+// WQ-4
+#[test]
+fn a_delay_is_not_lost_to_an_add_that_keeps_the_backoff() {
+    let orders = [
+        [after(10), now().keep_backoff()],
+        [now().keep_backoff(), after(10)],
+    ];
+    for adds in orders {
+        for (verdict, run_at) in [(Verdict::Backoff, 10), (Verdict::Forget, 0)] {
+            let mut world = World::new();
+            // The next failure waits 20 ms, which is later than the delay.
+            world.add("a", now().rate_limited());
+            world.add("a", now().rate_limited());
+            world.add("a", now());
+            let held = world.take().unwrap();
+            for add in adds {
+                world.add("a", add);
+            }
+            world.end(&held, verdict);
+            if run_at > 0 {
+                world.pass(run_at - 1);
+                assert!(world.take().is_none(), "{adds:?}");
+                world.add("a", now().keep_backoff());
+                assert!(world.take().is_none(), "the key serves a backoff: {adds:?}");
+                world.pass(1);
+            }
+            assert_eq!(world.take_key(), Some("a"), "{adds:?}");
+            assert!(world.machine.idle(), "one run, not two: {adds:?}");
+        }
+    }
 }
 
 #[test]

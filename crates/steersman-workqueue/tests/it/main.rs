@@ -4,4 +4,5 @@ mod fairness;
 mod metrics;
 mod model;
 mod shutdown;
+mod threads;
 mod tickets;

@@ -10,10 +10,20 @@ const KEYS: u8 = 5;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Add { key: u8, priority: i32, after: u64 },
+    Add {
+        key: u8,
+        priority: i32,
+        after: u64,
+        keep_backoff: bool,
+    },
     Next,
-    End { which: usize, verdict: End },
-    Pass { millis: u64 },
+    End {
+        which: usize,
+        verdict: End,
+    },
+    Pass {
+        millis: u64,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +48,11 @@ struct Naive {
 struct State {
     ready: Option<(i32, u64)>,
     due: Option<(u64, u64, i32)>,
+    // Whether the delay is, or goes before, one after a failure.
+    backoff: bool,
     held: Option<i32>,
-    again: Option<i32>,
+    // Whether every add that came meanwhile keeps the backoff.
+    again: Option<(i32, bool)>,
     failures: u32,
 }
 
@@ -49,33 +62,45 @@ impl Naive {
         self.turns += 1;
     }
 
-    fn arrive(&mut self, key: usize, priority: i32) {
+    fn arrive(&mut self, key: usize, priority: i32, keep: bool) {
         let state = &mut self.keys[key];
+        if let Some((.., due)) = &mut state.due
+            && keep
+            && state.backoff
+        {
+            *due = priority.max(*due);
+            return;
+        }
         if let Some((present, _)) = state.ready {
             if priority > present {
                 self.line_up(key, priority);
             }
             return;
         }
-        let priority = state
-            .due
-            .take()
-            .map_or(priority, |(.., due)| due.max(priority));
+        // Whether an add that keeps a backoff replaces the delay shows when the hold ends.
+        let due = if state.held.is_some() && keep {
+            None
+        } else {
+            state.due.take()
+        };
+        let priority = due.map_or(priority, |(.., due)| due.max(priority));
         if state.held.is_some() {
-            state.again = Some(state.again.map_or(priority, |again| again.max(priority)));
+            let (again, kept) = state.again.unwrap_or((priority, true));
+            state.again = Some((again.max(priority), kept && keep));
         } else {
             self.line_up(key, priority);
         }
     }
 
-    fn wait(&mut self, key: usize, after: u64, priority: i32) {
+    fn wait(&mut self, key: usize, after: u64, priority: i32, backoff: bool) {
         let at = self.now + after;
         let state = &mut self.keys[key];
         if state.ready.is_some() {
-            self.arrive(key, priority);
-        } else if let Some(again) = &mut state.again {
+            self.arrive(key, priority, false);
+        } else if let Some((again, false)) = &mut state.again {
             *again = priority.max(*again);
         } else {
+            state.backoff = backoff || state.backoff && state.due.is_some();
             let (old_at, arrival, old_priority) = state.due.unwrap_or((u64::MAX, 0, priority));
             let priority = old_priority.max(priority);
             state.due = Some(if at < old_at {
@@ -87,11 +112,11 @@ impl Naive {
         }
     }
 
-    fn add(&mut self, key: usize, after: u64, priority: i32) {
+    fn add(&mut self, key: usize, after: u64, priority: i32, keep: bool) {
         if after == 0 {
-            self.arrive(key, priority);
+            self.arrive(key, priority, keep);
         } else {
-            self.wait(key, after, priority);
+            self.wait(key, after, priority, false);
         }
     }
 
@@ -109,7 +134,7 @@ impl Naive {
                 .due
                 .take()
                 .map_or(0, |(.., priority)| priority);
-            self.arrive(key, priority);
+            self.arrive(key, priority, false);
         }
     }
 
@@ -156,11 +181,18 @@ impl Naive {
                 Some((5 << (state.failures - 1)).min(1_000_000))
             }
         };
-        if let Some(again) = state.again.take() {
-            state.due = None;
-            self.line_up(key, again);
-        } else if let Some(delay) = delay {
-            self.add(key, delay, priority);
+        let failed = matches!(verdict, End::Backoff | End::Drop);
+        match (state.again.take(), delay) {
+            (Some((again, true)), Some(delay)) if failed => {
+                self.wait(key, delay, priority.max(again), true);
+            }
+            (Some((again, _)), _) => {
+                let due = state.due.take().map_or(again, |(.., due)| due);
+                self.line_up(key, again.max(due));
+            }
+            (None, Some(delay)) if failed => self.wait(key, delay, priority, true),
+            (None, Some(delay)) => self.add(key, delay, priority, false),
+            (None, None) => {}
         }
     }
 }
@@ -175,8 +207,9 @@ fn step() -> impl Strategy<Value = Step> {
         Just(End::Drop),
     ];
     prop_oneof![
-        4 => (0..KEYS, priority, delay)
-            .prop_map(|(key, priority, after)| Step::Add { key, priority, after }),
+        4 => (0..KEYS, priority, delay, any::<bool>()).prop_map(
+            |(key, priority, after, keep_backoff)| Step::Add { key, priority, after, keep_backoff },
+        ),
         4 => Just(Step::Next),
         4 => (0_usize..8, verdict).prop_map(|(which, verdict)| Step::End { which, verdict }),
         2 => prop::sample::select(vec![1_u64, 5, 20, 100]).prop_map(|millis| Step::Pass { millis }),
@@ -196,12 +229,16 @@ async fn agrees(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 key,
                 priority,
                 after,
+                keep_backoff,
             } => {
-                let options = AddOptions::new()
+                let mut options = AddOptions::new()
                     .priority(Priority::new(priority))
                     .after(Duration::from_millis(after));
+                if keep_backoff {
+                    options = options.keep_backoff();
+                }
                 queue.add_with(key, options);
-                naive.add(key.into(), after, priority);
+                naive.add(key.into(), after, priority, keep_backoff);
             }
             Step::Next => {
                 let taken = queue.next().now_or_never().and_then(Result::ok);

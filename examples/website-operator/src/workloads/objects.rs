@@ -18,12 +18,16 @@ use steersman::{ObjectKey, owner, serde_json};
 /// The label by which a ReplicaSet tells its pods from those of its siblings.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// The name of the Deployment that a ReplicaSet or a Pod of ours belongs to.
+/// The label of everything that is played: what does not bear it is somebody else's.
+const PLAYED: &str = "web.example.com/played";
+
+/// The name of the Deployment that a played ReplicaSet or Pod belongs to.
 ///
 /// A ReplicaSet is controlled by its Deployment, and a Pod by a ReplicaSet named
 /// `<deployment>-<hash>`: the name leads back even when the ReplicaSet is gone.
 #[must_use]
 pub(super) fn deployment_of(meta: &ObjectMeta) -> Option<String> {
+    meta.labels.as_ref()?.get(PLAYED)?;
     let controller = owner::controller_of(meta)?;
     match controller.kind.as_str() {
         "Deployment" => Some(controller.name.clone()),
@@ -54,6 +58,7 @@ pub(super) fn replica_set(deployment: &Deployment, hash: &str) -> ReplicaSet {
         .labels
         .get_or_insert_default();
     labels.insert(TEMPLATE_HASH.to_owned(), hash.to_owned());
+    labels.insert(PLAYED.to_owned(), "true".to_owned());
     let labels = labels.clone();
     let match_labels = selector.match_labels.get_or_insert_default();
     match_labels.insert(TEMPLATE_HASH.to_owned(), hash.to_owned());

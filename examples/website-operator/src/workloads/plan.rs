@@ -9,7 +9,7 @@ use steersman::k8s_openapi::api::apps::v1::{
     Deployment, DeploymentStatus, ReplicaSet, ReplicaSetStatus,
 };
 use steersman::k8s_openapi::api::core::v1::{Pod, PodStatus};
-use steersman::object::Object as _;
+use steersman::object::{Object as _, TypedObject};
 use steersman::owner;
 
 use super::objects::{self, Count};
@@ -32,7 +32,7 @@ pub(super) enum Step {
     CreateReplicaSet(Box<ReplicaSet>),
     /// Change how many pods a ReplicaSet asks for.
     Scale(Arc<ReplicaSet>, i32),
-    /// Delete a ReplicaSet whose Deployment is gone or has moved on.
+    /// Delete a ReplicaSet whose Deployment has moved on to another template.
     DeleteReplicaSet(ObjectKey),
     /// Create a pod, owned by the ReplicaSet.
     CreatePod(Box<Pod>, Arc<ReplicaSet>),
@@ -59,45 +59,36 @@ pub(super) struct Plan {
 #[must_use]
 pub(super) fn plan(world: &World<'_>, startup: SignedDuration, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let uid = world.deployment.map(|d| d.uid_str()).unwrap_or_default();
-    let (sets, orphans): (Vec<_>, Vec<_>) = world.replica_sets.iter().partition(|set| {
-        owner::controller_of(&set.metadata).is_some_and(|o| o.uid == uid) && !uid.is_empty()
-    });
-    plan.steps.extend(
-        orphans
-            .into_iter()
-            .map(|set| Step::DeleteReplicaSet(set.key())),
-    );
-    let pods = plan.delete_orphaned_pods(&sets, world.pods);
-    if let Some(deployment) = world.deployment.filter(|d| !d.is_being_deleted()) {
-        plan.run(deployment, &sets, &pods, (startup, now));
-    }
+    let Some(deployment) = world.deployment.filter(|d| !d.is_being_deleted()) else {
+        return plan;
+    };
+    let sets: Vec<_> = controlled_by(deployment.uid_str(), world.replica_sets);
+    let pods = sets
+        .iter()
+        .map(|set| {
+            (
+                set.uid_str().to_owned(),
+                controlled_by(set.uid_str(), world.pods),
+            )
+        })
+        .collect();
+    plan.run(deployment, &sets, &pods, (startup, now));
     plan
+}
+
+/// Those whose controller is this very object; what others control is never touched.
+fn controlled_by<K: TypedObject>(uid: &str, objects: &[Arc<K>]) -> Vec<Arc<K>> {
+    let ours = |object: &&Arc<K>| owner::controller_of(object.meta()).is_some_and(|o| o.uid == uid);
+    objects.iter().filter(ours).cloned().collect()
 }
 
 type PodsBySet = BTreeMap<String, Vec<Arc<Pod>>>;
 
 impl Plan {
-    /// Sorts the pods by the uid of their ReplicaSet, and has those deleted that have none.
-    fn delete_orphaned_pods(&mut self, sets: &[&Arc<ReplicaSet>], pods: &[Arc<Pod>]) -> PodsBySet {
-        let mut by_set: PodsBySet = sets
-            .iter()
-            .map(|set| (set.uid_str().to_owned(), Vec::new()))
-            .collect();
-        for pod in pods {
-            let set = owner::controller_of(&pod.metadata).map(|o| o.uid.as_str());
-            match set.and_then(|uid| by_set.get_mut(uid)) {
-                Some(pods) => pods.push(Arc::clone(pod)),
-                None => self.steps.push(Step::DeletePod(pod.key())),
-            }
-        }
-        by_set
-    }
-
     fn run(
         &mut self,
         deployment: &Deployment,
-        sets: &[&Arc<ReplicaSet>],
+        sets: &[Arc<ReplicaSet>],
         pods: &PodsBySet,
         (startup, now): (SignedDuration, Timestamp),
     ) {

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use steersman_testenv::TestEnv;
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::apiserver::faults::Answer;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -42,7 +44,8 @@ async fn once_reaches_ready_on_the_embedded_server() {
         said.contains("Website default/hello is Served: 2 of 2 pods are ready"),
         "{said}"
     );
-    assert!(home.path().join("website-operator.kubeconfig").exists());
+    // It would lead to a server that is gone.
+    assert!(!home.path().join("website-operator.kubeconfig").exists());
     assert_eq!(text(&output.stderr), "", "a quiet run logs nothing");
 }
 
@@ -91,34 +94,98 @@ async fn an_unreachable_server_is_named() {
 }
 
 #[tokio::test]
-async fn on_a_configured_cluster_it_says_what_is_missing_and_does_nothing_unless_told() {
-    let env = TestEnv::https(steersman_testenv::apiserver::ApiServer::new())
-        .await
-        .unwrap();
-    let home = TempDir::new().unwrap();
-    std::fs::write(home.path().join("config"), env.kubeconfig().unwrap()).unwrap();
-    let run = |arguments: &'static [&'static str]| {
-        let mut command = operator(home.path());
-        command.env("KUBECONFIG", "config").args(arguments);
-        async move { command.output().await.unwrap() }
-    };
-    let error = error_of(&run(&["--once"]).await);
+async fn on_a_configured_cluster_it_does_nothing_unless_told() {
+    let (env, home) = configured().await;
+    let error = error_of(&run(&home, &["--once"]).await);
+    let named = error.contains("websites.web.example.com") && error.contains("--install");
+    assert!(named, "{error}");
+    let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+    assert!(env.server().unwrap().list(definitions, "").is_empty());
+
+    let output = run(
+        &home,
+        &["--once", "--install", "--sample", "--play-workloads"],
+    )
+    .await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[tokio::test]
+async fn once_says_what_a_person_must_do_instead_of_waiting() {
+    let (env, home) = configured().await;
+    let server = env.server().unwrap();
+    let output = run(&home, &["--install", "--once"]).await;
     assert!(
-        error.contains("websites.web.example.com") && error.contains("--install"),
+        error_of(&output).contains("--sample"),
+        "{}",
+        text(&output.stderr)
+    );
+    let site = |name: &str, pages: &str| {
+        serde_json::json!({
+            "apiVersion": "web.example.com/v1", "kind": "Website",
+            "metadata": {"name": name, "namespace": "default"}, "spec": {"pages": pages},
+        })
+    };
+    server.create(site("empty", "nowhere")).unwrap();
+    let error = error_of(&run(&home, &["--once"]).await);
+    assert!(
+        error.contains("default/empty") && error.contains("\"nowhere\""),
         "{error}"
     );
+    assert!(!error.contains("--play-workloads"), "{error}");
+
+    let refused = server.faults().answer(None, "services", Answer::code(403));
+    let error = error_of(&run(&home, &["--once"]).await);
     assert!(
-        env.server()
-            .unwrap()
-            .list("customresourcedefinitions.apiextensions.k8s.io", "")
-            .is_empty()
+        error.contains("services") && error.contains("403"),
+        "{error}"
     );
+    drop(refused);
+}
 
-    let error = error_of(&run(&["--once", "--install"]).await);
-    assert!(error.contains("--sample"), "{error}");
+#[tokio::test]
+async fn workloads_are_not_played_beside_those_who_do() {
+    let (env, home) = configured().await;
+    let node = serde_json::json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+    env.server().unwrap().create(node).unwrap();
+    let output = run(
+        &home,
+        &["--once", "--install", "--sample", "--play-workloads"],
+    )
+    .await;
+    let error = error_of(&output);
+    assert!(error.contains("has nodes"), "{error}");
+}
 
-    let output = run(&["--once", "--sample", "--play-workloads"]).await;
-    assert!(output.status.success(), "{}", text(&output.stderr));
+#[tokio::test]
+async fn the_definition_in_the_manifests_is_the_one_of_the_code() {
+    let home = TempDir::new().unwrap();
+    let output = operator(home.path())
+        .arg("--print-crd")
+        .output()
+        .await
+        .unwrap();
+    let committed = include_str!("../../manifests/crd.yaml");
+    let hint = "write it anew: cargo run -p website-operator -- --print-crd > manifests/crd.yaml";
+    assert_eq!(
+        text(&output.stdout).trim_end(),
+        committed.trim_end(),
+        "{hint}"
+    );
+}
+
+/// An api-server over HTTPS, and a home whose KUBECONFIG leads to it.
+async fn configured() -> (TestEnv, TempDir) {
+    let env = TestEnv::https(ApiServer::new()).await.unwrap();
+    let home = TempDir::new().unwrap();
+    std::fs::write(home.path().join("config"), env.kubeconfig().unwrap()).unwrap();
+    (env, home)
+}
+
+async fn run(home: &TempDir, arguments: &[&str]) -> Output {
+    let mut command = operator(home.path());
+    command.env("KUBECONFIG", "config").args(arguments);
+    command.output().await.unwrap()
 }
 
 fn kubeconfig(server: &str) -> String {

@@ -8,5 +8,6 @@
 mod world;
 mod converge;
 mod outage;
+mod others;
 mod sharing;
 mod binary;

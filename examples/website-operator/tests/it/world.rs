@@ -86,7 +86,17 @@ impl World {
 
     /// Creates the pages and the site `hello`, and waits until it is served.
     pub(crate) async fn serve_hello(&self) -> Website {
+        self.create_hello().await;
+        self.served(2).await
+    }
+
+    /// Creates the pages and the site `hello`.
+    pub(crate) async fn create_hello(&self) {
         self.client.create(&self.pages("hi")).await.unwrap();
+        self.create_hello_site().await;
+    }
+
+    pub(crate) async fn create_hello_site(&self) {
         let spec = WebsiteSpec {
             image: "nginx:1.29".into(),
             replicas: 2,
@@ -95,7 +105,6 @@ impl World {
         let mut site = Website::new("hello", spec);
         site.metadata.namespace = Some(self.namespace.clone());
         self.client.create(&site).await.unwrap();
-        self.served(2).await
     }
 
     pub(crate) fn pages(&self, text: &str) -> ConfigMap {

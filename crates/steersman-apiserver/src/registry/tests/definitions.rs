@@ -286,6 +286,11 @@ fn a_definition_that_takes_taken_names_is_not_served() {
             .resource("example.com", "v1", "sites")
             .is_none()
     );
+    server
+        .delete("customresourcedefinitions", "websites.example.com")
+        .unwrap();
+    let sites = server.registry.resource("example.com", "v1", "sites");
+    assert_eq!(sites.unwrap().kind, "Website");
 }
 
 #[test]

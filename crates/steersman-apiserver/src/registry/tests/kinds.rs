@@ -133,3 +133,34 @@ fn an_update_is_told_about_labels_as_often_as_the_real_server_tells_it() {
     let refusal = server.merge("configmaps", "c", patch).unwrap_err();
     assert_eq!(refusal.details.unwrap().causes.len(), 4);
 }
+
+#[test]
+fn nodes_begin_tainted_and_volumes_protected() {
+    let mut server = Server::alone();
+    let node = server
+        .create(
+            "nodes",
+            json!({"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}}),
+        )
+        .unwrap();
+    assert_eq!(
+        node["spec"]["taints"],
+        json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
+    );
+    assert_eq!(node["status"]["allocatable"], json!({"cpu": "4"}));
+    let claim = json!({"metadata": {"name": "c"}, "spec": {}});
+    let made = server
+        .create("persistentvolumeclaims", claim.clone())
+        .unwrap();
+    assert_eq!(
+        made["metadata"]["finalizers"],
+        json!(["kubernetes.io/pvc-protection"])
+    );
+    server.delete("persistentvolumeclaims", "c").unwrap();
+    assert!(server.get("persistentvolumeclaims", "c").is_ok());
+    // Where the controllers are played, nobody uses the claim.
+    let mut server = Server::new();
+    server.create("persistentvolumeclaims", claim).unwrap();
+    server.delete("persistentvolumeclaims", "c").unwrap();
+    assert_eq!(refused(server.get("persistentvolumeclaims", "c")).0, 404);
+}

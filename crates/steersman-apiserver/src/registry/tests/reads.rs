@@ -1,5 +1,7 @@
 //! Lists: selectors, pages, revisions.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn labelled(server: &mut Server, name: &str, label: &str) {
@@ -150,6 +152,45 @@ fn pages_over_all_namespaces_continue_across_them() {
     assert_eq!(seen, ["default/a", "default/b", "kube-system/a"]);
 }
 
+proptest! {
+    // SRV-STORE-5: pages are the list, once each and in its order, whatever is written meanwhile.
+    #[test]
+    fn pages_put_together_are_the_list(
+        objects in prop::collection::btree_set(("[a-c][a-c.-]{0,2}", "[a-c][a-c.-]{0,2}"), 1..12),
+        limit in 1..4i64,
+        everywhere: bool,
+    ) {
+        let mut server = Server::new();
+        let resource = server.resource("configmaps");
+        let put = |server: &mut Server, namespace: &str, name: &str| {
+            let body = config_map(name);
+            server.registry.put(&resource.storage, namespace, name, body);
+        };
+        for (namespace, name) in &objects {
+            put(&mut server, namespace, name);
+        }
+        let of = objects.first().filter(|_| !everywhere).map(|(of, _)| of.as_str());
+        let place = |object: &Object| format!("{}/{}", object.stored.namespace, object.stored.name);
+        let whole = server.registry.list(&resource, of, &options(&[])).unwrap();
+        let whole: Vec<_> = whole.items.iter().map(place).collect();
+        let mut seen = Vec::new();
+        let mut wanted = ListOptions { limit, ..ListOptions::default() };
+        loop {
+            let page = server.registry.list(&resource, of, &wanted).unwrap();
+            seen.extend(page.items.iter().map(place));
+            for (namespace, name) in &objects {
+                put(&mut server, namespace, &format!("{name}b"));
+            }
+            wanted.continue_token = page.continue_token;
+            if wanted.continue_token.is_none() {
+                break;
+            }
+        }
+        prop_assert!(whole.is_sorted());
+        prop_assert_eq!(seen, whole);
+    }
+}
+
 #[test]
 fn a_selected_page_has_no_remaining_count_and_zero_ignores_the_limit() {
     let mut server = Server::new();
@@ -175,11 +216,19 @@ fn a_selected_page_has_no_remaining_count_and_zero_ignores_the_limit() {
 #[test]
 fn exact_revisions_list_the_past() {
     let mut server = Server::new();
+    // What changed in another namespace since is of no concern to this one.
+    let resource = server.resource("configmaps");
+    let elsewhere = |server: &mut Server| {
+        let (namespace, body) = ("kube-system", config_map("s"));
+        server.registry.put(&resource.storage, namespace, "s", body);
+    };
+    elsewhere(&mut server);
     let first = server.create("configmaps", config_map("a")).unwrap();
     server
         .merge("configmaps", "a", json!({"data": {"a": "2"}}))
         .unwrap();
     server.create("configmaps", config_map("b")).unwrap();
+    elsewhere(&mut server);
     let rv = version(&first).to_string();
     let exact = options(&[("rv", &rv), ("match", "Exact")]);
     let page = server.list("configmaps", &exact).unwrap();

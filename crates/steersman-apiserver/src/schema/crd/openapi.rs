@@ -113,6 +113,19 @@ pub(crate) fn unknown_formats(schema: &Value) -> Vec<String> {
     found
 }
 
+/// Where the first rules of a schema stand, which this server does not evaluate.
+#[must_use]
+pub(crate) fn first_rules(schema: &Value) -> Option<String> {
+    let mut first = None;
+    each(schema, "", &mut |node, path| {
+        let rules = node["x-kubernetes-validations"].as_array();
+        if first.is_none() && rules.is_some_and(|rules| !rules.is_empty()) {
+            first = Some(format!("{path}.x-kubernetes-validations"));
+        }
+    });
+    first
+}
+
 /// Visits a schema and the schemas in it.
 fn each<'a>(schema: &'a Value, path: &str, visit: &mut dyn FnMut(&'a Value, &str)) {
     visit(schema, path);

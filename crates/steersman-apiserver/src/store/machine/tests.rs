@@ -7,6 +7,9 @@ use serde_json::json;
 
 use super::*;
 
+/// More than any test here writes.
+const BYTES: usize = 1 << 20;
+
 fn object(name: &str, n: u64) -> Value {
     json!({"apiVersion": "v1", "kind": "T", "metadata": {"name": name}, "n": n})
 }
@@ -14,6 +17,9 @@ fn object(name: &str, n: u64) -> Value {
 fn storage(index: u8) -> StorageKey {
     StorageKey::new("test", if index == 0 { "ones" } else { "twos" })
 }
+
+/// As pairs with a name they are in this order, as keys in the reverse one.
+const NAMESPACES: [&str; 3] = ["ns", "ns-1", "ns-1.2"];
 
 /// What an operation of the model does.
 #[derive(Debug, Clone)]
@@ -25,8 +31,8 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        6 => (0..2u8, 0..2u8, 0..4u8).prop_map(|(s, ns, n)| Op::Put(s, ns, n)),
-        3 => (0..2u8, 0..2u8, 0..4u8).prop_map(|(s, ns, n)| Op::Delete(s, ns, n)),
+        6 => (0..2u8, 0..3u8, 0..4u8).prop_map(|(s, ns, n)| Op::Put(s, ns, n)),
+        3 => (0..2u8, 0..3u8, 0..4u8).prop_map(|(s, ns, n)| Op::Delete(s, ns, n)),
         1 => (0..20u8).prop_map(Op::Compact),
     ]
 }
@@ -36,8 +42,17 @@ type World = BTreeMap<(u8, String, String), u64>;
 
 fn of(world: &World, storage: u8) -> Vec<(String, String, u64)> {
     let of = world.iter().filter(|((s, _, _), _)| *s == storage);
-    of.map(|((_, ns, name), revision)| (ns.clone(), name.clone(), *revision))
-        .collect()
+    let mut of: Vec<_> = of
+        .map(|((_, ns, name), revision)| (ns.clone(), name.clone(), *revision))
+        .collect();
+    of.sort_by_key(|(ns, name, _)| format!("{ns}/{name}"));
+    of
+}
+
+/// What each remembered change holds, counted anew.
+fn held(store: &Store) -> Vec<u64> {
+    let logs = store.tables.values().flat_map(|table| &table.log);
+    logs.map(Change::held).collect()
 }
 
 fn seen(list: &[Arc<Stored>]) -> Vec<(String, String, u64)> {
@@ -47,27 +62,28 @@ fn seen(list: &[Arc<Stored>]) -> Vec<(String, String, u64)> {
 }
 
 proptest! {
-    // SRV-STORE-1, SRV-STORE-3: every readable revision lists as it was, and replaying the log
-    // from it leads to the newest state.
+    // SRV-STORE-1, SRV-STORE-3, SRV-STORE-5: every readable revision lists as it was, everywhere
+    // and in one namespace, and replaying the log from it leads to the newest state.
     #[test]
     fn reads_and_replays_every_retained_revision(
         ops in prop::collection::vec(op(), 1..120),
         retained in 2..60usize,
+        bytes in prop_oneof![Just(BYTES), 0..4000usize],
     ) {
-        let mut store = Store::new(retained);
+        let mut store = Store::new(retained, bytes);
         let mut world = World::new();
         let mut past: BTreeMap<u64, World> = BTreeMap::from([(store.revision(), world.clone())]);
         for op in ops {
             match op {
                 Op::Put(s, ns, n) => {
-                    let (ns, name) = (format!("ns{ns}"), format!("n{n}"));
+                    let (ns, name) = (NAMESPACES[usize::from(ns)].to_owned(), format!("n{n}"));
                     let stored = store.put(&storage(s), &ns, &name, object(&name, 1));
                     prop_assert_eq!(stored.revision, store.revision());
                     prop_assert_eq!(stored.meta("resourceVersion"), stored.revision.to_string());
                     world.insert((s, ns, name), stored.revision);
                 }
                 Op::Delete(s, ns, n) => {
-                    let (ns, name) = (format!("ns{ns}"), format!("n{n}"));
+                    let (ns, name) = (NAMESPACES[usize::from(ns)].to_owned(), format!("n{n}"));
                     let gone = store.delete(&storage(s), &ns, &name);
                     prop_assert_eq!(gone.is_some(), world.remove(&(s, ns, name)).is_some());
                 }
@@ -78,6 +94,10 @@ proptest! {
             }
             past.insert(store.revision(), world.clone());
             prop_assert!(store.revision() - store.compacted() <= retained as u64);
+            let held = held(&store);
+            prop_assert_eq!(store.held_bytes, held.iter().sum::<u64>());
+            let alone = held.iter().filter(|held| **held > 0).count() <= 1;
+            prop_assert!(store.held_bytes <= bytes as u64 || alone);
         }
         for s in 0..2u8 {
             for (revision, then) in &past {
@@ -88,25 +108,30 @@ proptest! {
                 }
                 let listed = listed.map_err(|e| TestCaseError::fail(format!("{e:?}")))?;
                 prop_assert_eq!(seen(&listed), of(then, s));
+                for ns in NAMESPACES {
+                    let one = store.list_at(&storage(s), Some(ns), *revision);
+                    let one = one.map_err(|e| TestCaseError::fail(format!("{e:?}")))?;
+                    let mut then = of(then, s);
+                    then.retain(|(of, _, _)| of == ns);
+                    prop_assert_eq!(seen(&one), then);
+                }
                 let mut replayed: BTreeMap<_, _> =
-                    listed.iter().map(|x| (key_of(x), x.revision)).collect();
+                    listed.iter().map(|x| (x.key(), x.revision)).collect();
                 let mut last = *revision;
                 let changes = store.changes(&storage(s), *revision);
                 for change in changes.map_err(|e| TestCaseError::fail(format!("{e:?}")))? {
                     prop_assert!(change.revision > last);
                     last = change.revision;
                     if change.deleted {
-                        prop_assert!(replayed.remove(&key_of(&change.new)).is_some());
+                        prop_assert!(replayed.remove(&change.new.key()).is_some());
                     } else {
-                        let before = replayed.insert(key_of(&change.new), change.revision);
+                        let before = replayed.insert(change.new.key(), change.revision);
                         prop_assert_eq!(before, change.old.as_ref().map(|old| old.revision));
                     }
                 }
-                let now: Vec<_> = replayed
-                    .into_iter()
-                    .map(|((ns, n), r)| (ns.to_string(), n.to_string(), r))
-                    .collect();
-                prop_assert_eq!(now, of(&world, s));
+                let now = of(&world, s).into_iter();
+                let now = now.map(|(ns, name, revision)| (format!("{ns}/{name}"), revision));
+                prop_assert_eq!(replayed, now.collect::<BTreeMap<_, _>>());
             }
         }
     }
@@ -114,7 +139,7 @@ proptest! {
 
 #[test]
 fn bytes_begin_with_kind_and_version_and_items_drop_them() {
-    let mut store = Store::new(10);
+    let mut store = Store::new(10, BYTES);
     let stored = store.put(&storage(0), "a", "x", object("x", 3));
     let text = std::str::from_utf8(&stored.bytes).unwrap();
     assert_eq!(
@@ -130,7 +155,7 @@ fn bytes_begin_with_kind_and_version_and_items_drop_them() {
 
 #[test]
 fn a_future_revision_is_not_readable() {
-    let store = Store::new(10);
+    let store = Store::new(10, BYTES);
     let listed = store.list_at(&storage(0), None, 9);
     assert_eq!(listed.err(), Some(Unreadable::Future { current: 1 }));
 }
@@ -138,7 +163,7 @@ fn a_future_revision_is_not_readable() {
 /// SRV-STORE-4: other storages' writes do not expire a quiet position.
 #[test]
 fn a_quiet_position_survives_compaction() {
-    let mut store = Store::new(10);
+    let mut store = Store::new(10, BYTES);
     let quiet = store.put(&storage(0), "", "q", object("q", 0)).revision;
     for n in 0..50 {
         store.put(&storage(1), "", "busy", object("busy", n));
@@ -152,11 +177,41 @@ fn a_quiet_position_survives_compaction() {
 /// SRV-STORE-2: a reader keeps what it read while the object moves on.
 #[test]
 fn a_held_revision_does_not_change() {
-    let mut store = Store::new(10);
+    let mut store = Store::new(10, BYTES);
     let held = store.put(&storage(0), "", "x", object("x", 1));
     store.put(&storage(0), "", "x", object("x", 2));
     let tombstone = store.delete(&storage(0), "", "x").unwrap();
     assert_eq!(held.value["n"], 1);
     assert_eq!(tombstone.value["n"], 2);
     assert!(tombstone.revision > held.revision);
+}
+
+/// SRV-STORE-3: large objects shorten the past, however few their revisions are.
+#[test]
+fn the_past_is_bounded_in_bytes_too() {
+    let mut store = Store::new(1000, 50_000);
+    let large = |n: usize| {
+        let mut value = object("x", 1);
+        value["filler"] = json!("x".repeat(n));
+        value
+    };
+    for _ in 0..100 {
+        store.put(&storage(0), "", "x", large(10_000));
+        assert!(store.held_bytes <= 50_000);
+    }
+    assert!(store.revision() - store.compacted() < 6);
+    // What is small now is held large by the past.
+    for n in 0..4 {
+        store.put(&storage(1), "", &n.to_string(), large(20_000));
+    }
+    for n in 0..4 {
+        store.put(&storage(1), "", &n.to_string(), large(0));
+        assert!(store.held_bytes <= 50_000);
+    }
+    // A change that exceeds the bound by itself can still be watched.
+    let before = store.put(&storage(0), "", "x", large(60_000)).revision;
+    store.delete(&storage(0), "", "x");
+    assert_eq!(store.changes(&storage(0), before).unwrap().count(), 1);
+    store.put(&storage(0), "", "y", large(0));
+    assert!(store.changes(&storage(0), before).is_err());
 }

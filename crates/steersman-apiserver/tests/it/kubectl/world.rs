@@ -1,5 +1,6 @@
 //! A server, and a kubectl that knows nothing but it.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -147,12 +148,11 @@ async fn usable_kubectl() -> Result<(), String> {
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "a test that was skipped must not look like one that ran"
-)]
+/// Past `eprintln!`, which the test harness keeps to itself when a test passes: a test that was
+/// skipped must not look like one that ran.
 fn print_skipped(why: &str) {
-    eprintln!("skipped: {why}; install kubectl 1.27 or later to run this test");
+    let line = format!("skipped: {why}; install kubectl 1.27 or later to run this test\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 pub(super) fn write_file(world: &World, name: &str, object: &Value) -> PathBuf {

@@ -78,6 +78,12 @@ const INPUTS: &[Input] = &[
     ("an older event", |m, now| {
         m.handle_event(&version("9"), now)
     }),
+    ("an event of no initial set", |m, now| {
+        m.handle_live_event(now);
+        m.handle_end(End::Silent, now + STALL);
+        m.handle_page(&version("60"), None);
+        fail(m, Class::Expired, now + STALL);
+    }),
     ("a bookmark", |m, now| {
         m.handle_bookmark(&version("40"), false, now);
     }),
@@ -96,6 +102,11 @@ const INPUTS: &[Input] = &[
         m.handle_end(End::Closed, now + LATER);
     }),
     ("silence", |m, now| m.handle_end(End::Silent, now)),
+    ("silence, a list and expired", |m, now| {
+        m.handle_end(End::Silent, now);
+        m.handle_page(&version("60"), None);
+        fail(m, Class::Expired, now);
+    }),
     ("expired", |m, now| fail(m, Class::Expired, now)),
     ("expired twice", |m, now| {
         fail(m, Class::Expired, now);
@@ -106,6 +117,11 @@ const INPUTS: &[Input] = &[
         fail(m, Class::VersionUnknown, now)
     }),
     ("rejected", |m, now| fail(m, Class::Rejected, now)),
+    ("rejected five times", |m, now| {
+        for _ in 0..5 {
+            fail(m, Class::Rejected, now);
+        }
+    }),
     ("not served", |m, now| fail(m, Class::NotServed, now)),
     ("forbidden", |m, now| fail(m, Class::Forbidden, now)),
     ("throttled", |m, now| fail(m, Class::Throttled, now)),

@@ -95,7 +95,13 @@ impl Cluster {
                 let set = Arc::make_mut(self.sets.get_mut(&set.key()).unwrap());
                 set.spec.as_mut().unwrap().replicas = Some(replicas);
             }
-            Step::DeleteReplicaSet(key) => drop(self.sets.remove(&key)),
+            Step::DeleteReplicaSet(key) => {
+                let uid = self.sets.remove(&key).unwrap().metadata.uid.clone();
+                // What it controlled is the collector's.
+                self.pods.retain(|_, pod| {
+                    owner::controller_of(&pod.metadata).map(|o| &o.uid) != uid.as_ref()
+                });
+            }
             Step::CreatePod(mut pod, set) => {
                 owner::set_controller_reference(&*set, &mut *pod).unwrap();
                 self.born(&mut pod.metadata);
@@ -183,21 +189,26 @@ fn old_pods_stay_until_the_new_ones_are_ready() {
 }
 
 #[test]
-fn nothing_outlives_its_deployment() {
-    let mut cluster = Cluster::with_deployment(2);
+fn what_others_control_is_never_touched() {
+    let mut cluster = Cluster::with_deployment(1);
     cluster.settle();
-    // Recreated under its name: what the former one owned goes, the rest starts anew.
+    // Recreated under its name: what the former one owned is the collector's to take.
+    let former = cluster.sets.pop_first().unwrap();
+    let pod = cluster.pods.pop_first().unwrap();
     cluster.deployment.as_mut().unwrap().metadata.uid = Some("deployment-2".into());
     cluster.settle();
-    let (_, set) = cluster.sets.first_key_value().unwrap();
-    assert_eq!(
-        owner::controller_of(&set.metadata).unwrap().uid,
-        "deployment-2"
-    );
-    assert_eq!(cluster.pods.len(), 2);
-    cluster.deployment = None;
-    cluster.settle();
-    assert_eq!((cluster.sets.len(), cluster.pods.len()), (0, 0));
+    assert_ne!(cluster.sets[&former.0].metadata.uid, former.1.metadata.uid);
+    let (sets, pods) = ([former.1], [pod.1]);
+    for deployment in [None, cluster.deployment.as_ref()] {
+        let world = World {
+            deployment,
+            replica_sets: &sets,
+            pods: &pods,
+        };
+        let steps = plan(&world, STARTUP, cluster.now()).steps;
+        let deletes = |step: &Step| matches!(step, Step::DeletePod(_) | Step::DeleteReplicaSet(_));
+        assert!(!steps.iter().any(deletes), "{steps:?}");
+    }
 }
 
 #[test]

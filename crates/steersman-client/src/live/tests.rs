@@ -1,0 +1,87 @@
+//! What a live list says of objects that do not decode.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube_core::{ObjectMeta, Resource};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_testenv::log::capture;
+
+use super::*;
+use crate::Client;
+
+/// A `ConfigMap` whose values are numbers, which no server lets be.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Numbers {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    data: BTreeMap<String, u64>,
+}
+
+impl Resource for Numbers {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "ConfigMap".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "configmaps".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_leaves_objects_out_says_so() {
+    let log = capture();
+    let said = || log.text();
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let cache = Cache::new(CacheOptions::new()).unwrap();
+    let live = Client::new(cache, connection).live();
+    let put = |name: &str, data: &serde_json::Value| {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default"}, "data": data,
+        });
+        server.create(object).unwrap();
+    };
+    put("a", &json!({}));
+    let options = ListOptions::new().namespace("default");
+    assert_eq!(live.list::<Numbers>(&options).await.unwrap().len(), 1);
+    assert!(!said().contains("WARN"), "{}", said());
+    put("b", &json!({"n": "many"}));
+    put("c", &json!({"n": "none"}));
+    let listed = live.list::<Numbers>(&options).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert!(listed[0].data.is_empty());
+    assert!(
+        said()
+            .contains("left out of a live list kind=configmaps left_out=2 first=default/b error="),
+        "{}",
+        said()
+    );
+    let b = ObjectKey::namespaced("default", "b");
+    assert!(live.get_opt::<Numbers>(&b).await.is_err());
+}

@@ -1,0 +1,129 @@
+//! Driver: waits until every website is ready, or says why that cannot be waited for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman::cache::Cache;
+use steersman::informer::{Delivery, Subscription};
+use steersman::object::Object as _;
+use steersman::{ObjectKey, cache};
+use thiserror::Error;
+
+use crate::status::{PAGES_MISSING, REFUSED};
+use crate::website::Website;
+
+/// How long websites may take to become ready.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How long a site may say that it waits for a person before that is the answer.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Why not every website became ready.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is nothing to wait for.
+    #[error("there is no Website: create one, or run again with --sample")]
+    NoWebsite,
+    /// The operator cannot see what it needs to see.
+    #[error("{}", .0.join("; "))]
+    Unseen(Vec<String>),
+    /// Objects that are not of the shape of the kind.
+    #[error("not of the shape of a Website: {}", .0.join("; "))]
+    Malformed(Vec<String>),
+    /// Sites wait for somebody to do something.
+    #[error("{}", .0.join("; "))]
+    Stuck(Vec<String>),
+    /// Sites are on their way, and took too long.
+    #[error(
+        "not ready after {} s: {} (a server without a controller-manager and nodes needs --play-workloads)",
+        PATIENCE.as_secs(),
+        .0.join("; ")
+    )]
+    TooLong(Vec<String>),
+    /// The manager stopped meanwhile.
+    #[error("the watch of websites ended")]
+    Ended,
+    /// The kind cannot be cached.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+}
+
+/// The websites as they were last seen.
+#[derive(Default)]
+struct Sites(BTreeMap<ObjectKey, Arc<Website>>);
+
+/// Waits until there are websites and every one is ready.
+///
+/// # Errors
+///
+/// As soon as it is known that waiting is in vain, and after 90 s.
+pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Result<(), Error> {
+    cache.settled().await;
+    let unseen = cache.all_unsynced();
+    if !unseen.is_empty() {
+        return Err(Error::Unseen(
+            unseen.iter().map(ToString::to_string).collect(),
+        ));
+    }
+    let malformed = cache.informer::<Website>()?.store().malformed();
+    if !malformed.is_empty() {
+        let named = malformed.iter().map(|m| format!("{}: {}", m.key, m.error));
+        return Err(Error::Malformed(named.collect()));
+    }
+    let mut sites = Sites::default();
+    let all_ready = async {
+        let mut synced = false;
+        loop {
+            let delivery = if synced && sites.are_stuck() {
+                match tokio::time::timeout(GRACE, events.next()).await {
+                    Ok(delivery) => delivery,
+                    Err(_) => return Err(Error::Stuck(sites.waiting())),
+                }
+            } else {
+                events.next().await
+            };
+            match delivery {
+                None => return Err(Error::Ended),
+                Some(Delivery::Event(event)) => {
+                    match event.new() {
+                        Some(site) => sites.0.insert(site.key().clone(), site.body()),
+                        None => sites.0.remove(event.key()),
+                    };
+                }
+                Some(_) => synced = true,
+            }
+            if synced && sites.0.is_empty() {
+                return Err(Error::NoWebsite);
+            }
+            if synced && sites.0.values().all(|site| site.is_ready()) {
+                return Ok(());
+            }
+        }
+    };
+    let timely = tokio::time::timeout(PATIENCE, all_ready).await;
+    timely.unwrap_or_else(|_| Err(Error::TooLong(sites.waiting())))
+}
+
+impl Sites {
+    /// Whether every site that is not ready waits for a person.
+    fn are_stuck(&self) -> bool {
+        let mut waiting = self.0.values().filter(|site| !site.is_ready()).peekable();
+        let stuck = |site: &Arc<Website>| {
+            let condition = site.ready_condition();
+            condition.is_some_and(|c| c.reason == PAGES_MISSING || c.reason == REFUSED)
+        };
+        waiting.peek().is_some() && waiting.all(stuck)
+    }
+
+    /// What those that are not ready say about it.
+    fn waiting(&self) -> Vec<String> {
+        let waiting = self.0.values().filter(|site| !site.is_ready());
+        let says = waiting.map(|site| match site.ready_condition() {
+            Some(condition) => format!("Website {}: {}", site.key(), condition.message),
+            None => format!("Website {}: no status was written", site.key()),
+        });
+        says.collect()
+    }
+}
