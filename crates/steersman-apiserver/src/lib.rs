@@ -32,7 +32,6 @@
 //!   definition with rules gets a `Warning` that says so.
 //! - Validation of Kubernetes' own kinds in full: the rules that operators meet are checked
 //!   (names, selectors, what may not change), and much of a `spec` is not.
-//! - Server-side apply and strategic merge patch: both are answered 415, naming what is accepted.
 //! - Bodies in protobuf or CBOR: JSON is taken, and YAML.
 //! - Authentication and authorization: everybody may do everything, with any credentials.
 //! - Admission: no webhooks, no quotas, no policies, no injected defaults; and no conversion

@@ -25,7 +25,6 @@ pub(super) const ATOMIC: &[&str] = &[
     "core.v1.ObjectReference",
     "core.v1.ResourceFieldSelector",
     "core.v1.ScopeSelector",
-    "core.v1.ScopedResourceSelectorRequirement",
     "core.v1.SecretKeySelector",
     "core.v1.SecretReference",
     "core.v1.TopologySelectorTerm",

@@ -5,10 +5,10 @@
 //! directives in the patch do: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…` and
 //! `$setElementOrder/…`.
 
-mod directives;
-mod convert;
-mod order;
 mod print;
+mod directives;
+mod order;
+mod convert;
 
 use serde_json::{Map, Value};
 

@@ -223,14 +223,7 @@ impl Registry {
         if write.subresource == Subresource::Main {
             warnings.extend(intake::ignored_rules(resource, &merged));
         }
-        let errors = self.check(write, &merged, shown.value());
-        if !errors.is_empty() {
-            return Err(Status::invalid(
-                resource.kind_subject(),
-                &stored.name,
-                &errors,
-            ));
-        }
+        self.check(write, &merged, shown.value())?;
         raise_generation(resource, &mut merged, shown.value());
         let definition = is_definition(resource);
         if definition && !write.dry && write.subresource == Subresource::Main {
@@ -288,7 +281,7 @@ impl Registry {
         clippy::unused_self,
         reason = "rules of other objects will be asked here"
     )]
-    fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Result<(), Status> {
         let mut errors = match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new),
             Subresource::EphemeralContainers => pod_update::check_ephemeral(new, old),
@@ -298,7 +291,11 @@ impl Registry {
             }
         };
         errors.extend(metadata::validate_update(write.resource, new, old));
-        errors
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let subject = write.resource.kind_subject();
+        Err(Status::invalid(subject, &write.stored.name, &errors))
     }
 }
 

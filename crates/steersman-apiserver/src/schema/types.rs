@@ -33,7 +33,7 @@ pub(crate) enum Shape {
     Scalar(Scalar),
     /// Named fields, see [`TypeRef::field`].
     Struct,
-    /// Free keys, all values of one type, see [`TypeRef::values`].
+    /// Free keys, all values of one type, see [`TypeRef::field`].
     Map,
     /// See [`TypeRef::items`] and [`TypeRef::list`].
     List,
@@ -155,7 +155,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub(crate) fn field(self, name: &str) -> Option<Self> {
         match self.0 {
-            View::Struct(found) => found.fields.get(name).map(|field| Self::node(&field.node)),
+            View::Struct(found) => found.fields.get(name).map(Self::node),
             View::Node(Node::Map { values, .. }) => Some(Self::node(values)),
             View::Node(Node::Any) => Some(self),
             View::Any { .. } => Some(self),
@@ -174,21 +174,6 @@ impl<'a> TypeRef<'a> {
                     || (root && matches!(name, "apiVersion" | "kind" | "metadata"))
             }
             _ => false,
-        }
-    }
-
-    /// The type of a map's values.
-    #[must_use]
-    pub(crate) fn values(self) -> Option<Self> {
-        match self.0 {
-            View::Node(Node::Map { values, .. }) => Some(Self::node(values)),
-            View::Node(Node::Any) | View::Any { .. } => Some(self),
-            View::Custom { schema, .. } => match &schema.additional {
-                Additional::Schema(values) => Some(Self::custom(values, values.embedded)),
-                Additional::Any => Some(Self::untyped()),
-                Additional::None => None,
-            },
-            _ => None,
         }
     }
 
@@ -257,31 +242,6 @@ impl<'a> TypeRef<'a> {
         match self.0 {
             View::Node(Node::List { patch, .. }) => patch.view(),
             _ => ListPatch::Replace,
-        }
-    }
-
-    /// Whether a field must be there.
-    #[must_use]
-    pub(crate) fn requires(self, name: &str) -> bool {
-        match self.0 {
-            View::Struct(found) => found.fields.get(name).is_some_and(|field| field.required),
-            View::Custom { schema, .. } => schema.rules.required.iter().any(|one| one == name),
-            _ => false,
-        }
-    }
-
-    /// Whether null is a value of its own here.
-    #[must_use]
-    pub(crate) fn nullable(self) -> bool {
-        matches!(self.0, View::Custom { schema, .. } if schema.nullable)
-    }
-
-    /// The names of the fields that the type itself has, sorted.
-    pub(crate) fn fields(self) -> Vec<&'a str> {
-        match self.0 {
-            View::Struct(found) => found.fields.keys().copied().collect(),
-            View::Custom { schema, .. } => schema.properties.keys().map(String::as_str).collect(),
-            _ => Vec::new(),
         }
     }
 

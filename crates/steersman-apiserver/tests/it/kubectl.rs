@@ -305,6 +305,56 @@ async fn apply_of_a_custom_resource() {
     assert_eq!(world.site("one").unwrap()["spec"]["image"], "next");
 }
 
+/// kubectl sends strategic merge patches for Kubernetes' own kinds.
+#[tokio::test]
+async fn apply_and_set_image_of_a_deployment() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let path = write_file(&world, "d.json", &deployment("d"));
+    let apply = ["apply", "-f", path.to_str().unwrap()];
+    assert_eq!(world.run(&apply).await, "deployment.apps/d created\n");
+    assert_eq!(world.run(&apply).await, "deployment.apps/d unchanged\n");
+    let mut changed = deployment("d");
+    changed["spec"]["replicas"] = json!(5);
+    write_file(&world, "d.json", &changed);
+    assert_eq!(world.run(&apply).await, "deployment.apps/d configured\n");
+    world.run(&["set", "image", "deployment/d", "*=next"]).await;
+    let found = world
+        .server
+        .get("deployments.apps", "default", "d")
+        .unwrap();
+    assert_eq!(found["spec"]["replicas"], 5);
+    assert_eq!(
+        found["spec"]["template"]["spec"]["containers"][0]["image"],
+        "next"
+    );
+}
+
+#[tokio::test]
+async fn server_side_apply_meets_a_conflict_and_takes_the_field() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let mut wanted = config_map("c");
+    let path = write_file(&world, "c.json", &wanted);
+    let path = path.to_str().unwrap();
+    let one = ["apply", "--server-side", "--field-manager=one", "-f", path];
+    let applied = "configmap/c serverside-applied\n";
+    assert_eq!(world.run(&one).await, applied);
+    wanted["data"]["k"] = json!("other");
+    write_file(&world, "c.json", &wanted);
+    let two = ["apply", "--server-side", "--field-manager=two", "-f", path];
+    let refused = world.command(&two).output().await.unwrap();
+    let complained = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(complained.contains("conflict with \"one\""), "{complained}");
+    let forced = [&two[..], &["--force-conflicts"]].concat();
+    assert_eq!(world.run(&forced).await, applied);
+    let found = world.server.get("configmaps", "default", "c").unwrap();
+    let owners = found["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!((owners.len(), &owners[0]["manager"]), (1, &json!("two")));
+}
+
 #[tokio::test]
 async fn edit_of_a_custom_resource() {
     let Some(world) = World::new().await else {

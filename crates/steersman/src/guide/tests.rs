@@ -289,8 +289,8 @@ async fn writing(said: &mut Said, server: &ApiServer) {
     said.note("conflict", client.update(&changed).await);
     changed.metadata.resource_version = None;
     said.note("no version", client.update(&changed).await);
-    let apply = Patch::Strategic(json!({}));
-    said.note("415", client.patch::<ConfigMap>(&key("a"), &apply).await);
+    let strategic = Patch::Strategic(json!({}));
+    said.note("415", client.patch::<Greeting>(&key("a"), &strategic).await);
     let before: Greeting = client.live().get(&key("a")).await.unwrap();
     let busy = server
         .faults()

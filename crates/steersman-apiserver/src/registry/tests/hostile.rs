@@ -108,10 +108,10 @@ proptest! {
                     .registry
                     .update(&resource, part, namespace, "x", body, &options, now);
                 prop_assert!(whole(&mut server, before, &done));
-                for kind in [PatchKind::Merge, PatchKind::Json] {
+                for kind in [PatchKind::Merge, PatchKind::Json, PatchKind::Strategic, PatchKind::Apply] {
                     let patch = json!({"spec": parts[1], "metadata": parts[2]});
                     let operation = json!([{"op": "replace", "path": "", "value": parts[3]}]);
-                    let document = if kind == PatchKind::Merge { patch } else { operation };
+                    let document = if kind == PatchKind::Json { operation } else { patch };
                     let bytes = document.to_string();
                     let bytes = bytes.as_bytes();
                     drop(server.registry.take_changed());

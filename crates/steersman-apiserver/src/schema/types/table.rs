@@ -1,7 +1,7 @@
 //! Machine: reads the generated table of Kubernetes' own types, once, on first use.
 //!
 //! One line is one type: its name, marks that start with `@`, then `field:type` in order. A field
-//! that must be there ends in `!`. A type is a scalar's name, another type's name (it has a dot),
+//! that must be there ends in `!`, which nothing here depends on. A type is a scalar's name, another type's name (it has a dot),
 //! `[…]type` for a list or `{…}type` for a map. In a list's brackets stand nothing (atomic),
 //! `set`, or `map:` with the keys (`key=default` where a key has one), and after a `|` what a
 //! strategic merge does where that differs: `replace`, `union` or `by:` and the merge key. In a
@@ -22,14 +22,7 @@ pub(super) const TEXT: &str = include_str!("builtin.txt");
 pub(super) struct Type {
     pub(super) name: &'static str,
     pub(super) atomic: bool,
-    pub(super) fields: BTreeMap<&'static str, Field>,
-}
-
-/// One field of a built-in struct.
-#[derive(Debug)]
-pub(super) struct Field {
-    pub(super) required: bool,
-    pub(super) node: Node,
+    pub(super) fields: BTreeMap<&'static str, Node>,
 }
 
 /// The type of a field, an element or a value.
@@ -140,10 +133,8 @@ pub(super) fn read(text: &'static str) -> Table {
                 let kind = name.rsplit('.').next().unwrap_or(name);
                 table.kinds.insert((version, kind), name);
             } else if let Some((field, node)) = word.split_once(':') {
-                let required = field.ends_with('!');
-                let node = node_of(node);
                 let field = field.trim_end_matches('!');
-                read.fields.insert(field, Field { required, node });
+                read.fields.insert(field, node_of(node));
             }
         }
         table.types.insert(name, read);
