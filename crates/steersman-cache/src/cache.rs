@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::Connection;
-use steersman_informer::Informer;
+use steersman_informer::{Informer, Store};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +14,7 @@ use crate::coverage::check;
 use crate::error::{Error, Unsynced};
 use crate::field_index::FieldIndex;
 use crate::options::{CacheOptions, ListOptions};
+use crate::registry::Phase;
 use crate::running::Declared;
 use crate::shared::{Running, Shared, Use};
 
@@ -232,7 +233,9 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), and [`Error::NoIndex`].
+    /// As [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object that does not decode
+    /// and was never read: it may fall under the selection, as nothing but its namespace is known (`CACHE-4`).
+    /// [`ListOptions::skip_malformed`] leaves such objects out.
     ///
     /// # Cancel safety
     ///
@@ -335,24 +338,37 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::SyncTimeout`] names every kind that did not sync in time, why, and the way out.
+    /// [`Error::SyncTimeout`] names every kind that did not sync in time, why, and the way out;
+    /// [`Error::Stopped`] where the cache stopped before.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: only this call stops waiting, the informers go on.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        let limit = self.shared.options.sync_timeout;
-        // What did not sync is told by its state, whether the time ran out or the cache stopped.
-        self.shared
-            .every(|entry| async move { entry.synced().await })
-            .await;
-        match self.all_unsynced() {
-            unsynced if unsynced.is_empty() => Ok(()),
-            unsynced => Err(Error::SyncTimeout {
-                timeout: limit,
-                unsynced,
-            }),
+        let known = self
+            .shared
+            .every(|entry| async move { entry.synced().await });
+        let Some(known) = known.await else {
+            return Err(self.not_in_time(self.all_unsynced()));
+        };
+        let unsynced: Vec<Unsynced> = known
+            .iter()
+            .filter(|e| !e.has_synced())
+            .map(Declared::unsynced)
+            .collect();
+        match unsynced.first() {
+            None => Ok(()),
+            Some(first) if self.shared.registry.lock().phase() == Phase::Stopped => {
+                let kind = first.kind.clone();
+                Err(Error::Stopped { kind })
+            }
+            Some(_) => Err(self.not_in_time(unsynced)),
         }
+    }
+
+    fn not_in_time(&self, unsynced: Vec<Unsynced>) -> Error {
+        let timeout = self.shared.options.sync_timeout;
+        Error::SyncTimeout { timeout, unsynced }
     }
 
     /// Waits until the cache runs and every informer known by then has synced or can say why it
@@ -392,9 +408,15 @@ fn select<K: TypedObject>(
     let store = informer.store();
     let (namespace, labels) = (options.selected_namespace(), options.selected_labels());
     let namespace = namespace.filter(|_| kind.is_namespaced());
+    let readable = || match unreadable(&store, kind, namespace) {
+        Some(refused) if !options.skips_malformed() => Err(refused),
+        _ => Ok(()),
+    };
+    // Before and after, as one may heal or turn up between.
+    readable()?;
     let Some((index, value)) = options.selected_index() else {
         found.extend(store.list_with(namespace, labels));
-        return Ok(());
+        return readable();
     };
     let no_index = |_| Error::NoIndex {
         kind: kind.clone(),
@@ -408,7 +430,28 @@ fn select<K: TypedObject>(
             .into_iter()
             .filter(|object| labels.matches(object.meta().labels.as_ref())),
     );
-    Ok(())
+    readable()
+}
+
+/// CACHE-4: the first object that is there, may be in the namespace, and has no version that decodes.
+fn unreadable<K: TypedObject>(
+    store: &Store<K>,
+    kind: &Kind,
+    namespace: Option<&str>,
+) -> Option<Error> {
+    let may_be_in = |key: &ObjectKey| match (namespace, key.namespace()) {
+        (Some(asked), Some(own)) => asked == own,
+        _ => true,
+    };
+    let malformed = store.malformed().into_iter();
+    let first = malformed
+        .filter(|malformed| may_be_in(&malformed.key))
+        .find(|malformed| store.entry(&malformed.key).is_none())?;
+    Some(Error::Malformed {
+        kind: kind.clone(),
+        key: first.key,
+        problem: first.error,
+    })
 }
 
 impl fmt::Debug for Cache {

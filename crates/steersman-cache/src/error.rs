@@ -187,7 +187,7 @@ impl Error {
         matches!(self, Self::NotFound { .. })
     }
 
-    /// Whether the object exists but does not decode: it is not absent.
+    /// Whether an object exists but does not decode: it is not absent.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self, Self::Malformed { .. })
@@ -246,6 +246,9 @@ fn named(namespaces: &[String]) -> String {
 }
 
 fn joined(unsynced: &[Unsynced]) -> String {
+    if unsynced.is_empty() {
+        return "it was not started".to_owned();
+    }
     let lines: Vec<String> = unsynced.iter().map(ToString::to_string).collect();
     lines.join("; ")
 }

@@ -31,13 +31,14 @@ pub struct ByObject {
     pub(crate) uncached: bool,
 }
 
-/// What a cached list selects; everything in scope by default.
+/// What a list selects; everything in scope by default, and nothing that cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct ListOptions {
     pub(crate) namespace: Option<String>,
     pub(crate) labels: LabelSelector,
     pub(crate) index: Option<(String, String)>,
+    pub(crate) skip_malformed: bool,
 }
 
 impl CacheOptions {
@@ -160,9 +161,9 @@ impl ListOptions {
         Self::default()
     }
 
-    /// Objects of one namespace.
+    /// Objects of one namespace; of all of them where the name is empty, as everywhere in Kubernetes.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+        self.namespace = Some(namespace.into()).filter(|name| !name.is_empty());
         self
     }
 
@@ -176,6 +177,15 @@ impl ListOptions {
     /// [`Cache::index_field`](crate::Cache::index_field).
     pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.index = Some((name.into(), value.into()));
+        self
+    }
+
+    /// Leaves out objects that do not decode, instead of failing because of them.
+    ///
+    /// For those who show or count what is there. Who deletes what a list does not hold, or creates it,
+    /// must not take an unreadable object for an absent one.
+    pub fn skip_malformed(mut self) -> Self {
+        self.skip_malformed = true;
         self
     }
 
@@ -196,6 +206,12 @@ impl ListOptions {
     pub fn selected_index(&self) -> Option<(&str, &str)> {
         let (name, value) = self.index.as_ref()?;
         Some((name, value))
+    }
+
+    /// Whether objects that do not decode are left out.
+    #[must_use]
+    pub fn skips_malformed(&self) -> bool {
+        self.skip_malformed
     }
 }
 

@@ -211,20 +211,28 @@ impl Shared {
     }
 
     /// Waits for what every informer known once the cache runs has to say, as long as it runs, and no
-    /// longer than a sync may take.
-    pub(crate) async fn every<F: Future<Output = bool>>(&self, says: impl Fn(Declared) -> F) {
+    /// longer than a sync may take. Answers those informers: what a read starts meanwhile is not waited
+    /// for, so it is not judged either. None where the cache was not started in time.
+    pub(crate) async fn every<F: Future<Output = bool>>(
+        &self,
+        says: impl Fn(Declared) -> F,
+    ) -> Option<Vec<Declared>> {
+        let known = OnceLock::new();
         let all = async {
             self.reaches(|phase| *phase != Phase::Declaring).await;
-            let entries = self.registry.lock().entries();
+            let entries = known.get_or_init(|| self.registry.lock().entries());
             for entry in entries {
-                says(entry).await;
+                says(entry.clone()).await;
             }
         };
         let bounded = timeout(self.options.sync_timeout, all);
         tokio::select! {
             _elapsed = bounded => {}
-            () = self.reaches(|phase| *phase == Phase::Stopped) => {}
+            () = self.reaches(|phase| *phase == Phase::Stopped) => {
+                known.get_or_init(|| self.registry.lock().entries());
+            }
         }
+        known.into_inner()
     }
 
     /// Starts what is declared, and watches over what was started.

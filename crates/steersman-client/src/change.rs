@@ -62,25 +62,57 @@ pub(crate) fn change<K: Object>(
     let Some(difference) = merge_diff(&body(before)?, &body(&after)?) else {
         return Ok((after, None));
     };
-    let insists = match lock {
-        Lock::Always => true,
-        Lock::Lists => difference.writes_list,
-        Lock::Never => false,
+    let insists = match (lock, part) {
+        (Lock::Never, _) => false,
+        // Where a status is written, the server does not look at the uid of a custom resource.
+        (Lock::Always, _) | (Lock::Lists, Part::Status) => true,
+        (Lock::Lists, Part::Object) => difference.writes_list,
     };
     let mut patch = difference.patch;
-    if let (true, Some(version)) = (insists, &before.meta().resource_version) {
-        insert_version(&mut patch, version);
-    }
+    let meta = before.meta();
+    // CLIENT-3: the uid is what tells this object from another of its name.
+    stamp(&mut patch, "uid", meta.uid.as_deref());
+    let version = meta.resource_version.as_deref().filter(|_| insists);
+    stamp(&mut patch, "resourceVersion", version);
     Ok((after, Some(patch)))
 }
 
 /// Whether to try once more, after `attempts` were made and the last one failed with `error`.
 pub(crate) fn retry(error: &steersman_api::Error, attempts: u32, allowed: u32) -> Retry {
-    if (error.is_conflict() || error.is_already_exists()) && attempts < allowed {
+    let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
+    if passing && attempts < allowed {
         Retry::ReadLive
     } else {
         Retry::GiveUp
     }
+}
+
+/// Whether the server refused because another object has the name now.
+pub(crate) fn is_of_another(error: &steersman_api::Error) -> bool {
+    let Some(status) = error.status() else {
+        return false;
+    };
+    // A PATCH of another uid is an invalid change of it, a PUT fails a precondition of the storage.
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    (error.is_conflict() && status.message.contains("UID in precondition"))
+        || (error.is_invalid() && causes.any(|cause| cause.field == "metadata.uid"))
+}
+
+/// Whether `read` is another object than `before`, which has its name.
+pub(crate) fn is_another<K: Object>(before: &K, read: &K) -> bool {
+    !before.uid_str().is_empty() && before.uid_str() != read.uid_str()
+}
+
+/// Refuses to replace an object by one that was never read: nothing would tell whose work is lost.
+pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
+    let version = object.meta().resource_version.as_deref();
+    if version.unwrap_or_default().is_empty() {
+        return Err(Error::VersionMissing {
+            kind: kind.clone(),
+            key: object.key(),
+        });
+    }
+    Ok(())
 }
 
 /// The object as the JSON that goes over the wire, its type named.
@@ -108,15 +140,16 @@ fn cut(mut body: Value, part: Part) -> Value {
     }
 }
 
-fn insert_version(patch: &mut Value, version: &str) {
-    let Value::Object(members) = patch else {
+/// Names in `metadata` what the object has to have, where it is known.
+fn stamp(patch: &mut Value, field: &str, value: Option<&str>) {
+    let (Value::Object(members), Some(value)) = (patch, value.filter(|v| !v.is_empty())) else {
         return;
     };
     let metadata = members
         .entry("metadata")
         .or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(metadata) = metadata {
-        metadata.insert("resourceVersion".to_owned(), Value::from(version));
+        metadata.insert(field.to_owned(), Value::from(value));
     }
 }
 
@@ -177,20 +210,22 @@ mod tests {
                 .get_or_insert_default()
                 .push("z".into())
         };
-        let locked = json!({"metadata": {"finalizers": ["x/y", "z"], "resourceVersion": "7"}});
+        let locked = json!({
+            "metadata": {"finalizers": ["x/y", "z"], "resourceVersion": "7", "uid": "u"},
+        });
         assert_eq!(patch_of(Lock::Lists, push), Some(locked.clone()));
         assert_eq!(patch_of(Lock::Always, push), Some(locked));
         assert_eq!(
             patch_of(Lock::Never, push),
-            Some(json!({"metadata": {"finalizers": ["x/y", "z"]}}))
+            Some(json!({"metadata": {"finalizers": ["x/y", "z"], "uid": "u"}}))
         );
         assert_eq!(
             patch_of(Lock::Lists, set_b),
-            Some(json!({"data": {"b": "2"}}))
+            Some(json!({"data": {"b": "2"}, "metadata": {"uid": "u"}}))
         );
         assert_eq!(
             patch_of(Lock::Always, set_b),
-            Some(json!({"data": {"b": "2"}, "metadata": {"resourceVersion": "7"}}))
+            Some(json!({"data": {"b": "2"}, "metadata": {"resourceVersion": "7", "uid": "u"}}))
         );
     }
 
@@ -220,6 +255,24 @@ mod tests {
         )
         .unwrap();
         assert_eq!(patch, None);
+    }
+
+    /// CLIENT-3
+    #[test]
+    fn a_status_names_the_object_and_its_version() {
+        let kind = Kind::of::<Deployment>();
+        let mut before = Deployment::default();
+        before.metadata.uid = Some("u".into());
+        before.metadata.resource_version = Some("7".into());
+        let mut mutate = |d: &mut Deployment| d.status.get_or_insert_default().replicas = Some(1);
+        for (lock, metadata) in [
+            (Lock::Lists, json!({"resourceVersion": "7", "uid": "u"})),
+            (Lock::Never, json!({"uid": "u"})),
+        ] {
+            let (_, patch) = change(&kind, &before, Part::Status, lock, &mut mutate).unwrap();
+            let expected = json!({"metadata": metadata, "status": {"replicas": 1}});
+            assert_eq!(patch, Some(expected));
+        }
     }
 
     #[test]

@@ -141,7 +141,8 @@ impl Client {
     pub async fn create<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
         let created = self
             .shared
-            .api::<K>()?
+            .api::<K>()
+            .await?
             .create(object, &self.shared.options().write())
             .await;
         created.map_err(|source| {
@@ -162,13 +163,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_conflict`](Error::is_conflict) where its resource version is not the newest. Else what the server says.
+    /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
+    /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name. Else what
+    /// the server says.
     pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
-        Ok(self
-            .shared
-            .api::<K>()?
-            .update(object, &self.shared.options().write())
-            .await?)
+        self.shared.replace(object, Part::Object).await
     }
 
     /// Sends a patch; answers the object as the server stored it.
@@ -179,7 +178,8 @@ impl Client {
     pub async fn patch<K: TypedObject>(&self, key: &ObjectKey, patch: &Patch) -> Result<K, Error> {
         Ok(self
             .shared
-            .api::<K>()?
+            .api::<K>()
+            .await?
             .patch(key, patch, &self.shared.options().patch())
             .await?)
     }
@@ -218,7 +218,7 @@ impl Client {
         key: &ObjectKey,
         options: &DeleteOptions,
     ) -> Result<(), Error> {
-        self.shared.api::<K>()?.delete(key, options).await?;
+        self.shared.api::<K>().await?.delete(key, options).await?;
         Ok(())
     }
 
@@ -231,6 +231,9 @@ impl Client {
     /// is sent when there is none. The closure may run several times: it should set what its caller cares
     /// for, and leave the rest as it finds it. To replace a whole spec is to fight the server's defaults
     /// on every call.
+    ///
+    /// [`Ensured::Unchanged`] speaks of the object in the cache: what others changed on the server a moment
+    /// ago may be on its way, and its event is what runs a reconciler again.
     ///
     /// # Errors
     ///
@@ -320,7 +323,10 @@ impl Client {
         }
     }
 
-    /// Changes an object that is there; nothing is sent when `mutate` changes nothing.
+    /// Changes this very object; nothing is sent when `mutate` changes nothing.
+    ///
+    /// Starts from `object` as it was read: [`Ensured::Unchanged`] says that `mutate` had nothing to change in
+    /// it, whatever the server has by now. One of its name with another uid is left alone.
     ///
     /// # Errors
     ///

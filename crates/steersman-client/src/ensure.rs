@@ -6,7 +6,7 @@ use steersman_api::{Api, Patch};
 use steersman_object::{Kind, ObjectKey, TypedObject};
 use tracing::debug;
 
-use crate::change::{Part, Retry, change, retry};
+use crate::change::{Part, Retry, change, is_another, is_of_another, retry};
 use crate::error::Error;
 use crate::options::{ClientOptions, Lock};
 
@@ -17,7 +17,8 @@ pub enum Ensured<K> {
     Created(K),
     /// It was there, and differed; as the server returned it.
     Updated(K),
-    /// It was as it should be, so nothing was sent; as it was read.
+    /// It was as it should be, so nothing was sent; as it was read, which may be older than what the server
+    /// has.
     Unchanged(K),
 }
 
@@ -98,13 +99,13 @@ impl<K: TypedObject> Plan<'_, K> {
                 Ok(ensured) => return Ok(ensured),
                 Err(refused) => refused,
             };
+            if is_of_another(&refused) {
+                return Err(self.replaced(key));
+            }
             self.try_again(&key, attempt, refused)?;
             let read = self.api.get(&key).await?;
-            if read.uid_str() != before.uid_str() {
-                return Err(Error::Replaced {
-                    kind: self.kind.clone(),
-                    key,
-                });
+            if is_another(before, &read) {
+                return Err(self.replaced(key));
             }
             fresh = Some(read);
         }
@@ -138,6 +139,13 @@ impl<K: TypedObject> Plan<'_, K> {
         Ok(answer.map(Ensured::Updated))
     }
 
+    fn replaced(&self, key: ObjectKey) -> Error {
+        Error::Replaced {
+            kind: self.kind.clone(),
+            key,
+        }
+    }
+
     /// CLIENT-2: a conflict is answered by reading live and computing anew, a bounded number of times.
     fn try_again(
         &self,
@@ -150,12 +158,14 @@ impl<K: TypedObject> Plan<'_, K> {
                 debug!(kind = %self.kind, %key, attempt, "changed meanwhile: reading it live");
                 Ok(())
             }
-            Retry::GiveUp if refused.is_conflict() => Err(Error::KeptChanging {
-                kind: self.kind.clone(),
-                key: key.clone(),
-                attempts: attempt,
-                source: Box::new(refused),
-            }),
+            Retry::GiveUp if refused.is_conflict() || is_of_another(&refused) => {
+                Err(Error::KeptChanging {
+                    kind: self.kind.clone(),
+                    key: key.clone(),
+                    attempts: attempt,
+                    source: Box::new(refused),
+                })
+            }
             Retry::GiveUp => Err(Error::Api(refused)),
         }
     }

@@ -50,6 +50,17 @@ pub enum Error {
         /// The key written.
         key: ObjectKey,
     },
+    /// An object was to be replaced by one that does not say which version it was made from.
+    #[error(
+        "{kind} {key} cannot be replaced by an object without a resource version: what others wrote would be \
+         lost; read it first, or send the change with `Client::ensure` or `Client::patch`"
+    )]
+    VersionMissing {
+        /// The kind written.
+        kind: Kind,
+        /// The key written.
+        key: ObjectKey,
+    },
     /// A closure that may change an object made another one of it.
     #[error("a change to {kind} {key} may not rename it (to {to}): name and namespace are fixed")]
     Renamed {
@@ -112,6 +123,16 @@ impl Error {
         match self {
             Self::Api(error) => error.is_conflict(),
             Self::KeptChanging { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether an object exists but does not decode: it is not absent.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        match self {
+            Self::Cache(error) => error.is_malformed(),
+            Self::Api(error) => error.is_decode(),
             _ => false,
         }
     }

@@ -30,7 +30,7 @@ impl Live {
     ///
     /// [`is_not_found`](Error::is_not_found) where there is none; else what the server says.
     pub async fn get<K: TypedObject>(&self, key: &ObjectKey) -> Result<K, Error> {
-        Ok(self.shared.api::<K>()?.get(key).await?)
+        Ok(self.shared.api::<K>().await?.get(key).await?)
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -39,18 +39,18 @@ impl Live {
     ///
     /// What the server says; a kind it does not serve is an error.
     pub async fn get_opt<K: TypedObject>(&self, key: &ObjectKey) -> Result<Option<K>, Error> {
-        Ok(self.shared.api::<K>()?.get_opt(key).await?)
+        Ok(self.shared.api::<K>().await?.get_opt(key).await?)
     }
 
     /// The objects that `options` select, all pages of them.
     ///
-    /// Objects that do not decode as `K` are left out, as in lists of the cache, so that one of them does not
-    /// take all others away; each such list logs a warning with their number and the first one's key.
-    /// To tell an absent object from one that does not decode, [`get`](Self::get) it: the latter is an error.
+    /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a
+    /// warning with their number and the first one's key.
     ///
     /// # Errors
     ///
-    /// [`Error::IndexNeedsCache`] where an index is named; else what the server says.
+    /// [`Error::IndexNeedsCache`] where an index is named; [`is_malformed`](Error::is_malformed), naming the first
+    /// object that does not decode; else what the server says.
     pub async fn list<K: TypedObject>(&self, options: &ListOptions) -> Result<Vec<K>, Error> {
         if let Some((index, _)) = options.selected_index() {
             let index = index.to_owned();
@@ -64,7 +64,7 @@ impl Live {
         if !labels.is_everything() {
             asked = asked.labels(labels.to_string());
         }
-        let api = self.shared.api::<K>()?;
+        let api = self.shared.api::<K>().await?;
         let page = api.list_all(options.selected_namespace(), &asked).await?;
         let mut good = Vec::with_capacity(page.items.len());
         let mut malformed = Vec::new();
@@ -74,8 +74,20 @@ impl Live {
                 Decoded::Malformed(object) => malformed.push(object),
             }
         }
-        tell::<K>(&malformed);
-        Ok(good)
+        match malformed.first() {
+            Some(first) if !options.skips_malformed() => {
+                let refused = steersman_cache::Error::Malformed {
+                    kind: Kind::of::<K>(),
+                    key: first.key.clone(),
+                    problem: first.error.clone(),
+                };
+                Err(refused.into())
+            }
+            _ => {
+                tell::<K>(&malformed);
+                Ok(good)
+            }
+        }
     }
 }
 

@@ -19,7 +19,8 @@ pub struct ClientOptions {
 #[non_exhaustive]
 pub enum Lock {
     /// Where the patch sets or removes a list, because a merge patch has no smaller unit: what others
-    /// added to it meanwhile would be lost.
+    /// added to it meanwhile would be lost. And where it is one of a status, because the server does not
+    /// tell custom resources of one name apart by the uid there.
     #[default]
     Lists,
     /// Always.

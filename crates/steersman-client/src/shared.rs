@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use steersman_api::{Api, Connection, kube_client};
 use steersman_cache::Cache;
 use steersman_object::{Kind, TypedObject};
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 
-use crate::change::Part;
+use crate::change::{Part, check_version, is_of_another};
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::options::{ClientOptions, Lock};
@@ -22,7 +24,7 @@ pub(crate) struct Shared {
 struct Inner {
     cache: Cache,
     connection: Connection,
-    transport: Mutex<Option<kube_client::Client>>,
+    transport: OnceCell<kube_client::Client>,
 }
 
 impl Shared {
@@ -30,7 +32,7 @@ impl Shared {
         let inner = Inner {
             cache,
             connection,
-            transport: Mutex::new(None),
+            transport: OnceCell::new(),
         };
         Self {
             inner: Arc::new(inner),
@@ -58,8 +60,26 @@ impl Shared {
     }
 
     /// The verbs of one kind. The transport is made by the first request, in its runtime.
-    pub(crate) fn api<K: TypedObject>(&self) -> Result<Api<K>, Error> {
-        Ok(Api::new(self.transport()?, Kind::of::<K>()))
+    pub(crate) async fn api<K: TypedObject>(&self) -> Result<Api<K>, Error> {
+        Ok(Api::new(self.transport().await?, Kind::of::<K>()))
+    }
+
+    /// Replaces an object, or its status, by `object`, under the version it was read at.
+    pub(crate) async fn replace<K: TypedObject>(&self, object: &K, part: Part) -> Result<K, Error> {
+        let kind = Kind::of::<K>();
+        check_version(&kind, object)?;
+        let (api, options) = (self.api::<K>().await?, self.options.write());
+        let answer = match part {
+            Part::Object => api.update(object, &options).await,
+            Part::Status => api.update_status(object, &options).await,
+        };
+        answer.map_err(|refused| match is_of_another(&refused) {
+            true => Error::Replaced {
+                kind,
+                key: object.key(),
+            },
+            false => Error::Api(refused),
+        })
     }
 
     /// Changes an object that is there by the difference that `mutate` makes.
@@ -70,7 +90,7 @@ impl Shared {
         part: Part,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let (api, kind) = (self.api::<K>()?, Kind::of::<K>());
+        let (api, kind) = (self.api::<K>().await?, Kind::of::<K>());
         let plan = Plan {
             api: &api,
             kind: &kind,
@@ -88,7 +108,7 @@ impl Shared {
         present: Option<Arc<K>>,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let (api, kind) = (self.api::<K>()?, Kind::of::<K>());
+        let (api, kind) = (self.api::<K>().await?, Kind::of::<K>());
         let (lock, part) = (self.options.lock, Part::Object);
         let plan = Plan {
             api: &api,
@@ -100,14 +120,25 @@ impl Shared {
         Box::pin(plan.ensure(initial, present, mutate)).await
     }
 
-    fn transport(&self) -> Result<kube_client::Client, Error> {
-        let mut transport = self.inner.transport.lock();
-        if let Some(client) = &*transport {
-            return Ok(client.clone());
+    async fn transport(&self) -> Result<kube_client::Client, Error> {
+        let made = self.inner.transport.get_or_try_init(|| self.connect());
+        Ok(made.await?.clone())
+    }
+
+    /// Making a client may run a credential plugin and wait for it, which is no work for a thread that other
+    /// tasks need.
+    async fn connect(&self) -> Result<kube_client::Client, Error> {
+        let connection = self.inner.connection.clone();
+        if Handle::try_current().is_err() {
+            // It says what is missing.
+            return Ok(connection.client()?);
         }
-        let client = self.inner.connection.client()?;
-        *transport = Some(client.clone());
-        Ok(client)
+        let made = spawn_blocking(move || connection.client()).await;
+        let failed = |error: tokio::task::JoinError| steersman_api::Error::Config {
+            place: format!("the client for {}", self.inner.connection.endpoint()),
+            problem: format!("it was not made to the end: {error}"),
+        };
+        Ok(made.map_err(failed)??)
     }
 }
 

@@ -26,8 +26,9 @@ impl StatusClient {
     /// Changes the status by difference: a merge patch of what `mutate` changed in it, and no request when
     /// that is nothing. What it changes outside the status is ignored.
     ///
-    /// Starts from `object` as it was read. Where lists differ (conditions do), and the object has changed
-    /// since, it is read live and `mutate` runs again.
+    /// Starts from `object` as it was read; nothing to change in it is [`Ensured::Unchanged`], whatever the
+    /// server has by now. Where the object has changed since, it is read live and `mutate` runs again, unless
+    /// [`Lock::Never`](crate::Lock::Never) is set.
     ///
     /// # Errors
     ///
@@ -48,13 +49,10 @@ impl StatusClient {
     ///
     /// # Errors
     ///
-    /// [`is_conflict`](Error::is_conflict) where its resource version is not the newest. Else what the server says.
+    /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
+    /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name. Else what
+    /// the server says.
     pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
-        let options = self.shared.options().write();
-        Ok(self
-            .shared
-            .api::<K>()?
-            .update_status(object, &options)
-            .await?)
+        self.shared.replace(object, Part::Status).await
     }
 }

@@ -212,3 +212,44 @@ async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
         world.stop().await.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_sync_judges_the_kinds_it_waited_for() {
+    let mut world = World::new(CacheOptions::new());
+    world.cache.informer::<ConfigMap>().unwrap();
+    let (first, late) = (Duration::from_secs(1), Duration::from_secs(10));
+    let _first = world.server.faults().delay(None, "configmaps", first);
+    let _late = world.server.faults().delay(None, "services", late);
+    let before = Instant::now();
+    world.start();
+    let reader = world.cache.clone();
+    let read = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        reader.get_opt::<Service>(&key("a", "s")).await
+    });
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    assert!(!read.is_finished(), "{:?}", before.elapsed());
+    assert_eq!(world.cache.all_unsynced().len(), 1);
+    assert!(soon(read).await.unwrap().unwrap().is_none());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_the_sync_of_a_cache_that_stops_or_never_starts_says_so() {
+    let mut world = World::new(CacheOptions::new());
+    world.cache.informer::<Service>().unwrap();
+    let long = Duration::from_secs(60);
+    let _slow = world.server.faults().delay(None, "services", long);
+    world.start();
+    let cache = world.cache.clone();
+    let waiting = tokio::spawn(async move { cache.wait_for_sync().await });
+    tokio::task::yield_now().await;
+    world.stop().await.unwrap();
+    let error = soon(waiting).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Stopped { .. }), "{error}");
+
+    let never = Cache::new(CacheOptions::new()).unwrap();
+    let error = soon(never.wait_for_sync()).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(error.to_string().contains("not started"), "{error}");
+}

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
@@ -13,6 +14,10 @@ use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_object::{LabelSelector, ObjectKey};
 
 use crate::world::{Website, World, event_of, key, soon};
+
+fn front() -> LabelSelector {
+    "tier=front".parse().unwrap()
+}
 
 fn names(found: &[Arc<ConfigMap>]) -> Vec<&str> {
     let mut names: Vec<&str> = found
@@ -48,11 +53,14 @@ async fn lists_select_by_namespace_labels_and_index() {
         .index_values::<ConfigMap>("label", keys)
         .unwrap();
 
-    let front: LabelSelector = "tier=front".parse().unwrap();
     for (options, expected) in [
         (ListOptions::new(), vec!["four", "one", "three", "two"]),
+        (
+            ListOptions::new().namespace(""),
+            vec!["four", "one", "three", "two"],
+        ),
         (ListOptions::new().namespace("a"), vec!["one", "two"]),
-        (ListOptions::new().labels(front.clone()), vec!["one"]),
+        (ListOptions::new().labels(front()), vec!["one"]),
         (
             ListOptions::new().index("app", "web"),
             vec!["one", "three", "two"],
@@ -62,7 +70,7 @@ async fn lists_select_by_namespace_labels_and_index() {
             vec!["three"],
         ),
         (
-            ListOptions::new().index("app", "web").labels(front),
+            ListOptions::new().index("app", "web").labels(front()),
             vec!["one"],
         ),
         (ListOptions::new().index("label", "tier=front"), vec!["one"]),
@@ -202,6 +210,7 @@ async fn keys_are_read_as_the_kind_is_scoped() {
     world.stop().await.unwrap();
 }
 
+/// CACHE-4
 #[tokio::test(start_paused = true)]
 async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_there() {
     let mut world = World::new(CacheOptions::new());
@@ -220,15 +229,20 @@ async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_the
         .unwrap_err();
     assert!(error.is_malformed(), "{error}");
     assert!(error.to_string().contains("a/bad"), "{error}");
-    assert_eq!(
-        world
-            .cache
-            .list::<Website>(&ListOptions::new())
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
+    // CACHE-4: who deletes or creates what a list does not hold must not believe it.
+    let in_a = ListOptions::new().namespace("a");
+    for options in [ListOptions::new(), in_a.clone(), in_a.labels(front())] {
+        let error = world.cache.list::<Website>(&options).await.unwrap_err();
+        assert!(error.is_malformed(), "{options:?}: {error}");
+        assert!(error.to_string().contains("a/bad"), "{error}");
+    }
+    let elsewhere = ListOptions::new().namespace("b");
+    let none = world.cache.list::<Website>(&elsewhere).await.unwrap();
+    assert!(none.is_empty());
+    let everything = ListOptions::new();
+    let readable = everything.clone().skip_malformed();
+    let found = world.cache.list::<Website>(&readable).await.unwrap();
+    assert_eq!(found.len(), 1);
     let healed = json!({"spec": {"image": "nginx"}});
     world
         .server
@@ -236,6 +250,24 @@ async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_the
         .unwrap();
     event_of(&mut events, &key("a", "bad")).await;
     world.cache.get::<Website>(&key("a", "bad")).await.unwrap();
+    let found = world.cache.list::<Website>(&everything).await.unwrap();
+    assert_eq!(found.len(), 2);
+
+    // One that was readable stays so as it was.
+    let broken = json!({"spec": {"image": 1}});
+    world
+        .server
+        .merge_patch("websites.web.example.com", "a", "bad", &broken)
+        .unwrap();
+    let store = world.cache.informer::<Website>().unwrap().store();
+    soon(async {
+        while store.malformed().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let found = world.cache.list::<Website>(&everything).await.unwrap();
+    assert_eq!(found.len(), 2);
     world.stop().await.unwrap();
 }
 

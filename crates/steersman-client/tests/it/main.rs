@@ -7,3 +7,5 @@ mod ensure;
 mod owned;
 mod status;
 mod finalizers;
+mod replaced;
+mod transport;
