@@ -21,7 +21,7 @@ pub(crate) use document::parse as parse_configuration;
 pub(crate) use entries::{Entries, Manager, Operation};
 pub(crate) use owners::{Reach, apply, cap, update, update_field};
 pub(crate) use path::PathElement;
-pub(crate) use typed::{skeleton, validate};
+pub(crate) use typed::validate;
 
 #[cfg(test)]
 mod tests;

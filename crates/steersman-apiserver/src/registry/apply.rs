@@ -191,7 +191,7 @@ impl Registry {
             versions: &self.versions_of(resource),
             ignored: &ignored,
         };
-        let states = (&managed::blank(resource), live);
+        let states = (&Value::Object(Map::new()), live);
         let time = metadata::time(request.now);
         update(&reach, entries, &manager, states, &time);
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::patch::apply::{
-    Entries, Manager, Operation, PathElement, Reach, cap, skeleton, update, update_field,
+    Entries, Manager, Operation, PathElement, Reach, cap, update, update_field,
 };
 use crate::schema::Resource;
 use crate::schema::types::TypeRef;
@@ -157,40 +157,37 @@ pub(super) fn put(object: &mut Value, managed: Option<Value>) {
     };
 }
 
-/// What a kind's objects hold before anybody wrote to them.
-pub(super) fn blank(resource: &Resource) -> Value {
-    if resource.built_in {
-        skeleton(TypeRef::of(resource))
-    } else {
-        Value::Object(Map::new())
-    }
-}
-
-/// Whether two states of an object differ in nothing but the times of their managedFields.
+/// Whether two states of an object differ in nothing but the times of their managedFields, which
+/// also decide their order.
 pub(super) fn same_but_times(left: &Value, right: &Value) -> bool {
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(entries) = metadata::of(&mut object).get_mut("managedFields")
-            && let Some(entries) = entries.as_array_mut()
-        {
-            for entry in entries {
-                metadata::members(entry).remove("time");
-            }
-            // Times also decide their order.
-            entries_sorted(&mut object);
-        }
-        object
+    let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else {
+        return false;
     };
-    left.get("metadata")
-        .is_some_and(|metadata| metadata.get("managedFields").is_some())
-        && timeless(left) == timeless(right)
-}
-
-fn entries_sorted(object: &mut Value) {
-    let fields = metadata::of(object);
-    if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
-        entries.sort_by_cached_key(Value::to_string);
+    let alike = |left: &Map<String, Value>, right: &Map<String, Value>, but: &str| {
+        let same = |(name, value): (&String, &Value)| name == but || right.get(name) == Some(value);
+        left.len() == right.len() && left.iter().all(same)
+    };
+    let metadata = |object: &Map<String, Value>| object.get("metadata")?.as_object().cloned();
+    if !alike(left, right, "metadata") {
+        return false;
     }
+    let (Some(left), Some(right)) = (metadata(left), metadata(right)) else {
+        return false;
+    };
+    let entries = |metadata: &Map<String, Value>| {
+        let entries = metadata.get("managedFields")?.as_array()?.iter();
+        let mut timeless: Vec<String> = entries
+            .map(|entry| {
+                let mut entry = entry.clone();
+                metadata::members(&mut entry).remove("time");
+                entry.to_string()
+            })
+            .collect();
+        timeless.sort_unstable();
+        Some(timeless)
+    };
+    alike(&left, &right, "managedFields")
+        && entries(&left).is_some_and(|left| Some(left) == entries(&right))
 }
 
 /// The entries that a request starts from: those it sends, unless it sends none that can be read;
@@ -232,7 +229,7 @@ impl Registry {
             Ownership::Track(options) => {
                 let version = resource.api_version();
                 let versions = [version.clone()];
-                let mut before = blank(resource);
+                let mut before = Value::Object(Map::new());
                 let filled = asked.adjust(&mut before, object);
                 let ignored = ignored(resource, Subresource::Main, object);
                 let reach = Reach {
@@ -317,15 +314,6 @@ impl Registry {
                 ignored: &ignored,
             };
             let time = metadata::time(now);
-            // A kind of Kubernetes' own has a status before there is something in it.
-            let first = resource.built_in && before.get("status").is_none();
-            let with_status = first.then(|| {
-                let mut with_status = before.clone();
-                let blank = blank(resource)["status"].take();
-                metadata::members(&mut with_status).insert("status".to_owned(), blank);
-                with_status
-            });
-            let before = with_status.as_ref().unwrap_or(before);
             update(&reach, entries, &manager, (before, after), &time);
         }
         cap(entries);

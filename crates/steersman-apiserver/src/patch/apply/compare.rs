@@ -8,7 +8,7 @@ use crate::schema::types::{Scalar, Shape, TypeRef};
 
 use super::path::PathElement;
 use super::set::{FieldSet, Node};
-use super::typed::{Form, form, identify, is_hollow, member_type};
+use super::typed::{Form, form, held, identify, is_hollow, member_type};
 
 /// The fields in which a later state differs from an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -128,12 +128,15 @@ fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
     value.filter(|value| !value.is_null() || ty.is_custom() || shown())
 }
 
-fn members(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Changes {
+fn members<'a>(ty: TypeRef<'_>, left: Option<&'a Value>, right: Option<&'a Value>) -> Changes {
     let mut changes = Changes::default();
-    let old = |name: &str| left.and_then(|left| left.get(name));
-    let new = |name: &str| right.and_then(|right| right.get(name));
-    let news = object(right);
-    let news = news.filter(|(name, _)| old(name).is_none());
+    let of = |side: Option<&'a Value>, name: &str| {
+        side.and_then(|side| side.get(name).or_else(|| held(ty, name)))
+    };
+    let old = |name: &str| of(left, name);
+    let new = |name: &str| of(right, name);
+    let known = |name: &str| left.is_some_and(|left| left.get(name).is_some());
+    let news = object(right).filter(|(name, _)| !known(name));
     for (name, _) in object(left).chain(news) {
         // An old client's way to leave it out.
         if name == "creationTimestamp" && new(name).is_none_or(Value::is_null) {

@@ -1,6 +1,8 @@
 //! Machine: values seen through their types: what is one piece, which element is which, whether a
 //! configuration fits, and which fields it names.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
@@ -338,6 +340,8 @@ const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("DeploymentSpec", &["template", "strategy"]),
     ("Event", &["source", "deprecatedSource"]),
     ("JobSpec", &["template"]),
+    ("NodeDaemonEndpoints", &["kubeletEndpoint"]),
+    ("NodeStatus", &["daemonEndpoints", "nodeInfo"]),
     ("NetworkPolicySpec", &["podSelector"]),
     ("PersistentVolumeClaimSpec", &["resources"]),
     ("PodTemplate", &["template"]),
@@ -374,28 +378,30 @@ const HELD_EMPTY: &[(&str, &[&str])] = &[
     ("PodSpec", &["containers"]),
 ];
 
-/// What an object of this type holds before anybody wrote to it.
-pub(crate) fn skeleton(ty: TypeRef<'_>) -> Value {
-    let mut members = Map::new();
-    let name = ty.name().unwrap_or_default();
-    let held = HELD_BY_VALUE.iter().find(|(holder, _)| *holder == name);
-    let held = held.map_or(&[][..], |(_, held)| held);
-    let usual = ["metadata", "spec", "status"];
-    for field in held.iter().chain(&usual) {
-        if let Some(below) = ty.field(field).filter(|one| one.shape() == Shape::Struct) {
-            members.insert((*field).to_owned(), skeleton(below));
-        }
+static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
+static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
+static NULL: Value = Value::Null;
+
+/// What a struct of a built-in type holds in a field that nobody gave a value: nothing, unless the
+/// Go type holds the field by value.
+pub(crate) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
+    let holder = ty.name()?;
+    let listed = |table: &[(&str, &[&str])]| {
+        let mut found = table.iter().filter(|(known, _)| *known == holder);
+        found.any(|(_, fields)| fields.contains(&name))
+    };
+    let usual = matches!(name, "metadata" | "spec" | "status");
+    if usual || listed(HELD_BY_VALUE) {
+        let shape = ty.field(name)?.shape();
+        return (shape == Shape::Struct).then(|| &*EMPTY);
     }
-    let empty = HELD_EMPTY.iter().find(|(holder, _)| *holder == name);
-    for field in empty.map_or(&[][..], |(_, empty)| empty) {
-        if let Some(below) = ty.field(field) {
-            let value = match below.shape() {
-                Shape::Scalar(Scalar::String) => Value::from(""),
-                Shape::Scalar(Scalar::Integer) => Value::from(0),
-                _ => Value::Null,
-            };
-            members.insert((*field).to_owned(), value);
-        }
+    if !listed(HELD_EMPTY) {
+        return None;
     }
-    Value::Object(members)
+    Some(match ty.field(name)?.shape() {
+        Shape::Scalar(Scalar::String) => &NO_TEXT,
+        Shape::Scalar(Scalar::Integer) => &ZERO,
+        _ => &NULL,
+    })
 }
