@@ -455,3 +455,6 @@ impl<K: Object> Sink<K> for Inlet<K> {
         self.core.report(problem);
     }
 }
+
+#[cfg(test)]
+mod tests;
