@@ -249,6 +249,7 @@ impl<K: Object> Core<K> {
         }
     }
 
+    /// Tells the subscribers of changes that the store has by now (FAN-3).
     fn distribute(&self, writer: &mut Writer<K>, applied: &Applied<K>) {
         for malformed in &applied.malformed {
             tracing::warn!(

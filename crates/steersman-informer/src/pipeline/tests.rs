@@ -190,9 +190,9 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
     }
 }
 
-// STORE-1
+// FAN-3
 #[test]
-fn store_1_nobody_is_told_of_what_the_store_does_not_have_yet() {
+fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
     let core = core(0);
     let store = core.store();
     let mut subscription = core.subscribe();
