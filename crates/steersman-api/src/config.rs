@@ -179,15 +179,16 @@ fn check(config: &Kubeconfig) -> Result<(), String> {
         [] => "there are none".to_owned(),
         some => format!("there are: {}", some.join(", ")),
     };
-    if config.contexts.is_empty() && config.clusters.is_empty() && config.auth_infos.is_empty() {
-        return Err(
-            "it is empty: it has no clusters, no users and no contexts; fill it with `kubectl \
-             config`, or name another"
-                .to_owned(),
-        );
-    }
     let contexts = config.contexts.iter().map(|c| c.name.as_str()).collect();
     let Some(current) = config.current_context.as_deref().filter(|c| !c.is_empty()) else {
+        let nothing = config.contexts.is_empty() && config.clusters.is_empty();
+        if nothing && config.auth_infos.is_empty() {
+            return Err(
+                "it is empty: it has no clusters, no users and no contexts; fill it with `kubectl \
+                 config`, or name another"
+                    .to_owned(),
+            );
+        }
         return Err(format!(
             "no current-context is set (of contexts, {}); choose one with \
              `kubectl config use-context`",
@@ -254,10 +255,12 @@ fn one_line(text: &str) -> String {
 
 /// The parser's advice is for those who wrote the types, not for those who wrote the file.
 fn without_advice(text: &str) -> String {
-    text.replace("; use Option<String>", "").replace(
-        "cannot deserialize null into string",
-        "there is nothing where a text belongs",
-    )
+    text.trim_start_matches("error: ")
+        .replace("; use Option<String>", "")
+        .replace(
+            "cannot deserialize null into string",
+            "there is nothing where a text belongs",
+        )
 }
 
 /// What is wrong with credentials that are only looked at when a client is made.

@@ -74,7 +74,7 @@ pub enum Error {
     /// 404 of a whole collection: the server does not serve this kind.
     #[error("{refusal}; install the definition of {kind}, or ask for a version that is served", refusal = .0, kind = .0.asked.kind())]
     KindNotServed(Box<Refusal>),
-    /// Any other refusal: 400, 405, 415, 5xx.
+    /// Any other refusal: 400, 405, 415, 5xx, and a 404 that does not come from a Kubernetes API server.
     #[error("{0}")]
     Refused(Box<Refusal>),
     /// The server could not be reached, or the connection broke: whether it did what was asked is

@@ -43,6 +43,8 @@ impl<K: Object> Fanout<K> {
             mailbox.mark_synced();
         }
         let seat = Arc::new(Seat::new(mailbox));
+        // Where nothing happens, nobody else clears the seats that were left.
+        self.seats.retain(|seat| !seat.is_left());
         self.seats.push(Arc::clone(&seat));
         Subscription::new(seat)
     }
@@ -72,6 +74,6 @@ impl<K: Object> Fanout<K> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.seats.len()
+        self.seats.iter().filter(|seat| !seat.is_left()).count()
     }
 }

@@ -1,6 +1,9 @@
 //! Words: what informers count.
 
-use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 /// The counters of all informers of one registry; cheap to clone.
 ///
@@ -19,6 +22,16 @@ pub struct InformerMetrics {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     of: Option<(InformerMetrics, String)>,
+    share: Option<Arc<Share>>,
+}
+
+/// What one informer adds to the gauges of its kind, which several may have: one per namespace.
+#[derive(Debug)]
+struct Share {
+    objects: IntGauge,
+    malformed: IntGauge,
+    /// What was added last.
+    added: Mutex<(i64, i64)>,
 }
 
 impl InformerMetrics {
@@ -59,7 +72,10 @@ impl InformerMetrics {
                 "Changes of stored objects, by type",
                 &["name", "type"],
             )?,
-            objects: gauge("steersman_informer_objects", "Objects in the store")?,
+            objects: gauge(
+                "steersman_informer_objects",
+                "Objects in the stores of a kind",
+            )?,
             malformed: gauge(
                 "steersman_informer_malformed_objects",
                 "Objects that do not decode, kept aside",
@@ -70,9 +86,15 @@ impl InformerMetrics {
 
 impl Counters {
     pub(crate) fn new(metrics: Option<InformerMetrics>, name: impl Into<String>) -> Self {
-        Self {
-            of: metrics.map(|metrics| (metrics, name.into())),
-        }
+        let of = metrics.map(|metrics| (metrics, name.into()));
+        let share = of.as_ref().map(|(metrics, name)| {
+            Arc::new(Share {
+                objects: metrics.objects.with_label_values(&[name]),
+                malformed: metrics.malformed.with_label_values(&[name]),
+                added: Mutex::default(),
+            })
+        });
+        Self { of, share }
     }
 
     pub(crate) fn list(&self) {
@@ -102,12 +124,47 @@ impl Counters {
     }
 
     pub(crate) fn stored(&self, objects: usize, malformed: usize) {
-        if let Some((metrics, name)) = &self.of {
+        if let Some(share) = &self.share {
             let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-            let objects = count(objects);
-            metrics.objects.with_label_values(&[name]).set(objects);
-            let malformed = count(malformed);
-            metrics.malformed.with_label_values(&[name]).set(malformed);
+            share.set(count(objects), count(malformed));
         }
+    }
+}
+
+impl Share {
+    fn set(&self, objects: i64, malformed: i64) {
+        let mut added = self.added.lock();
+        self.objects.add(objects - added.0);
+        self.malformed.add(malformed - added.1);
+        *added = (objects, malformed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.set(0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn informers_of_one_kind_share_its_gauges() {
+        let metrics = InformerMetrics::register(&Registry::new()).unwrap();
+        let counters = || Counters::new(Some(metrics.clone()), "Pod.v1");
+        let (one, another) = (counters(), counters());
+        one.stored(3, 1);
+        another.stored(4, 0);
+        another.stored(2, 0);
+        let stored = || {
+            let label = &["Pod.v1"];
+            let objects = metrics.objects.with_label_values(label).get();
+            (objects, metrics.malformed.with_label_values(label).get())
+        };
+        assert_eq!(stored(), (5, 1));
+        drop(one);
+        assert_eq!(stored(), (2, 0));
     }
 }

@@ -249,6 +249,7 @@ impl<K: Object> Core<K> {
         }
     }
 
+    /// Tells the subscribers of changes that the store has by now (FAN-3).
     fn distribute(&self, writer: &mut Writer<K>, applied: &Applied<K>) {
         for malformed in &applied.malformed {
             tracing::warn!(
@@ -455,3 +456,6 @@ impl<K: Object> Sink<K> for Inlet<K> {
         self.core.report(problem);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,10 @@ impl ManagerBuilder {
     }
 
     /// How long everything together may take to stop; 30 seconds by default. Zero waits for nobody.
+    ///
+    /// Reconciles have four fifths of it, or all but five seconds where that is more, so that a hung one
+    /// leaves time for what stops after it. Where others took all of it, those who were not yet asked to stop
+    /// are asked then, and have two more seconds.
     pub fn graceful_shutdown_timeout(mut self, grace: Duration) -> Self {
         self.options.grace = Some(grace);
         self

@@ -93,6 +93,10 @@ impl Runnable for Cluster {
         Group::Caches
     }
 
+    fn says_when_ready(&self) -> bool {
+        true
+    }
+
     /// From now on reads wait for the first sync, though other groups start before the cache does.
     fn begin(&mut self) {
         // Where it ran before, `run` says so.

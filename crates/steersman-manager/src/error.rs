@@ -77,7 +77,8 @@ pub enum Error {
     StopTimeout {
         /// The grace period.
         grace: Duration,
-        /// The names of those that had been asked to stop and still ran.
+        /// The names of those that had been asked to stop and still ran; of controllers with the requests
+        /// that they still worked on.
         running: Vec<String>,
     },
     /// A second request to stop came before everything had stopped; what had not was dropped.

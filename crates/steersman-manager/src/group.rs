@@ -1,36 +1,68 @@
 //! Driver: starts, supervises and stops runnables, group by group.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::future::pending;
+use std::pin::pin;
+use std::time::Duration;
 
-use tokio::sync::mpsc;
-use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::Instant;
+use steersman_controller::ControllerError;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::error::{BoxError, Error};
 use crate::order::{Group, START};
-use crate::runnable::{Erased, Ready, RunContext};
+use crate::runnable::{Erased, RunContext};
+
+/// How often the log names those who are not ready.
+const REMINDER: Duration = Duration::from_secs(10);
+
+/// How long what was dropped may take to be gone.
+const DROPPED: Duration = Duration::from_secs(1);
 
 /// Everything that runs, by group. Dropping it drops what runs.
 #[derive(Debug)]
 pub(crate) struct Groups {
     tasks: JoinSet<Result<(), BoxError>>,
-    names: HashMap<Id, (String, Group)>,
+    running: HashMap<Id, Running>,
     cancels: HashMap<Group, CancellationToken>,
+    /// What did not stop though it was asked to, and was dropped.
+    late: Vec<String>,
 }
 
-/// Resolves when everything that was started with it is ready.
 #[derive(Debug)]
-pub(crate) struct Readiness(mpsc::Receiver<Infallible>);
+struct Running {
+    name: String,
+    group: Group,
+    task: AbortHandle,
+}
+
+/// Those who promised to say when they are ready; each token is cancelled when its owner is.
+#[derive(Debug)]
+pub(crate) struct Readiness(Vec<(String, CancellationToken)>);
 
 impl Readiness {
+    /// Waits until all of them are ready, and says meanwhile who is not.
+    ///
     /// Cancel safe.
-    pub(crate) async fn reached(&mut self) {
-        // Nothing can be sent; the channel ends when the last guard is dropped.
-        while self.0.recv().await.is_some() {}
+    pub(crate) async fn reached(&self) {
+        let mut all = pin!(async {
+            for (_, ready) in &self.0 {
+                ready.cancelled().await;
+            }
+        });
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut all => return,
+                () = sleep(REMINDER) => {
+                    let waiting = self.0.iter().filter(|(_, ready)| !ready.is_cancelled());
+                    let names: Vec<&str> = waiting.map(|(name, _)| name.as_str()).collect();
+                    warn!(waiting_for = names.join(", "), "the groups to come wait until it is ready");
+                }
+            }
+        }
     }
 }
 
@@ -43,26 +75,27 @@ impl Groups {
             .collect();
         Self {
             tasks: JoinSet::new(),
-            names: HashMap::new(),
+            running: HashMap::new(),
             cancels,
+            late: Vec::new(),
         }
     }
 
-    /// Starts the runnables; the answer says when all of them are ready.
+    /// Starts the runnables; the answer says when those who promised to say so are ready.
     pub(crate) fn start(&mut self, runnables: Vec<Erased>) -> Readiness {
-        let (guard, readiness) = mpsc::channel(1);
+        let mut readiness = Vec::new();
         for runnable in runnables {
             let (name, group) = (runnable.name.clone(), runnable.group);
             let cancel = self.cancels.entry(group).or_default().clone();
-            let context = RunContext::new(
-                cancel,
-                Ready {
-                    guard: guard.clone(),
-                },
-            );
+            let ready = runnable.says_when_ready.then(CancellationToken::new);
+            if let Some(ready) = &ready {
+                readiness.push((name.clone(), ready.clone()));
+            }
+            let context = RunContext::new(cancel, ready.map(CancellationToken::drop_guard));
             debug!(runnable = name, %group, "starting");
             let task = self.tasks.spawn(runnable.run(context));
-            self.names.insert(task.id(), (name, group));
+            self.running
+                .insert(task.id(), Running { name, group, task });
         }
         Readiness(readiness)
     }
@@ -87,8 +120,9 @@ impl Groups {
         if let Some(cancel) = self.cancels.get(&group) {
             cancel.cancel();
         }
-        while self.names.values().any(|(_, g)| *g == group) {
+        while self.running.values().any(|running| running.group == group) {
             if let Err(failure) = self.ended().await {
+                self.late.extend(dropped_requests(&failure));
                 let cause = std::error::Error::source(&failure).map(ToString::to_string);
                 error!(error = %failure, cause, "failed while stopping");
             }
@@ -96,20 +130,36 @@ impl Groups {
         info!(%group, "stopped");
     }
 
-    /// Drops what still runs, at its next await, and names what did not stop though it was asked to. What
-    /// waited for its turn to be asked is not to blame.
-    pub(crate) async fn abort(&mut self) -> Vec<String> {
-        let asked = |group| self.cancels.get(group).is_some_and(|c| c.is_cancelled());
-        let mut late: Vec<String> = self
-            .names
-            .values()
-            .filter(|(_, group)| asked(group))
-            .map(|(name, _)| name.clone())
-            .collect();
-        late.sort();
-        self.names.clear();
-        self.tasks.shutdown().await;
-        late
+    /// Drops what did not stop though it was asked to, at its next await. What waited for its turn to be
+    /// asked is not to blame.
+    pub(crate) fn drop_late(&mut self) {
+        let (cancels, late) = (&self.cancels, &mut self.late);
+        self.running.retain(|_, running| {
+            let asked = cancels.get(&running.group);
+            let is_late = asked.is_some_and(CancellationToken::is_cancelled);
+            if is_late {
+                running.task.abort();
+                late.push(running.name.clone());
+            }
+            !is_late
+        });
+    }
+
+    /// Drops all that still runs. What blocks its thread cannot be dropped, and is left behind (MGR-3).
+    pub(crate) async fn abort(&mut self) {
+        self.running.clear();
+        if timeout(DROPPED, self.tasks.shutdown()).await.is_err() {
+            error!(
+                tasks = self.tasks.len(),
+                "left behind what blocks its thread and so cannot be dropped"
+            );
+        }
+    }
+
+    /// The names of what was dropped though it was asked to stop, in order.
+    pub(crate) fn take_late(&mut self) -> Vec<String> {
+        self.late.sort();
+        std::mem::take(&mut self.late)
     }
 
     fn account(
@@ -117,7 +167,7 @@ impl Groups {
         id: Id,
         outcome: Result<Result<(), BoxError>, JoinError>,
     ) -> Result<(), Error> {
-        let Some((name, group)) = self.names.remove(&id) else {
+        let Some(Running { name, group, .. }) = self.running.remove(&id) else {
             return Ok(());
         };
         match outcome {
@@ -144,6 +194,19 @@ pub(crate) async fn at(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => pending().await,
+    }
+}
+
+/// A controller that ended over its running reconciles says which.
+fn dropped_requests(failure: &Error) -> Option<String> {
+    let Error::Failed { name, source, .. } = failure else {
+        return None;
+    };
+    match source.downcast_ref() {
+        Some(ControllerError::StillRunning { requests, .. }) => {
+            Some(format!("{name} ({})", requests.join(", ")))
+        }
+        _ => None,
     }
 }
 

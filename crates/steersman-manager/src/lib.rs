@@ -12,9 +12,14 @@
 //! | 4 | others | 3 | may read |
 //! | 5 | leader-elected | 4 | controllers: they write |
 //!
+//! A group is ready when all of it has started and those who promised to say when they are ready have said
+//! so; the log names those that it waits for (`MGR-4`).
+//!
 //! They stop as others, leader-elected, caches, webhooks, HTTP servers: whoever reads stops before what is
-//! read, and what answers to the outside stays until the end. All of it has a grace period (30 seconds);
-//! what still runs then, or when one insists with a second signal, is dropped and named in the error.
+//! read, and what answers to the outside stays until the end. All of it has a grace period (30 seconds), of
+//! which reconciles leave a little for what stops after them. What still runs then is dropped and named in
+//! the error; those whose turn had not come are asked now, in order, and have a moment (`MGR-3`). Whoever
+//! insists with a second signal drops everything.
 //!
 //! What ends a manager, besides the request to stop:
 //!

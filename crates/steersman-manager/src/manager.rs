@@ -13,7 +13,7 @@ use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_controller::{Controller, StartContext};
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tracing::{error, info};
 
 use crate::cluster::Cluster;
@@ -68,6 +68,13 @@ enum Phase {
     Declaring,
     Running,
     Stopping,
+}
+
+/// Why a stop in order was cut short.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Late,
+    Insisted,
 }
 
 /// A manager that was told to start. However its run ends, nothing is started or waited for any more.
@@ -182,9 +189,8 @@ impl Manager {
                     cancel,
                     Arc::clone(&options.clock),
                 )
-                .grace(options.grace.unwrap_or(A_LONG_TIME))
+                .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
                 .registry(options.registry.clone());
-                context.ready();
                 Ok(controller.start(start).await?)
             },
         ))
@@ -238,7 +244,7 @@ impl Manager {
     /// Until the request to stop, or the first failure.
     async fn run(&self, groups: &mut Groups, shutdown: &mut Shutdown) -> Result<(), Error> {
         for group in START {
-            let mut readiness = groups.start(self.take_waiting(|waiting| waiting.group == group));
+            let readiness = groups.start(self.take_waiting(|waiting| waiting.group == group));
             loop {
                 tokio::select! {
                     biased;
@@ -263,29 +269,36 @@ impl Manager {
     async fn stop(&self, groups: &mut Groups, shutdown: &mut Shutdown) -> Result<(), Error> {
         let grace = self.shared.options.grace;
         let deadline = grace.and_then(|grace| Instant::now().checked_add(grace));
-        let insisted = {
-            let orderly = async {
-                for group in STOP {
-                    groups.stop(group).await;
-                }
-            };
-            tokio::select! {
-                // Someone is asked to stop before anyone is said not to have stopped.
-                biased;
-                () = orderly => return Ok(()),
-                () = at(deadline) => false,
-                () = shutdown.insisted() => true,
-            }
+        let mut cut = tokio::select! {
+            // Someone is asked to stop before anyone is said not to have stopped.
+            biased;
+            () = stop_in_order(groups) => None,
+            () = at(deadline) => Some(Cut::Late),
+            () = shutdown.insisted() => Some(Cut::Insisted),
         };
-        let running = groups.abort().await;
-        Err(if insisted {
-            Error::Aborted { running }
-        } else {
-            Error::StopTimeout {
+        if cut == Some(Cut::Late) {
+            // MGR-3: whoever waited for their turn is still asked, now that the late ones are gone.
+            groups.drop_late();
+            tokio::select! {
+                biased;
+                () = stop_in_order(groups) => {}
+                () = sleep(self.shared.options.last_moment()) => {}
+                () = shutdown.insisted() => cut = Some(Cut::Insisted),
+            }
+        }
+        if cut == Some(Cut::Insisted) {
+            groups.drop_late();
+        }
+        groups.abort().await;
+        let running = groups.take_late();
+        match cut {
+            Some(Cut::Insisted) => Err(Error::Aborted { running }),
+            None if running.is_empty() => Ok(()),
+            None | Some(Cut::Late) => Err(Error::StopTimeout {
                 grace: grace.unwrap_or(DEFAULT_GRACE),
                 running,
-            }
-        })
+            }),
+        }
     }
 
     /// Begins all that was declared.
@@ -335,6 +348,13 @@ impl Manager {
         let (taken, left) = take(&mut state.waiting).into_iter().partition(which);
         state.waiting = left;
         taken
+    }
+}
+
+/// Each group is asked when the one before it has stopped (MGR-1).
+async fn stop_in_order(groups: &mut Groups) {
+    for group in STOP {
+        groups.stop(group).await;
     }
 }
 

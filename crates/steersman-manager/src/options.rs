@@ -18,6 +18,28 @@ pub(crate) struct ManagerOptions {
 /// The grace period unless another one is set: what a pod is given by default.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
+/// How long those have, all together, who were never asked to stop because others took all of the grace.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+
+/// What controllers leave of the grace for what stops after them, at most.
+const LONGEST_MARGIN: Duration = Duration::from_secs(5);
+
+impl ManagerOptions {
+    /// What reconciles may take: a reconcile that hangs is dropped while there is time for the rest to stop
+    /// in order.
+    pub(crate) fn reconcile_grace(&self) -> Option<Duration> {
+        self.grace
+            .map(|grace| grace.saturating_sub(LONGEST_MARGIN.min(grace / 5)))
+    }
+
+    /// What those have, all together, who were not asked to stop within the grace. Who waits for nobody does
+    /// not wait for them.
+    pub(crate) fn last_moment(&self) -> Duration {
+        self.grace
+            .map_or(LAST_MOMENT, |grace| grace.min(LAST_MOMENT))
+    }
+}
+
 impl std::fmt::Debug for ManagerOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ManagerOptions")

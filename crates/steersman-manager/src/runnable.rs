@@ -1,12 +1,10 @@
 //! Handle: something a manager starts and stops: it declares its name and its group.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::BoxError;
 use crate::order::Group;
@@ -36,7 +34,6 @@ use crate::order::Group;
 ///     }
 ///
 ///     async fn run(self, context: RunContext) -> Result<(), BoxError> {
-///         context.ready();
 ///         context.cancelled().await;
 ///         Ok(())
 ///     }
@@ -50,6 +47,15 @@ pub trait Runnable: Send + 'static {
     /// failover.
     fn group(&self) -> Group;
 
+    /// Whether it says by [`RunContext::ready`] when the next group may start. By default it does not, and
+    /// the next group starts without waiting for it.
+    ///
+    /// The answer `true` is a promise: until it says so, or ends, no later group starts, and the log names
+    /// whom the manager waits for.
+    fn says_when_ready(&self) -> bool {
+        false
+    }
+
     /// Called once, when the manager is told to start or, if it runs already, when this is added: before
     /// anything of its group runs. For what others may rely on from then on; it must not block.
     fn begin(&mut self) {}
@@ -62,6 +68,7 @@ pub trait Runnable: Send + 'static {
 pub struct FromFn<F> {
     name: String,
     group: Group,
+    says_when_ready: bool,
     run: F,
 }
 
@@ -69,20 +76,15 @@ pub struct FromFn<F> {
 #[derive(Debug)]
 pub struct RunContext {
     cancel: CancellationToken,
-    ready: parking_lot::Mutex<Option<Ready>>,
-}
-
-/// Held while a runnable is not ready; dropping it says that it is.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    #[expect(dead_code, reason = "that it exists is what it says")]
-    pub(crate) guard: mpsc::Sender<Infallible>,
+    // Held while the runnable is not ready; dropping it says that it is.
+    ready: parking_lot::Mutex<Option<DropGuard>>,
 }
 
 /// A runnable whose type is forgotten.
 pub(crate) struct Erased {
     pub(crate) name: String,
     pub(crate) group: Group,
+    pub(crate) says_when_ready: bool,
     runnable: Box<dyn Start>,
 }
 
@@ -95,7 +97,8 @@ trait Start: Send {
 /// A runnable on its way.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
-/// Makes a runnable of a closure.
+/// Makes a runnable of a closure. The next group does not wait for it, unless it is made with
+/// [`saying_when_ready`](FromFn::saying_when_ready).
 ///
 /// # Examples
 ///
@@ -116,7 +119,33 @@ where
     FromFn {
         name: name.into(),
         group,
+        says_when_ready: false,
         run,
+    }
+}
+
+impl<F> FromFn<F> {
+    /// Promises that the closure calls [`RunContext::ready`]; the next group starts when it has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use steersman_manager::{Group, runnable};
+    ///
+    /// let server = runnable::from_fn("health", Group::HttpServers, |context| async move {
+    ///     let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
+    ///     context.ready();
+    ///     context.cancelled().await;
+    ///     drop(socket);
+    ///     Ok(())
+    /// })
+    /// .saying_when_ready();
+    /// # let _ = server;
+    /// ```
+    #[must_use]
+    pub fn saying_when_ready(mut self) -> Self {
+        self.says_when_ready = true;
+        self
     }
 }
 
@@ -131,6 +160,10 @@ where
 
     fn group(&self) -> Group {
         self.group
+    }
+
+    fn says_when_ready(&self) -> bool {
+        self.says_when_ready
     }
 
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
@@ -148,14 +181,15 @@ impl<F> fmt::Debug for FromFn<F> {
 }
 
 impl RunContext {
-    pub(crate) fn new(cancel: CancellationToken, ready: Ready) -> Self {
+    pub(crate) fn new(cancel: CancellationToken, ready: Option<DropGuard>) -> Self {
         Self {
             cancel,
-            ready: parking_lot::Mutex::new(Some(ready)),
+            ready: parking_lot::Mutex::new(ready),
         }
     }
 
-    /// Says that the next group may start. Ending says so too; saying it twice changes nothing.
+    /// Says that the next group may start. Ending says so too; saying it twice changes nothing, nor does
+    /// saying it where nobody waits: see [`Runnable::says_when_ready`].
     pub fn ready(&self) {
         drop(self.ready.lock().take());
     }
@@ -181,6 +215,7 @@ impl Erased {
         Self {
             name: runnable.name(),
             group: runnable.group(),
+            says_when_ready: runnable.says_when_ready(),
             runnable: Box::new(runnable),
         }
     }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::future::{Future, pending};
-use std::pin::Pin;
 
+use futures::stream::{self, BoxStream, Fuse, Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
 /// When to stop, and when to stop at once.
@@ -12,13 +12,14 @@ use tokio_util::sync::CancellationToken;
 #[must_use = "a manager stops when it is given this"]
 pub struct Shutdown {
     stages: Stages,
+    asked: bool,
 }
 
 enum Stages {
     /// SIGINT and SIGTERM, however often they come.
     Signals(Signals),
-    /// One request, and no way to insist.
-    Once(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// Whatever a stream says.
+    Requests(Fuse<BoxStream<'static, ()>>),
 }
 
 /// Stops on SIGINT or SIGTERM, and at once on a second one.
@@ -35,14 +36,21 @@ enum Stages {
 pub fn shutdown_signal() -> Shutdown {
     Shutdown {
         stages: Stages::Signals(Signals::default()),
+        asked: false,
     }
 }
 
 impl Shutdown {
-    /// Stops when the future resolves.
+    /// Stops when the future resolves. There is no way to insist.
     pub fn when(request: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self::requests(stream::once(request))
+    }
+
+    /// Stops at the first item of a stream, and at once at the second. Its end asks for nothing.
+    pub fn requests(requests: impl Stream<Item = ()> + Send + 'static) -> Self {
         Self {
-            stages: Stages::Once(Box::pin(request)),
+            stages: Stages::Requests(requests.boxed().fuse()),
+            asked: false,
         }
     }
 
@@ -55,23 +63,33 @@ impl Shutdown {
     pub(crate) fn install(&mut self) -> std::io::Result<()> {
         match &mut self.stages {
             Stages::Signals(signals) => signals.install(),
-            Stages::Once(_) => Ok(()),
+            Stages::Requests(_) => Ok(()),
         }
     }
 
-    /// Resolves at the first request. Cancel safe; not to be awaited again once it resolved.
+    /// Resolves at the first request. Cancel safe.
     pub(crate) async fn requested(&mut self) {
-        match &mut self.stages {
-            Stages::Signals(signals) => signals.next().await,
-            Stages::Once(request) => request.as_mut().await,
+        if !self.asked {
+            self.next().await;
+            self.asked = true;
         }
     }
 
-    /// Resolves at the request after the first. Cancel safe.
+    /// Resolves at the request after the first, be the first heard here: whoever asks a manager to stop that
+    /// stops already, because something failed, does not insist. Cancel safe.
     pub(crate) async fn insisted(&mut self) {
+        self.requested().await;
+        self.next().await;
+    }
+
+    async fn next(&mut self) {
         match &mut self.stages {
             Stages::Signals(signals) => signals.next().await,
-            Stages::Once(_) => pending().await,
+            Stages::Requests(requests) => {
+                if requests.next().await.is_none() {
+                    pending::<()>().await;
+                }
+            }
         }
     }
 }
@@ -86,7 +104,7 @@ impl fmt::Debug for Shutdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.stages {
             Stages::Signals(_) => "Shutdown(SIGINT or SIGTERM)",
-            Stages::Once(_) => "Shutdown(future)",
+            Stages::Requests(_) => "Shutdown(requests)",
         })
     }
 }

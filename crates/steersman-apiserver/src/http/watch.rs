@@ -99,12 +99,11 @@ impl OpenWatch {
         if self.stop.is_cancelled() || Instant::now() >= self.ends {
             return Next::End;
         }
-        // SRV-2: marked as seen before the poll, so that a change after the poll wakes the wait.
-        self.changed.borrow_and_update();
         let cursor = &mut self.cursor;
-        let events = self
-            .context
-            .with_registry(|registry| registry.poll(cursor, BATCH));
+        let context = &self.context;
+        let events = look(&mut self.changed, || {
+            context.with_registry(|registry| registry.poll(cursor, BATCH))
+        });
         if !events.is_empty() {
             return Next::Send(self.encode(&events));
         }
@@ -174,9 +173,38 @@ impl OpenWatch {
     }
 }
 
+/// Marks changes as seen and looks for them, in this order: a change that comes after the look
+/// wakes the wait that follows (SRV-2).
+fn look<T>(changed: &mut watch::Receiver<u64>, poll: impl FnOnce() -> T) -> T {
+    changed.borrow_and_update();
+    poll()
+}
+
 async fn due(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SRV-2
+    #[test]
+    fn a_change_that_comes_right_after_the_look_wakes_the_wait() {
+        let sender = watch::Sender::new(0);
+        let mut changed = sender.subscribe();
+        sender.send_modify(|version| *version += 1);
+        let looked = look(&mut changed, || {
+            let found = *sender.borrow();
+            sender.send_modify(|version| *version += 1);
+            found
+        });
+        assert_eq!(looked, 1);
+        assert!(changed.has_changed().unwrap());
+        look(&mut changed, || ());
+        assert!(!changed.has_changed().unwrap());
     }
 }

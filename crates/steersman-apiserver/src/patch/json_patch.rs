@@ -68,12 +68,14 @@ fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()
     let from = || operation["from"].as_str();
     let value = &operation["value"];
     match operation["op"].as_str()? {
-        "add" => add(document, path, value.clone()),
-        "replace" => replace(document, path, value.clone()),
+        "add" if fits(value, depth(path)) => add(document, path, value.clone()),
+        "replace" if fits(value, depth(path)) => replace(document, path, value.clone()),
         "remove" => remove(document, path).map(|_| ()),
         "move" => {
             let moved = remove(document, from()?)?;
-            add(document, path, moved)
+            // What stood at least as deep before still fits, and is not walked again.
+            let same = depth(path) <= depth(from()?);
+            (same || fits(&moved, depth(path))).then(|| add(document, path, moved))?
         }
         "copy" => {
             let (parent, last) = split(document, from()?)?;
@@ -83,7 +85,7 @@ fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()
                 _ => return None,
             };
             *copied += written(source, MOST_COPIED - *copied)?;
-            let copy = source.clone();
+            let copy = fits(source, depth(path)).then(|| source.clone())?;
             add(document, path, copy)
         }
         "test" => {
@@ -115,6 +117,11 @@ fn written(value: &Value, room: usize) -> Option<usize> {
     let mut left = Room(room);
     serde_json::to_writer(&mut left, value).ok()?;
     Some(room - left.0)
+}
+
+/// How many containers are around what a path names.
+fn depth(path: &str) -> usize {
+    path.matches('/').count()
 }
 
 /// Whether a value may stand `above` containers deep.
@@ -171,18 +178,12 @@ fn split<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, Stri
     Some((at, last))
 }
 
-/// The container for a value that is to stand at a path, if it is not nested too deep there.
-fn room<'a>(document: &'a mut Value, path: &str, value: &Value) -> Option<(&'a mut Value, String)> {
-    let above = path.matches('/').count();
-    fits(value, above).then(|| split(document, path))?
-}
-
 fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
     if path.is_empty() {
         *document = value;
-        return fits(document, 0).then_some(());
+        return Some(());
     }
-    let (parent, last) = room(document, path, &value)?;
+    let (parent, last) = split(document, path)?;
     match parent {
         Value::Object(members) => {
             members.insert(last, value);
@@ -200,9 +201,9 @@ fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
 fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
     if path.is_empty() {
         *document = value;
-        return fits(document, 0).then_some(());
+        return Some(());
     }
-    let (parent, last) = room(document, path, &value)?;
+    let (parent, last) = split(document, path)?;
     match parent {
         Value::Object(members) => {
             members.insert(last, value);

@@ -61,7 +61,9 @@ pub(super) fn merge(
             };
             let taken: &[&str] = match (resource.built_in, resource.kind.as_str()) {
                 (true, "Pod" | "Node") => &["labels", "annotations", "uid"],
-                _ => &["uid"],
+                (true, _) => &["uid"],
+                // Nothing but the status: even another uid passes unseen.
+                (false, _) => &[],
             };
             let fields = metadata::of(&mut merged);
             for field in taken {

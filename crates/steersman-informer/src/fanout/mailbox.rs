@@ -52,7 +52,7 @@ pub(crate) enum Taken<K> {
     Nothing,
 }
 
-impl<K: Object> Mailbox<K> {
+impl<K> Mailbox<K> {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -64,7 +64,9 @@ impl<K: Object> Mailbox<K> {
             marker: Marker::default(),
         }
     }
+}
 
+impl<K: Object> Mailbox<K> {
     /// Puts in what is there when the subscriber joins (FAN-1).
     pub(crate) fn fill(&mut self, present: impl Iterator<Item = Entry<K>>) {
         for entry in present {

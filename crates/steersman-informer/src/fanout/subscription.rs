@@ -85,7 +85,13 @@ impl<K: Object> Subscription<K> {
 
 impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
-        self.seat.inside.lock().left = true;
+        let waited = {
+            let mut inside = self.seat.inside.lock();
+            inside.left = true;
+            std::mem::replace(&mut inside.mailbox, Mailbox::new(0))
+        };
+        // Dropped after the lock: freeing many objects takes a while.
+        drop(waited);
     }
 }
 
@@ -123,6 +129,11 @@ impl<K: Object> Seat<K> {
             inside.mailbox.push(event.clone());
         }
         true
+    }
+
+    /// Whether nobody sits here any more.
+    pub(crate) fn is_left(&self) -> bool {
+        self.inside.lock().left
     }
 
     pub(crate) fn mark_synced(&self) {

@@ -81,7 +81,9 @@ async fn who_subscribes_before_the_start_gets_the_same_as_who_joins_later() {
     assert_eq!(take(&mut late, 2).await, ["*a@1", "synced"]);
     assert_eq!(running.informer.subscribers(), 2);
     drop(early);
+    assert_eq!(running.informer.subscribers(), 1);
     drop(late);
+    assert_eq!(running.informer.subscribers(), 0);
 }
 
 // A subscriber that was told of an object which is gone by the time it looks is still woken for

@@ -22,8 +22,7 @@ async fn an_error_ends_the_manager_and_stops_the_others_in_order() {
     let manager = manager_of(&ApiServer::new()).build().unwrap();
     let notes = Notes::default();
     manager.add(notes.slow(Group::HttpServers)).unwrap();
-    let failing = runnable::from_fn("importer", Group::Others, |context| async move {
-        context.ready();
+    let failing = runnable::from_fn("importer", Group::Others, |_| async {
         tokio::time::sleep(Duration::from_secs(3)).await;
         Err(io::Error::other("the disk is full").into())
     });
@@ -42,8 +41,7 @@ async fn an_error_ends_the_manager_and_stops_the_others_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_ends_the_manager_with_an_error() {
     let manager = manager_of(&ApiServer::new()).build().unwrap();
-    let panicking = runnable::from_fn("fragile", Group::Others, |context| async move {
-        context.ready();
+    let panicking = runnable::from_fn("fragile", Group::Others, |_| async {
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert_eq!(1, 2, "arithmetic");
         Ok(())

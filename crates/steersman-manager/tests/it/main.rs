@@ -3,6 +3,7 @@
 
 mod world;
 mod order;
+mod stop;
 mod failures;
 mod controllers;
 mod declaring;

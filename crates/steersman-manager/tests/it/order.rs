@@ -7,6 +7,7 @@ use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_manager::{Cluster, Error, Group, runnable};
 use steersman_object::ObjectKey;
+use steersman_testenv::log::capture;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,54 @@ async fn groups_start_and_stop_in_their_orders() {
     assert_eq!(notes.all(), expected);
 }
 
+/// MGR-4
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_runnable_that_did_not_promise_to_say_when_it_is_ready() {
+    let log = capture();
+    let manager = manager_of(&ApiServer::new()).build().unwrap();
+    for group in ALL {
+        let silent = runnable::from_fn(group.to_string(), group, |context| async move {
+            context.cancelled().await;
+            Ok(())
+        });
+        manager.add(silent).unwrap();
+    }
+    let notes = Notes::default();
+    manager.add(notes.slow(Group::LeaderElected)).unwrap();
+    let started = start(&manager);
+    let before = Instant::now();
+    notes.reach(1).await;
+    assert_eq!(Instant::now(), before);
+    started.stop().await.unwrap();
+    assert!(!log.text().contains("WARN"), "{}", log.text());
+}
+
+/// MGR-4
+#[tokio::test(start_paused = true)]
+async fn whoever_the_others_wait_for_is_named_in_the_log() {
+    let log = capture();
+    let manager = manager_of(&ApiServer::new()).build().unwrap();
+    let notes = Notes::default();
+    manager.add(notes.slow(Group::Webhooks)).unwrap();
+    let forgetful = runnable::from_fn("forgetful", Group::Webhooks, |context| async move {
+        context.cancelled().await;
+        Ok(())
+    })
+    .saying_when_ready();
+    manager.add(forgetful).unwrap();
+    let started = start(&manager);
+    notes.reach(2).await;
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    started.stop().await.unwrap();
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|l| l.contains("WARN")).collect();
+    assert_eq!(lines.len(), 2, "every ten seconds: {text}");
+    let named = lines
+        .iter()
+        .all(|l| l.contains(r#"waiting_for="forgetful""#));
+    assert!(named, "{text}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_does_not_stop_is_dropped_after_the_grace_and_named() {
     let grace = Duration::from_secs(5);
@@ -78,10 +127,7 @@ async fn what_does_not_stop_is_dropped_after_the_grace_and_named() {
         .graceful_shutdown_timeout(grace)
         .build()
         .unwrap();
-    let stubborn = runnable::from_fn("stubborn", Group::Others, |context| async move {
-        context.ready();
-        std::future::pending().await
-    });
+    let stubborn = runnable::from_fn("stubborn", Group::Others, |_| std::future::pending());
     manager.add(stubborn).unwrap();
     let notes = Notes::default();
     manager.add(notes.slow(Group::HttpServers)).unwrap();
@@ -89,12 +135,14 @@ async fn what_does_not_stop_is_dropped_after_the_grace_and_named() {
     notes.reach(2).await;
     let before = Instant::now();
     let error = started.stop().await.unwrap_err();
-    assert_eq!(Instant::now() - before, grace);
+    // MGR-3: those whose turn never came are still asked, and the server takes a second.
+    assert_eq!(Instant::now() - before, grace + Duration::from_secs(1));
+    assert_eq!(notes.all()[2..], ["stop HTTP servers", "end HTTP servers"]);
     assert!(error.is_unclean_stop());
     let Error::StopTimeout { running, .. } = &error else {
         panic!("{error}")
     };
-    // The servers and the cache were never asked to stop, so it is not their fault.
+    // The servers and the cache were not asked to stop in time, so it is not their fault.
     assert_eq!(running, &["stubborn"], "{error}");
 }
 
@@ -141,7 +189,8 @@ async fn a_request_to_stop_is_heard_while_starting() {
     let never_ready = runnable::from_fn("never ready", Group::Webhooks, |context| async move {
         context.cancelled().await;
         Ok(())
-    });
+    })
+    .saying_when_ready();
     manager.add(never_ready).unwrap();
     let notes = Notes::default();
     manager.add(notes.slow(Group::Others)).unwrap();

@@ -84,6 +84,7 @@ impl Notes {
             notes.note(format!("end {group}"));
             Ok(())
         })
+        .saying_when_ready()
     }
 }
 

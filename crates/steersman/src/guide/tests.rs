@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::future::pending;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -160,6 +161,7 @@ async fn connecting(said: &mut Said) {
     let file = std::env::temp_dir().join(format!("steersman-guide-{}", std::process::id()));
     for text in [
         "a: [",
+        "",
         "{apiVersion: v1, kind: Config, current-context: nope, clusters: [], contexts: [], users: []}",
     ] {
         std::fs::write(&file, text).unwrap();
@@ -173,6 +175,25 @@ async fn connecting(said: &mut Said) {
         .unwrap();
     let read = manager.client().live().get::<Pod>(&key("a")).await;
     said.note("unreachable", read);
+    let elsewhere = crate::kube_client::Config::new(web_server().parse().unwrap());
+    let manager = Manager::builder(Connection::from_config(elsewhere))
+        .build()
+        .unwrap();
+    let read = manager.client().live().get::<Pod>(&key("a")).await;
+    said.note("something else", read);
+}
+
+/// The address of a web server that has no such page, for one request.
+fn web_server() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let _ = client.read(&mut [0; 4096]).unwrap();
+        let page = "HTTP/1.1 404 Not Found\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>";
+        client.write_all(page.as_bytes()).unwrap();
+    });
+    format!("http://{address}")
 }
 
 async fn declaring(said: &mut Said, server: &ApiServer) {

@@ -138,6 +138,44 @@ fn custom_resources_are_validated() {
     assert_eq!(done["metadata"]["generation"], 1);
 }
 
+/// A PATCH of a custom resource's status takes only the status out of what it is given, so that
+/// a uid guards nothing there; one of a built-in kind's compares it, and every PUT does.
+#[test]
+fn a_uid_does_not_guard_a_patch_of_a_custom_status() {
+    let mut server = installed();
+    let made = server.create("websites", website("w")).unwrap();
+    let merge = |patch: Value| (PatchKind::Merge, patch);
+    let patch = json!({"metadata": {"uid": "other"}, "status": {"ready": 1}});
+    let done = server
+        .patch("websites", "w", Subresource::Status, merge(patch.clone()))
+        .unwrap();
+    assert_eq!(done["status"]["ready"], 1);
+    assert_eq!(done["metadata"]["uid"], made["metadata"]["uid"]);
+    // Its version does guard it, and a test of the uid that is part of a JSON patch.
+    let stale = json!({"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]},
+        "status": {"ready": 2}});
+    let refusal = server.patch("websites", "w", Subresource::Status, merge(stale));
+    assert_eq!(refused(refusal).0, 409);
+    let tested = json!([{"op": "test", "path": "/metadata/uid", "value": "other"},
+        {"op": "add", "path": "/status/ready", "value": 2}]);
+    let tested = (PatchKind::Json, tested);
+    let refusal = server.patch("websites", "w", Subresource::Status, tested);
+    assert_eq!(refused(refusal).0, 422);
+    assert_eq!(refused(server.merge("websites", "w", patch)).0, 422);
+    let mut body = done;
+    body["metadata"]["uid"] = json!("other");
+    assert_eq!(
+        refused(server.put("websites", Subresource::Status, body)).0,
+        409
+    );
+    server.create("deployments", deployment("d")).unwrap();
+    let patch = json!({"metadata": {"uid": "other"}, "status": {"replicas": 1}});
+    let refusal = server.patch("deployments", "d", Subresource::Status, merge(patch));
+    let (code, message) = refused(refusal);
+    assert_eq!(code, 422);
+    assert!(message.contains("metadata.uid: Invalid value: \"other\": field is immutable"));
+}
+
 #[test]
 fn unknown_fields_are_pruned_and_told() {
     let mut server = installed();

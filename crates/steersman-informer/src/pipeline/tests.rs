@@ -1,0 +1,235 @@
+//! Reads, indexes and subscriptions on other threads than the one that writes.
+//!
+//! On one thread nothing comes between two steps of a write, so a lock that is missing shows only
+//! here. The work is bounded, and nothing depends on how the threads happen to run.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_object::ObjectKey;
+
+use super::*;
+use crate::fanout::Delivery;
+
+type Map = ConfigMap;
+
+const KEYS: u64 = 8;
+
+/// The map of this number at a version, with the version as its value.
+fn entry(number: u64, version: u64) -> Item<Map> {
+    let mut map = Map::default();
+    map.metadata.name = Some(format!("m{number}"));
+    map.metadata.uid = Some(format!("u{number}"));
+    map.metadata.resource_version = Some(version.to_string());
+    map.data = Some(BTreeMap::from([("v".into(), version.to_string())]));
+    Decoded::Good(Entry::new(map))
+}
+
+fn put(number: u64, version: u64) -> Delta<Map> {
+    Delta::Put(entry(number, version))
+}
+
+fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta<Map> {
+    Delta::Replaced {
+        version: ResourceVersion::new(version.to_string()),
+        items: numbers.map(|number| entry(number, version)).collect(),
+    }
+}
+
+fn value(map: &Map) -> Vec<String> {
+    let data = map.data.iter();
+    data.filter_map(|data| data.get("v").cloned()).collect()
+}
+
+fn core(mailbox_bound: usize) -> Core<Map> {
+    let options = InformerOptions::new().mailbox_bound(mailbox_bound);
+    let core = Core::new(Kind::of::<Map>(), options);
+    core.start();
+    core
+}
+
+/// How many writes are done; all, however the writer ends: a test that fails does not hang.
+struct Progress<'a>(&'a AtomicU64);
+
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.0.store(u64::MAX, Ordering::Release);
+    }
+}
+
+/// Runs `write` for versions from 1 on a thread of its own, and meanwhile `look` on this one, each
+/// time after another write, and once more after the last.
+fn while_writing(versions: u64, write: impl Fn(u64) + Send, mut look: impl FnMut()) {
+    let written = AtomicU64::new(0);
+    std::thread::scope(|threads| {
+        let written = &written;
+        threads.spawn(move || {
+            let progress = Progress(written);
+            for version in 1..=versions {
+                write(version);
+                progress.0.store(version, Ordering::Release);
+            }
+        });
+        let mut seen = 0;
+        while seen < u64::MAX {
+            let now = written.load(Ordering::Acquire);
+            if now > seen {
+                look();
+            } else {
+                std::thread::yield_now();
+            }
+            seen = now;
+        }
+    });
+}
+
+/// Whether an index files exactly what is there.
+fn assert_agrees(indexer: &Indexer<Map>, index: &str) {
+    let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in indexer.entries(None) {
+        for value in value(&entry.body()) {
+            values.entry(value).or_default().push(format!("{entry:?}"));
+        }
+    }
+    let mut filed = 0;
+    for (value, expected) in &values {
+        let found = indexer.indexed(index, value, None).unwrap();
+        let found: Vec<String> = found.map(|entry| format!("{entry:?}")).collect();
+        assert_eq!(&found, expected, "index {index}, value {value}");
+        filed += found.len();
+    }
+    assert_eq!(filed, indexer.len());
+}
+
+// STORE-1
+#[test]
+fn store_1_a_reader_sees_each_batch_whole_and_its_indexes_with_it() {
+    let core = core(1 << 20);
+    core.add_index("value", Arc::new(value)).unwrap();
+    let write = |version: u64| {
+        let batch = if version.is_multiple_of(50) {
+            vec![replaced(version, 0..KEYS)]
+        } else {
+            (0..KEYS).map(|number| put(number, version)).collect()
+        };
+        core.apply(batch);
+    };
+    let store = core.store();
+    while_writing(3000, write, || {
+        let listed = store.list();
+        let values: BTreeSet<_> = listed.iter().flat_map(|map| value(map)).collect();
+        assert!(values.len() <= 1, "parts of several batches: {values:?}");
+        assert_agrees(&core.shared.indexer.read(), "value");
+    });
+}
+
+// STORE-1
+#[test]
+fn store_1_an_index_that_is_added_during_writes_misses_none() {
+    let core = core(1 << 20);
+    core.apply(vec![replaced(1, 0..100)]);
+    let mut added = 0;
+    // Time enough for a write that nothing holds up.
+    let slow = |map: &Map| {
+        std::thread::yield_now();
+        value(map)
+    };
+    let write = |version: u64| core.apply(vec![put(version % 100, version + 1)]);
+    while_writing(2000, write, || {
+        if added < 20 {
+            let name = format!("i{added}");
+            core.add_index(&name, Arc::new(slow)).unwrap();
+            assert_agrees(&core.shared.indexer.read(), &name);
+            added += 1;
+        }
+    });
+}
+
+// FAN-1
+#[test]
+fn fan_1_who_joins_during_writes_sees_everything_once() {
+    let core = core(1 << 20);
+    core.apply(vec![replaced(1, 0..KEYS)]);
+    let mut subscriptions = Vec::new();
+    let write = |version: u64| {
+        let number = version * 7 % KEYS;
+        core.apply(vec![match version % 5 {
+            0 => Delta::Removed(entry(number, version + 1)),
+            1 => replaced(version + 1, (0..KEYS).filter(|n| n % 3 != version % 3)),
+            _ => put(number, version + 1),
+        }]);
+    };
+    while_writing(2000, write, || {
+        if subscriptions.len() < 100 {
+            subscriptions.push(core.subscribe());
+        }
+    });
+    core.stop();
+    let entries = core.store().entries(None);
+    let expected: Vec<String> = entries.iter().map(|entry| format!("{entry:?}")).collect();
+    for mut subscription in subscriptions {
+        let mut world: BTreeMap<ObjectKey, String> = BTreeMap::new();
+        while let Some(delivery) = subscription.next().now_or_never().unwrap() {
+            let Delivery::Event(event) = delivery else {
+                continue;
+            };
+            let before = event.old().map(|old| format!("{old:?}"));
+            let known = match event.new() {
+                Some(new) => world.insert(new.key().clone(), format!("{new:?}")),
+                None => world.remove(event.key()),
+            };
+            if event.is_delete() {
+                assert!(known.is_some(), "{event:?}");
+            } else {
+                assert_eq!(known, before, "{event:?}");
+            }
+        }
+        assert_eq!(world.into_values().collect::<Vec<_>>(), expected);
+    }
+}
+
+// FAN-3
+#[test]
+fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
+    let core = core(0);
+    let store = core.store();
+    let mut subscription = core.subscribe();
+    // Those who are served after it, so that it is told well before the writer is done.
+    let others: Vec<_> = (0..200).map(|_| core.subscribe()).collect();
+    let write = |version: u64| {
+        core.apply(vec![match version % 2 {
+            0 => replaced(version, 0..KEYS),
+            _ => put(version % KEYS, version),
+        }]);
+    };
+    while_writing(1000, write, || {
+        while let Some(Some(delivery)) = subscription.next().now_or_never() {
+            if let Delivery::Event(event) = delivery {
+                let told = event.object().version();
+                assert!(store.version().is_at_least(told), "{event:?}");
+            }
+        }
+    });
+    drop(others);
+}
+
+#[test]
+fn what_waited_for_a_subscriber_goes_with_it() {
+    let core = core(1 << 20);
+    core.apply(vec![replaced(1, 0..1)]);
+    let subscription = core.subscribe();
+    let store = core.store();
+    let held = Arc::downgrade(&store.list()[0]);
+    core.apply(vec![Delta::Removed(entry(0, 2))]);
+    assert!(store.is_empty() && held.upgrade().is_some());
+    drop(subscription);
+    // Nothing has happened since that could have cleared it.
+    assert!(held.upgrade().is_none());
+    assert_eq!(core.subscribers(), 0);
+    for _ in 0..10 {
+        drop(core.subscribe());
+    }
+    assert!(core.writer.lock().fanout.seats().len() <= 1);
+}
