@@ -137,7 +137,7 @@ mod tests {
             name in "[a-z0-9][a-z0-9.-]{0,20}",
         ) {
             let key = ObjectKey { namespace, name };
-            prop_assert_eq!(ObjectKey::of_meta(&key.to_meta()), key.clone());
+            prop_assert_eq!(&ObjectKey::of_meta(&key.to_meta()), &key);
             prop_assert_eq!(key.to_string().parse::<ObjectKey>(), Ok(key));
         }
     }
