@@ -182,11 +182,12 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// `program steersman/version`: the server derives a field manager from its beginning.
+/// `program/steersman-version`: the server derives a field manager from its beginning.
 fn user_agent() -> HeaderValue {
     let program = std::env::args_os().next();
     let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
     let program = program.and_then(|p| p.to_str()).unwrap_or("unknown");
-    let text = format!("{program} steersman/{}", env!("CARGO_PKG_VERSION"));
+    // Up to the slash it is the field manager of those writes that name none.
+    let text = format!("{program}/steersman-{}", env!("CARGO_PKG_VERSION"));
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("steersman"))
 }

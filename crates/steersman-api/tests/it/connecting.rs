@@ -25,7 +25,7 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
     // The server learns who asks.
     let agents = server.requests().matching(|r| r.is_for("namespaces"));
     assert!(
-        agents[0].user_agent.contains("steersman/"),
+        agents[0].user_agent.contains("/steersman-"),
         "{}",
         agents[0].user_agent
     );
