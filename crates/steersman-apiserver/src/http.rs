@@ -3,7 +3,6 @@
 mod negotiate;
 mod path;
 mod query;
-mod yaml;
 mod jsonpath;
 mod table;
 mod events;

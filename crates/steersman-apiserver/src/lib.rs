@@ -54,6 +54,7 @@ pub mod error;
 pub mod status;
 pub mod schema;
 pub mod selector;
+mod yaml;
 pub mod store;
 pub mod patch;
 pub mod registry;

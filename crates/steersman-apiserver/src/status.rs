@@ -319,6 +319,21 @@ impl Status {
         Self::failure(400, "BadRequest", message)
     }
 
+    /// 500 with reason `InternalError`, and why as its only cause.
+    #[must_use]
+    pub fn internal(why: String) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let cause = Cause {
+            message: why,
+            ..Cause::default()
+        };
+        let details = Details {
+            causes: vec![cause],
+            ..Details::default()
+        };
+        Self::failure(500, "InternalError", message).with_details(details)
+    }
+
     /// 500 without a reason, which is how kube-apiserver answers an error it has no type for.
     #[must_use]
     pub fn internal_plain(message: impl Into<String>) -> Self {

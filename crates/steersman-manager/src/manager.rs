@@ -12,6 +12,7 @@ use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_controller::{Controller, StartContext};
+use steersman_object::report;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tracing::{error, info};
@@ -228,7 +229,7 @@ impl Manager {
         let mut groups = Groups::new();
         let outcome = Box::pin(self.run(&mut groups, &mut shutdown)).await;
         if let Err(failure) = &outcome {
-            error!(error = %chain(failure), "stopping");
+            error!(error = %report(failure), "stopping");
         } else {
             info!("stopping on request");
         }
@@ -356,18 +357,6 @@ async fn stop_in_order(groups: &mut Groups) {
     for group in STOP {
         groups.stop(group).await;
     }
-}
-
-/// An error and all that caused it, for one line of a log.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 impl fmt::Debug for Manager {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::http::negotiate::BodyFormat;
-use crate::http::yaml;
 use crate::registry::DeleteOptions;
 use crate::status::Status;
+use crate::yaml;
 
 /// The longest body that is taken, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::http::negotiate::Format;
-use crate::http::yaml;
 use crate::registry::{Object, WatchCursor};
 use crate::status::Status;
+use crate::yaml;
 
 /// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";

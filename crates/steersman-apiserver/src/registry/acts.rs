@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::schema::{Act, StorageKey};
-use crate::status::{Cause, Details, FieldError, Status, Subject};
+use crate::status::{FieldError, Status, Subject};
 
 use super::intake;
 use super::metadata;
@@ -131,16 +131,7 @@ impl Registry {
             return Status::bad_request(format!("pod {bare} does not have a host assigned"));
         }
         let why = format!("error dialing backend: no kubelet runs on node \"{node}\"");
-        let message = format!("Internal error occurred: {why}");
-        let cause = Cause {
-            message: why,
-            ..Cause::default()
-        };
-        let details = Details {
-            causes: vec![cause],
-            ..Details::default()
-        };
-        Status::failure(500, "InternalError", message).with_details(details)
+        Status::internal(why)
     }
 
     fn bind(

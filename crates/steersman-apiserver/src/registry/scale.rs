@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::schema::Resource;
-use crate::status::{Cause, Details, FieldError, Status, Subject};
+use crate::status::{FieldError, Status, Subject};
 use crate::store::Stored;
 
 use super::metadata;
@@ -44,16 +44,7 @@ pub(super) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     let Some(wanted) = at(object, &paths.spec_replicas).as_i64() else {
         let path = paths.spec_replicas.join(".");
         let why = format!("the spec replicas field \".{path}\" does not exist");
-        let message = format!("Internal error occurred: {why}");
-        let cause = Cause {
-            message: why,
-            ..Cause::default()
-        };
-        let details = Details {
-            causes: vec![cause],
-            ..Details::default()
-        };
-        return Err(Status::failure(500, "InternalError", message).with_details(details));
+        return Err(Status::internal(why));
     };
     let mut fields = Map::new();
     for field in [

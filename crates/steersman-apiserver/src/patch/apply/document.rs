@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
+use crate::yaml;
+
 /// Reads a configuration. Also answers what its author is warned of.
 ///
 /// # Errors
@@ -35,27 +37,11 @@ pub(crate) fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
 }
 
 fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String> {
-    // SRV-3: the parser bounds depth, aliases and events, and answers with an error.
-    let options = serde_saphyr::options! {
-        duplicate_keys: duplicate_keys,
-        legacy_octal_numbers: true,
-        with_snippet: false,
-    };
     let first = first_document(body);
     if first.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
-    serde_saphyr::from_slice_with_options(first, options).map_err(|error| {
-        let line = error.location().map_or(0, |location| location.line());
-        let text = error.to_string();
-        // The parser ends with the place.
-        let problem = text.split(" at line ").next().unwrap_or_default();
-        if line > 1 {
-            format!("line {line}: {problem}")
-        } else {
-            problem.to_owned()
-        }
-    })
+    yaml::read(first, duplicate_keys)
 }
 
 /// Of several documents the first is read.

@@ -1,21 +1,23 @@
 //! Machine: YAML as Go reads and writes it, by way of JSON values.
 
 use serde_json::Value;
+use serde_saphyr::SerializerOptions;
 use serde_saphyr::options::DuplicateKeyPolicy;
-use serde_saphyr::{Options, SerializerOptions};
 
-/// Reads a document. The error is in the words of the real server: its line only beyond the first.
+/// Reads a document, of a key that is there twice the last. The error is in the words of the real
+/// server: its line only beyond the first.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
+    read(body, DuplicateKeyPolicy::LastWins)
+}
+
+/// Reads a document, with a say in keys that are there twice.
+pub(crate) fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String> {
     // SRV-3: the parser bounds depth, aliases and events, and answers with an error.
     let options = serde_saphyr::options! {
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        duplicate_keys: duplicate_keys,
         legacy_octal_numbers: true,
         with_snippet: false,
     };
-    read(body, options)
-}
-
-fn read(body: &[u8], options: Options) -> Result<Value, String> {
     serde_saphyr::from_slice_with_options(body, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let text = error.to_string();
