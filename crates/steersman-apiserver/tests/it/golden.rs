@@ -110,7 +110,7 @@ macro_rules! topics {
     };
 }
 
-topics!(verbs lists deletes watches shapes subresources kinds discovery jsonpatch mergepatch strategic apply managedfields crds);
+topics!(verbs lists deletes watches shapes subresources kinds discovery jsonpatch mergepatch strategic apply managedfields crds builtins authz shards openapi);
 
 #[test]
 fn every_topic_is_replayed_and_every_pending_case_exists() {

@@ -11,6 +11,11 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Case {
+    /// Its own name and the server that answered, which conversations kept elsewhere may tell.
+    #[serde(default, rename = "name")]
+    _name: Option<String>,
+    #[serde(default, rename = "server")]
+    _server: Option<String>,
     /// The rule that it shows.
     pub(super) about: String,
     pub(super) steps: Vec<Step>,
@@ -36,6 +41,13 @@ pub(super) struct Do {
     /// Headers to send; null for one that is not sent though others send it.
     #[serde(default)]
     pub(super) headers: BTreeMap<String, Option<String>>,
+    /// Whom the caller acts as.
+    #[serde(default, rename = "as")]
+    pub(super) user: Option<String>,
+    /// The groups of that user. Of several the last one is sent: the recorder kept one header of a
+    /// name.
+    #[serde(default)]
+    pub(super) groups: Vec<String>,
     /// Names for values of the answer, by JSON pointer.
     #[serde(default)]
     pub(super) save: BTreeMap<String, String>,
@@ -50,6 +62,10 @@ pub(super) struct Watch {
     pub(super) path: String,
     #[serde(default)]
     pub(super) headers: BTreeMap<String, Option<String>>,
+    #[serde(default, rename = "as")]
+    pub(super) user: Option<String>,
+    #[serde(default)]
+    pub(super) groups: Vec<String>,
     pub(super) seconds: f64,
     /// What is done while it runs.
     pub(super) during: Vec<Step>,

@@ -104,7 +104,7 @@ impl<T: Transport> Run<'_, T> {
             .body
             .as_ref()
             .map(|body| fill_body(&body.0, &self.saved));
-        let mut headers = headers(&step.headers);
+        let mut headers = headers(&step.headers, step.user.as_deref(), &step.groups);
         if body.is_some() && !step.headers.contains_key("Content-Type") {
             headers.insert("Content-Type", "application/json");
         }
@@ -135,7 +135,7 @@ impl<T: Transport> Run<'_, T> {
         let ask = Ask {
             method: "GET",
             path: &path,
-            headers: headers(&step.headers),
+            headers: headers(&step.headers, step.user.as_deref(), &step.groups),
             body: String::new(),
         };
         let Answer { status, body, .. } = self.server.send(ask).await;
@@ -243,8 +243,19 @@ fn wrong_status(want: u16, got: u16, text: &str) -> String {
     format!("status: want {want}, got {got}: {text}")
 }
 
-fn headers(own: &BTreeMap<String, Option<String>>) -> BTreeMap<&str, &str> {
+/// The headers of a request: the recorder's own, those of the impersonation, then the step's.
+fn headers<'a>(
+    own: &'a BTreeMap<String, Option<String>>,
+    user: Option<&'a str>,
+    groups: &'a [String],
+) -> BTreeMap<&'a str, &'a str> {
     let mut headers = BTreeMap::from([("Accept", "application/json"), ("User-Agent", "golden/1")]);
+    headers.extend(user.map(|user| ("Impersonate-User", user)));
+    headers.extend(
+        groups
+            .last()
+            .map(|group| ("Impersonate-Group", group.as_str())),
+    );
     for (name, value) in own {
         match value {
             Some(value) => headers.insert(name, value),
