@@ -55,6 +55,7 @@ pub mod status;
 pub mod schema;
 pub mod selector;
 mod yaml;
+pub mod auth;
 pub mod store;
 pub mod patch;
 pub mod registry;
