@@ -12,6 +12,7 @@ mod golden;
 mod https;
 mod kubectl;
 mod lists;
+mod python;
 mod shapes;
 mod verbs;
 mod watches;
