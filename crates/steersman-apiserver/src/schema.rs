@@ -12,6 +12,7 @@ mod builtin;
 mod subresources;
 pub(crate) mod events;
 pub(crate) mod crd;
+pub(crate) mod kinds;
 pub(crate) mod defaults;
 
 pub(crate) use builtin::built_in;

@@ -153,6 +153,12 @@ impl FieldError {
         )
     }
 
+    /// `Not found: <value>`.
+    #[must_use]
+    pub fn not_found(field: impl Into<String>, value: &str) -> Self {
+        Self::of("FieldValueNotFound", field, &format!("Not found: {value}"))
+    }
+
     /// `Too long: <detail>`.
     #[must_use]
     pub fn too_long(field: impl Into<String>, detail: &str) -> Self {

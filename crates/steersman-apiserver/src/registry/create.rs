@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::schema::{Generation, Resource, StorageKey};
+use crate::schema::{Generation, Resource, StorageKey, kinds};
 use crate::status::{Cause, Details, Status};
 
 use super::intake::{self, FieldValidation, Origin, is_definition};
@@ -177,6 +177,9 @@ impl Registry {
 
     /// What admission and the kinds' own strategies add to a new built-in object.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) {
+        if let Some(kind) = kinds::of(resource) {
+            (kind.prepare)(object, None);
+        }
         match (resource.group.as_str(), resource.kind.as_str()) {
             ("", "Namespace") => {
                 let finalizers = metadata::members(&mut object["spec"])

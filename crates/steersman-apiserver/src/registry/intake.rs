@@ -469,10 +469,10 @@ fn is_unchanged(field: &str, reason: &str, new: &Value, old: &Value) -> bool {
 }
 
 /// Checks the status a status write brings.
-pub(crate) fn check_status(resource: &Resource, object: &Value) -> Vec<FieldError> {
+pub(crate) fn check_status(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
     match (&resource.structural, object.get("status")) {
         (Some(schema), Some(status)) => validate_status(schema, status),
-        (None, _) if resource.built_in => rules::check_status(resource, object),
+        (None, _) if resource.built_in => rules::check_status(resource, object, old),
         _ => Vec::new(),
     }
 }

@@ -4,13 +4,16 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use crate::patch::parse_json;
-use crate::schema::{Resource, events};
+use crate::schema::{Resource, events, kinds};
 use crate::status::FieldError;
 
 use super::{pod_template, pod_update};
 
 /// Checks what lies outside the metadata.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    if let Some(kind) = kinds::of(resource) {
+        return kinds::validate(kind, object, old);
+    }
     let mut errors = Vec::new();
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
@@ -142,7 +145,10 @@ fn secret(object: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks what a write to the status subresource of a built-in kind brings.
-pub(crate) fn check_status(resource: &Resource, object: &Value) -> Vec<FieldError> {
+pub(crate) fn check_status(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
+    if let Some(kind) = kinds::of(resource) {
+        return kinds::validate_status(kind, object, old);
+    }
     let mut errors = Vec::new();
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("apps", "Deployment") => counts(

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json};
 use crate::schema::types::TypeRef;
-use crate::schema::{Generation, Resource, order};
+use crate::schema::{Generation, Resource, kinds, order};
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
@@ -217,6 +217,11 @@ impl Registry {
         if write.subresource != Subresource::Finalize {
             keep_assigned(resource, &mut merged, shown.value());
         }
+        if write.subresource == Subresource::Main
+            && let Some(kind) = kinds::of(resource)
+        {
+            (kind.prepare)(&mut merged, Some(shown.value()));
+        }
         let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
         let sent = (named, sent.as_ref());
         self.track_update(face, states, sent, &write.ownership, *now);
@@ -283,7 +288,7 @@ impl Registry {
     )]
     fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Result<(), Status> {
         let mut errors = match write.subresource {
-            Subresource::Status => intake::check_status(write.resource, new),
+            Subresource::Status => intake::check_status(write.resource, new, old),
             Subresource::EphemeralContainers => pod_update::check_ephemeral(new, old),
             Subresource::Resize => Vec::new(),
             Subresource::Main | Subresource::Scale | Subresource::Finalize => {

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use super::events;
+use super::kinds;
 use super::resource::Resource;
 
 /// Sets a member that is absent.
@@ -60,6 +61,9 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         _ => drop_nulls(object),
     }
     absent::lists(resource, object);
+    if let Some(kind) = kinds::of(resource) {
+        (kind.defaults)(object);
+    }
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "ConfigMap") => drop_empty(object, &["data", "binaryData"]),
         ("", "Secret") => secret(object),

@@ -106,6 +106,32 @@ pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     wrong
 }
 
+/// What is wrong with a lower case RFC 1123 label.
+#[must_use]
+pub(crate) fn check_label(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 63 {
+        wrong.push("must be no more than 63 characters".to_owned());
+    }
+    if !is_label(text) {
+        wrong.push(LABEL.to_owned());
+    }
+    wrong
+}
+
+/// What is wrong with the value of a label.
+#[must_use]
+pub(crate) fn check_label_value(value: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if value.len() > 63 {
+        wrong.push("must be no more than 63 bytes".to_owned());
+    }
+    if !value.is_empty() && !is_qualified(value) {
+        wrong.push(LABEL_VALUE.to_owned());
+    }
+    wrong
+}
+
 /// What is wrong with a label key or finalizer: a name with an optional domain in front.
 #[must_use]
 pub(crate) fn check_key(key: &str) -> Vec<String> {
@@ -152,14 +178,7 @@ pub(crate) fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut
     for (key, value) in labels {
         push_all(errors, &field, key, &check_key(key));
         let value = value.as_str().unwrap_or_default();
-        let mut wrong = Vec::new();
-        if value.len() > 63 {
-            wrong.push("must be no more than 63 bytes".to_owned());
-        }
-        if !value.is_empty() && !is_qualified(value) {
-            wrong.push(LABEL_VALUE.to_owned());
-        }
-        push_all(errors, &field, value, &wrong);
+        push_all(errors, &field, value, &check_label_value(value));
     }
 }
 

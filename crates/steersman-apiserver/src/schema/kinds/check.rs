@@ -1,0 +1,188 @@
+//! Machine: the checks that many kinds share, in the words of `apimachinery/pkg/util/validation`.
+
+use serde_json::Value;
+
+use super::super::names::{self, NameRule};
+use super::place::{Errors, Place};
+
+/// The wording of every field that may not change.
+pub(super) const IMMUTABLE: &str = "field is immutable";
+
+const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// A field that must keep the value it had.
+pub(super) fn immutable(new: &Place<'_>, old: &Value, errors: &mut Errors) {
+    if new.value() != old {
+        errors.invalid(new, IMMUTABLE);
+    }
+}
+
+/// A number that is not negative; an absent one passes.
+pub(super) fn not_negative(at: &Place<'_>, errors: &mut Errors) {
+    if at.int() < 0 {
+        errors.invalid(at, NOT_NEGATIVE);
+    }
+}
+
+/// A number within bounds that belong to it; an absent one is zero.
+pub(super) fn in_range(at: &Place<'_>, least: i64, most: i64, errors: &mut Errors) {
+    let number = at.int();
+    if !(least..=most).contains(&number) {
+        let detail = format!("must be between {least} and {most}, inclusive");
+        errors.invalid_as(at, &Value::from(number), &detail);
+    }
+}
+
+/// The number of a port.
+pub(super) fn port(at: &Place<'_>, errors: &mut Errors) {
+    in_range(at, 1, 65535, errors);
+}
+
+/// The number or the name of a port.
+pub(super) fn port_or_name(at: &Place<'_>, errors: &mut Errors) {
+    if at.value().is_string() {
+        tell(at, port_name(at.text()), errors);
+    } else {
+        port(at, errors);
+    }
+}
+
+/// What is wrong with the name of a port (upstream: `IsValidPortName`).
+pub(super) fn port_name(name: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if name.len() > 15 {
+        wrong.push("must be no more than 15 characters".to_owned());
+    }
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if !name.bytes().all(legal) {
+        wrong.push(
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned(),
+        );
+    }
+    if !name.bytes().any(|b| b.is_ascii_lowercase()) {
+        wrong.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if name.contains("--") {
+        wrong.push("must not contain consecutive hyphens".to_owned());
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        wrong.push("must not begin or end with a hyphen".to_owned());
+    }
+    wrong
+}
+
+/// One error for each thing that is wrong with the text there.
+pub(super) fn tell(at: &Place<'_>, wrong: Vec<String>, errors: &mut Errors) {
+    for detail in wrong {
+        errors.invalid_text(at, &detail);
+    }
+}
+
+/// A text that follows the rule of a name.
+pub(super) fn name(rule: NameRule, at: &Place<'_>, errors: &mut Errors) {
+    tell(at, names::check_name(rule, at.text()), errors);
+}
+
+/// A lower case RFC 1123 label. Unlike an object's name, a dot has no message of its own.
+pub(super) fn label(at: &Place<'_>, errors: &mut Errors) {
+    tell(at, names::check_label(at.text()), errors);
+}
+
+/// A lower case RFC 1123 subdomain.
+pub(super) fn subdomain(at: &Place<'_>, errors: &mut Errors) {
+    name(NameRule::Subdomain, at, errors);
+}
+
+/// A name with an optional domain in front, as the keys of labels have.
+pub(super) fn qualified(at: &Place<'_>, errors: &mut Errors) {
+    tell(at, names::check_key(at.text()), errors);
+}
+
+/// A map of labels; all errors are about the map (upstream: `ValidateLabels`).
+pub(super) fn labels(at: &Place<'_>, errors: &mut Errors) {
+    for (key, value) in at.entries() {
+        for detail in names::check_key(key) {
+            errors.invalid_as(at, &Value::from(key), &detail);
+        }
+        for detail in names::check_label_value(value.text()) {
+            errors.invalid_as(at, &Value::from(value.text()), &detail);
+        }
+    }
+}
+
+/// One of the values that there are; what is absent is an empty text.
+pub(super) fn one_of(at: &Place<'_>, supported: &[&str], errors: &mut Errors) {
+    if !supported.contains(&at.text()) {
+        errors.not_supported(at, supported);
+    }
+}
+
+/// A text that must be there; one of the values that there are.
+pub(super) fn required_one_of(at: &Place<'_>, supported: &[&str], errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+    } else {
+        one_of(at, supported, errors);
+    }
+}
+
+/// What is wrong with a key of a ConfigMap or a Secret (upstream: `IsConfigMapKey`).
+pub(super) fn config_key(key: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if key.len() > 253 {
+        wrong.push("must be no more than 253 characters".to_owned());
+    }
+    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    if key.is_empty() || !key.bytes().all(legal) {
+        wrong.push(CONFIG_KEY.to_owned());
+    } else if key == "." {
+        wrong.push("must not be '.'".to_owned());
+    } else if key == ".." {
+        wrong.push("must not be '..'".to_owned());
+    } else if key.starts_with("..") {
+        wrong.push("must not start with '..'".to_owned());
+    }
+    wrong
+}
+
+/// The percentage that a text gives, if it is one.
+pub(super) fn percent(at: &Place<'_>) -> Option<i64> {
+    let digits = at.text().strip_suffix('%')?;
+    let numeric = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    numeric.then(|| digits.parse().unwrap_or(i64::MAX))
+}
+
+/// A number that is not negative, or a percentage (upstream: `ValidatePositiveIntOrPercent`).
+pub(super) fn number_or_percent(at: &Place<'_>, errors: &mut Errors) {
+    if at.value().is_string() {
+        if percent(at).is_none() {
+            errors.invalid(at, PERCENT);
+        }
+    } else {
+        not_negative(at, errors);
+    }
+}
+
+/// No percentage above a hundred (upstream: `IsNotMoreThan100Percent`).
+pub(super) fn at_most_hundred_percent(at: &Place<'_>, errors: &mut Errors) {
+    if percent(at).is_some_and(|percent| percent > 100) {
+        errors.invalid(at, "must not be greater than 100%");
+    }
+}
+
+/// A number, or the number before the percent sign (upstream: `getIntOrPercentValue`).
+pub(super) fn number_or_percent_value(at: &Place<'_>) -> i64 {
+    percent(at).unwrap_or_else(|| at.int())
+}
+
+/// An IP address (upstream: `IsValidIP`).
+pub(super) fn ip(at: &Place<'_>, errors: &mut Errors) {
+    if at.text().parse::<std::net::IpAddr>().is_err() {
+        errors.invalid_text(
+            at,
+            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! Words: `Place`, a value in an object with the path that messages name, and `Errors`, what is wrong there.
+
+use serde_json::Value;
+
+use crate::status::FieldError;
+
+static NULL: Value = Value::Null;
+
+/// A value and where it is. What is absent is null there.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'a> {
+    path: String,
+    value: &'a Value,
+}
+
+impl<'a> Place<'a> {
+    /// The object itself.
+    pub(super) fn root(object: &'a Value) -> Self {
+        Self::new("", object)
+    }
+
+    /// A value that messages find at this path.
+    pub(super) fn new(path: impl Into<String>, value: &'a Value) -> Self {
+        Self {
+            path: path.into(),
+            value,
+        }
+    }
+
+    /// The member of this name: `path.name`.
+    pub(super) fn at(&self, name: &str) -> Self {
+        self.named(name, self.value.get(name))
+    }
+
+    /// The member that a chain of names leads to, for instance `spec.template`.
+    pub(super) fn down(&self, names: &str) -> Self {
+        names
+            .split('.')
+            .fold(self.clone(), |place, name| place.at(name))
+    }
+
+    /// A place of this name below, whatever is there.
+    pub(super) fn named(&self, name: &str, value: Option<&'a Value>) -> Self {
+        let path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        };
+        Self::new(path, value.unwrap_or(&NULL))
+    }
+
+    /// The value of a free key: `path[key]`.
+    pub(super) fn key(&self, key: &str) -> Self {
+        let value = self.value.get(key).unwrap_or(&NULL);
+        Self::new(format!("{}[{key}]", self.path), value)
+    }
+
+    /// The elements of a list: `path[0]` and on; none for what is no list.
+    pub(super) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
+        let path = self.path.clone();
+        let items = self.value.as_array().into_iter().flatten();
+        items
+            .enumerate()
+            .map(move |(index, item)| Self::new(format!("{path}[{index}]"), item))
+    }
+
+    /// The members of a map with free keys, sorted: `path[key]`.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
+        let path = self.path.clone();
+        let members = self.value.as_object().into_iter().flatten();
+        members.map(move |(key, value)| (key.as_str(), Self::new(format!("{path}[{key}]"), value)))
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    /// The text, empty for what is none.
+    pub(super) fn text(&self) -> &'a str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    /// The number, if there is one.
+    pub(super) fn number(&self) -> Option<i64> {
+        self.value.as_i64()
+    }
+
+    /// The number, zero where there is none.
+    pub(super) fn int(&self) -> i64 {
+        self.number().unwrap_or_default()
+    }
+
+    /// Whether this is `true`.
+    pub(super) fn flag(&self) -> bool {
+        *self.value == Value::Bool(true)
+    }
+
+    /// Whether there is a value, as for a pointer in Go.
+    pub(super) fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Whether this is absent or an empty text, list or map.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many elements, members or bytes there are.
+    pub(super) fn len(&self) -> usize {
+        match self.value {
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.len(),
+            Value::String(text) => text.len(),
+            Value::Null => 0,
+            Value::Bool(_) | Value::Number(_) => 1,
+        }
+    }
+}
+
+/// What is wrong with an object, in the order in which it was found.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Vec<FieldError>);
+
+impl From<Errors> for Vec<FieldError> {
+    fn from(errors: Errors) -> Self {
+        errors.0
+    }
+}
+
+impl Errors {
+    pub(super) fn push(&mut self, error: FieldError) {
+        self.0.push(error);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    /// Forgets what was found after the first `length`.
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+
+    /// `Required value: <detail>`.
+    pub(super) fn required(&mut self, at: &Place<'_>, detail: &str) {
+        self.push(FieldError::required(at.path(), detail));
+    }
+
+    /// `Invalid value: <the value there>: <detail>`.
+    pub(super) fn invalid(&mut self, at: &Place<'_>, detail: &str) {
+        self.invalid_as(at, at.value(), detail);
+    }
+
+    /// `Invalid value: <the text there>: <detail>`, where what is absent is an empty text.
+    pub(super) fn invalid_text(&mut self, at: &Place<'_>, detail: &str) {
+        self.invalid_as(at, &Value::from(at.text()), detail);
+    }
+
+    /// `Invalid value: <value>: <detail>`.
+    pub(super) fn invalid_as(&mut self, at: &Place<'_>, value: &Value, detail: &str) {
+        self.push(FieldError::invalid(at.path(), &shown(value), detail));
+    }
+
+    /// `Forbidden: <detail>`.
+    pub(super) fn forbidden(&mut self, at: &Place<'_>, detail: &str) {
+        self.push(FieldError::forbidden(at.path(), detail));
+    }
+
+    /// `Duplicate value: <the value there>`.
+    pub(super) fn duplicate(&mut self, at: &Place<'_>) {
+        self.push(FieldError::duplicate(at.path(), &shown(at.value())));
+    }
+
+    /// `Not found: <the value there>`.
+    pub(super) fn not_found(&mut self, at: &Place<'_>) {
+        self.push(FieldError::not_found(at.path(), &shown(at.value())));
+    }
+
+    /// `Unsupported value: <the text there>: supported values: "a", "b"`.
+    pub(super) fn not_supported(&mut self, at: &Place<'_>, supported: &[&str]) {
+        let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
+        let value = match at.value() {
+            Value::Null => "\"\"".to_owned(),
+            value => shown(value),
+        };
+        self.push(FieldError::not_supported(at.path(), &value, &supported));
+    }
+
+    /// `Too long: <detail>`.
+    pub(super) fn too_long(&mut self, at: &Place<'_>, most: usize) {
+        let detail = format!("may not be more than {most} bytes");
+        self.push(FieldError::too_long(at.path(), &detail));
+    }
+
+    /// `Too many: <number>: must have at most <most> items`.
+    pub(super) fn too_many(&mut self, at: &Place<'_>, most: u64) {
+        self.push(FieldError::too_many(at.path(), at.len(), most));
+    }
+}
+
+/// A value as messages show it: label selectors in the order of their Go type, which is not
+/// alphabetical.
+fn shown(value: &Value) -> String {
+    if let Some(labels) = value.get("matchLabels")
+        && let Some(expressions) = value.get("matchExpressions")
+    {
+        return format!("{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}");
+    }
+    value.to_string()
+}

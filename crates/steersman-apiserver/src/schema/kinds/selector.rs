@@ -1,0 +1,102 @@
+//! Machine: label selectors: which are valid, and which labels they select.
+
+use serde_json::Value;
+
+use super::super::names;
+use super::check;
+use super::place::{Errors, Place};
+
+/// Checks a label selector; an absent one passes (upstream: `ValidateLabelSelector`).
+pub(super) fn check(at: &Place<'_>, errors: &mut Errors) {
+    if !at.is_set() {
+        return;
+    }
+    check::labels(&at.at("matchLabels"), errors);
+    for expression in at.at("matchExpressions").items() {
+        let values = expression.at("values");
+        match expression.at("operator").text() {
+            "In" | "NotIn" => {
+                if values.is_empty() {
+                    let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                    errors.required(&values, detail);
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if !values.is_empty() {
+                    let detail =
+                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                    errors.forbidden(&values, detail);
+                }
+            }
+            _ => errors.invalid_text(&expression.at("operator"), "not a valid selector operator"),
+        }
+        check::qualified(&expression.at("key"), errors);
+        for value in values.items() {
+            for detail in names::check_label_value(value.text()) {
+                errors.invalid_text(&value, &detail);
+            }
+        }
+    }
+}
+
+/// Whether a valid selector selects these labels. None selects nothing, an empty one everything.
+pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
+    if selector.is_null() {
+        return false;
+    }
+    let mut wanted = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut expressions = selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    wanted.all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.all(|expression| {
+            let found = labels.get(expression["key"].as_str().unwrap_or_default());
+            let listed = found.is_some_and(|found| {
+                let values = expression["values"].as_array();
+                values.is_some_and(|values| values.contains(found))
+            });
+            match expression["operator"].as_str().unwrap_or_default() {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => found.is_some(),
+                "DoesNotExist" => found.is_none(),
+                _ => false,
+            }
+        })
+}
+
+/// Whether a selector asks for nothing.
+pub(super) fn is_empty(at: &Place<'_>) -> bool {
+    at.at("matchLabels").is_empty() && at.at("matchExpressions").is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_are_selected_by_all_that_is_asked() {
+        let selects = |selector: Value| selects(&selector, &json!({"a": "1", "b": "2"}));
+        assert!(!selects(json!(null)) && selects(json!({})));
+        assert!(selects(json!({"matchLabels": {"a": "1"}})));
+        assert!(!selects(json!({"matchLabels": {"a": "1", "c": "3"}})));
+        for (operator, key, values, expected) in [
+            ("In", "a", json!(["1", "2"]), true),
+            ("In", "c", json!(["1"]), false),
+            ("NotIn", "a", json!(["1"]), false),
+            ("NotIn", "c", json!(["1"]), true),
+            ("Exists", "b", json!([]), true),
+            ("DoesNotExist", "b", json!([]), false),
+        ] {
+            let one = json!({"key": key, "operator": operator, "values": values});
+            assert_eq!(
+                selects(json!({"matchExpressions": [one]})),
+                expected,
+                "{operator} {key}"
+            );
+        }
+    }
+}
