@@ -35,7 +35,7 @@ mod watch;
 pub use acts::Deed;
 pub use options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
-    Subresource, WatchEvent, WatchOptions, WriteOptions, Written,
+    Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
 };
 pub use state::{Registry, RegistryOptions};
 pub use watch::WatchCursor;

@@ -19,7 +19,7 @@ use crate::faults::{Faults, RequestLog};
 use crate::http::{ApiService, Clock, Context, Tuning};
 use crate::registry::{
     DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Subresource,
-    WriteOptions,
+    Target, WriteOptions,
 };
 use crate::schema::Resource;
 use crate::status::{Status, Subject};
@@ -170,11 +170,9 @@ impl ApiServer {
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource).ok()?;
-            let namespace = scope(&resource, namespace);
+            let target = Target::object(&resource, scope(&resource, namespace), name);
             let options = GetOptions::default();
-            let found = registry
-                .get(&resource, subresource, namespace, name, &options)
-                .ok()?;
+            let found = registry.get(target.part(subresource), &options).ok()?;
             Some(found.value().clone())
         })
     }
@@ -207,9 +205,9 @@ impl ApiServer {
                 .as_str()
                 .unwrap_or("default")
                 .to_owned();
-            let namespace = scope(&resource, &namespace);
+            let target = Target::collection(&resource, scope(&resource, &namespace));
             let options = WriteOptions::default();
-            let written = registry.create(&resource, namespace, object, &options, now)?;
+            let written = registry.create(target, object, &options, now)?;
             Ok(written.object.value().clone())
         })
     }
@@ -229,15 +227,8 @@ impl ApiServer {
             );
             let name = metadata["name"].as_str().unwrap_or_default();
             let options = WriteOptions::default();
-            let written = registry.update(
-                &resource,
-                subresource,
-                namespace,
-                name,
-                object,
-                &options,
-                now,
-            )?;
+            let target = Target::object(&resource, namespace, name).part(subresource);
+            let written = registry.update(target, object, &options, now)?;
             Ok(written.object.value().clone())
         })
     }
@@ -258,16 +249,9 @@ impl ApiServer {
         self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource)?;
             let (namespace, options) = (scope(&resource, namespace), WriteOptions::default());
-            let written = registry.patch(
-                &resource,
-                subresource,
-                namespace,
-                name,
-                PatchKind::Merge,
-                body.as_bytes(),
-                &options,
-                now,
-            )?;
+            let target = Target::object(&resource, namespace, name).part(subresource);
+            let body = body.as_bytes();
+            let written = registry.patch(target, PatchKind::Merge, body, &options, now)?;
             Ok(written.object.value().clone())
         })
     }
@@ -280,8 +264,8 @@ impl ApiServer {
         let now = self.context.now();
         self.context.with_registry(|registry| {
             let (resource, _) = find(registry, resource)?;
-            let namespace = scope(&resource, namespace);
-            registry.delete(&resource, namespace, name, &DeleteOptions::default(), now)?;
+            let target = Target::object(&resource, scope(&resource, namespace), name);
+            registry.delete(target, &DeleteOptions::default(), now)?;
             Ok(())
         })
     }

@@ -140,11 +140,11 @@ impl Query {
         WriteOptions {
             dry_run: self.all("dryRun"),
             field_manager: self.owned("fieldManager"),
-            user_agent: None,
             field_validation: self
                 .owned("fieldValidation")
                 .filter(|mode| !mode.is_empty()),
             force: self.switch("force"),
+            ..WriteOptions::default()
         }
     }
 
@@ -157,7 +157,7 @@ impl Query {
                 .owned("propagationPolicy")
                 .filter(|policy| !policy.is_empty()),
             orphan_dependents: self.switch("orphanDependents"),
-            preconditions: None,
+            ..DeleteOptions::default()
         })
     }
 

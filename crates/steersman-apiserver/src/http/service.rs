@@ -14,6 +14,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::User;
 use crate::faults::{RequestRecord, Verb, WatchMode};
 use crate::http::body::ResponseBody;
 use crate::http::context::Context;
@@ -131,6 +132,7 @@ impl ApiService {
         let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();
         let user_agent = text(&parts.headers, header::USER_AGENT).unwrap_or_default();
         let watch_list = self.context.tuning.watch_list;
+        let user = Arc::new(User::admin());
         let call = Call {
             path,
             verb,
@@ -138,6 +140,7 @@ impl ApiService {
             media,
             content_type,
             user_agent,
+            user: &user,
             watch_list,
         };
         let reads = matches!(verb, None | Some(Verb::Get | Verb::List | Verb::Watch));

@@ -1,8 +1,11 @@
 //! Machine: one request on objects, from its path and method to an answer.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::auth::User;
 use crate::faults::Verb;
 use crate::http::events::EventEncoder;
 use crate::http::negotiate::{self, BodyFormat, Format, Media, Shape};
@@ -12,7 +15,7 @@ use crate::http::reply::{JSON, Reply, ReplyBody, TEXT, WatchBody};
 use crate::http::shape::View;
 use crate::http::{decode, duplicates};
 use crate::registry::{
-    Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, WriteOptions, Written,
+    Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
 };
 use crate::schema::{Act, Resource, further};
 use crate::status::{Details, Status, Subject};
@@ -32,6 +35,8 @@ pub(crate) struct Call<'a> {
     pub(crate) content_type: &'a str,
     /// The `User-Agent` header, empty where there is none.
     pub(crate) user_agent: &'a str,
+    /// Who asks.
+    pub(crate) user: &'a Arc<User>,
     /// Whether `sendInitialEvents` is honoured.
     pub(crate) watch_list: bool,
 }
@@ -40,6 +45,7 @@ impl Call<'_> {
     fn write_options(&self) -> WriteOptions {
         let mut options = self.query.write_options();
         options.user_agent = Some(self.user_agent.to_owned());
+        options.user = Arc::clone(self.user);
         options
     }
 }
@@ -259,10 +265,10 @@ fn perform_on(
     let namespace = call.path.namespace.as_deref();
     let name = call.path.name.as_deref().unwrap_or_default();
     let query = call.query;
+    let target = Target::object(resource, namespace, name).part(subresource);
     match verb {
         Verb::Get => {
-            let options = query.get_options();
-            let object = registry.get(resource, subresource, namespace, name, &options)?;
+            let object = registry.get(target, &query.get_options())?;
             Ok(view.object(200, resource, &object))
         }
         Verb::List => {
@@ -273,41 +279,24 @@ fn perform_on(
         Verb::Create => {
             let (object, warnings) = object_body(call, resource, subresource, body)?;
             let options = call.write_options();
-            let written = registry.create(resource, namespace, object, &options, now)?;
+            let written = registry.create(target, object, &options, now)?;
             Ok(answer_write(view, resource, written, warnings))
         }
         Verb::Update => {
             let (object, warnings) = object_body(call, resource, subresource, body)?;
             let options = call.write_options();
-            let written = registry.update(
-                resource,
-                subresource,
-                namespace,
-                name,
-                object,
-                &options,
-                now,
-            )?;
+            let written = registry.update(target, object, &options, now)?;
             Ok(answer_write(view, resource, written, warnings))
         }
         Verb::Patch => {
             let kind = patch_kind(call, resource)?;
             let options = call.write_options();
-            let written = registry.patch(
-                resource,
-                subresource,
-                namespace,
-                name,
-                kind,
-                body,
-                &options,
-                now,
-            )?;
+            let written = registry.patch(target, kind, body, &options, now)?;
             Ok(answer_write(view, resource, written, Vec::new()))
         }
         Verb::Delete => {
             let options = delete_options(call, body)?;
-            match registry.delete(resource, namespace, name, &options, now)? {
+            match registry.delete(target, &options, now)? {
                 Deleted::Gone(status) => Ok(Reply::status(&status, view.media.format)),
                 Deleted::Object(object) => Ok(view.object(200, resource, &object)),
             }
@@ -315,8 +304,7 @@ fn perform_on(
         Verb::DeleteCollection => {
             let options = delete_options(call, body)?;
             let selection = query.list_options()?;
-            let page =
-                registry.delete_collection(resource, namespace, &selection, &options, now)?;
+            let page = registry.delete_collection(target, &selection, &options, now)?;
             Ok(view.page(resource, page))
         }
     }
@@ -416,16 +404,18 @@ fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status>
     } else {
         negotiate::body(Some(call.content_type))?
     };
-    match decode::delete_options(body, format)? {
+    let mut options = match decode::delete_options(body, format)? {
         Some(mut options) => {
             // A dry run asked for in the query must never delete, whatever the body says.
             if options.dry_run.is_empty() {
                 options.dry_run = call.query.write_options().dry_run;
             }
-            Ok(options)
+            options
         }
-        None => call.query.delete_options(),
-    }
+        None => call.query.delete_options()?,
+    };
+    options.user = Arc::clone(call.user);
+    Ok(options)
 }
 
 fn watch(

@@ -7,14 +7,13 @@ use crate::patch::apply::{
     Entries, Manager, Operation, Reach, apply, parse_configuration, refuse_conflicts, update,
     update_field, validate,
 };
-use crate::schema::Resource;
 use crate::schema::types::TypeRef;
 use crate::status::Status;
 
 use super::intake::{self, FieldValidation, Origin};
 use super::managed::{self, Ownership};
 use super::metadata;
-use super::options::{Subresource, WriteOptions, Written};
+use super::options::{Subresource, Target, WriteOptions, Written};
 use super::scale;
 use super::state::Registry;
 use super::update::Write;
@@ -24,16 +23,12 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// An apply on its way.
 struct Request<'a> {
-    resource: &'a Resource,
-    subresource: Subresource,
-    namespace: Option<&'a str>,
-    name: &'a str,
+    target: Target<'a>,
     configuration: Value,
     warnings: Vec<String>,
     manager: &'a str,
     force: bool,
-    dry: bool,
-    validation: FieldValidation,
+    checked: (bool, FieldValidation),
     now: Timestamp,
 }
 
@@ -44,40 +39,32 @@ impl Registry {
     /// 409 naming each manager and field that the configuration would take from others, 400 for a
     /// body that is no configuration of the resource, 500 for one that does not fit its type, and
     /// those of create and update.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the request's parts, each by its name"
-    )]
     pub(super) fn apply(
         &mut self,
-        resource: &Resource,
-        subresource: Subresource,
-        namespace: Option<&str>,
-        name: &str,
+        target: Target<'_>,
         body: &[u8],
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Written, Status> {
-        let (dry, validation) = intake::apply_options(options)?;
+        let checked = intake::apply_options(options)?;
         let (configuration, warnings) = parse_configuration(body).map_err(Status::bad_request)?;
-        let mut request = Request {
+        let Target {
             resource,
             subresource,
-            namespace,
             name,
+            ..
+        } = target;
+        let mut request = Request {
+            target,
             configuration,
             warnings,
             manager: options.field_manager.as_deref().unwrap_or_default(),
             force: options.force.unwrap_or_default(),
-            dry,
-            validation,
+            checked,
             now,
         };
-        let key = namespace
-            .filter(|_| resource.namespaced)
-            .unwrap_or_default();
-        let stored = self.store.get(&resource.storage, key, name).cloned();
-        let Some(stored) = stored else {
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let Some(stored) = found.cloned() else {
             if subresource != Subresource::Main {
                 return Err(Status::not_found(resource.subject(), name));
             }
@@ -100,19 +87,12 @@ impl Registry {
         };
         super::update::check_name(&new, name)?;
         let mut new = new;
-        super::create::place(resource, namespace, &mut new)?;
-        let write = Write {
-            resource,
-            subresource,
-            stored,
-            origin: Origin::Patch {
-                reached_metadata: true,
-            },
-            dry,
-            validation: request.validation,
-            ownership: Ownership::Given(entries.write()),
-            now,
+        super::create::place(target, &mut new)?;
+        let origin = Origin::Patch {
+            reached_metadata: true,
         };
+        let ownership = Ownership::Given(entries.write());
+        let write = Write::new(target, stored, origin, (checked, ownership), now);
         let mut written = self.write(&write, new)?;
         written.warnings.append(&mut request.warnings);
         Ok(written)
@@ -120,19 +100,15 @@ impl Registry {
 
     /// Applies to an object that is not there.
     fn apply_new(&mut self, request: &mut Request<'_>) -> Result<Written, Status> {
-        let Request {
-            resource,
-            namespace,
-            name,
-            ..
-        } = *request;
+        let target = request.target;
+        let Target { resource, name, .. } = target;
         check(request)?;
         let mut entries = Entries::default();
         let empty = Value::Object(Map::new());
         let applied = self.applied(request, &mut entries, &empty)?;
         let mut new = applied.unwrap_or_else(|| request.configuration.clone());
         super::update::check_name(&new, name)?;
-        super::create::place(resource, namespace, &mut new)?;
+        super::create::place(target, &mut new)?;
         let uid = metadata::text(&new, "uid").to_owned();
         if !uid.is_empty() {
             let why = format!(
@@ -141,10 +117,9 @@ impl Registry {
             return Err(Status::conflict(resource.subject(), name, &why));
         }
         metadata::of(&mut new).remove("resourceVersion");
-        let checked = (request.dry, request.validation);
         let ownership = Ownership::Given(entries.write());
         let mut written =
-            self.create_owned(resource, namespace, new, checked, ownership, request.now)?;
+            self.create_owned(target, new, request.checked, ownership, request.now)?;
         written.warnings.append(&mut request.warnings);
         Ok(written)
     }
@@ -156,7 +131,7 @@ impl Registry {
         entries: &mut Entries,
         live: &Value,
     ) -> Result<Option<Value>, Status> {
-        let (resource, subresource) = (request.resource, request.subresource);
+        let (resource, subresource) = (request.target.resource, request.target.subresource);
         let version = resource.api_version();
         let part = managed::subresource_name(subresource);
         let manager = Manager::new(request.manager, Operation::Apply, &version, part);
@@ -180,7 +155,7 @@ impl Registry {
 
     /// What an object without entries holds is noted as an update by nobody in particular.
     fn note_before_first(&self, request: &Request<'_>, entries: &mut Entries, live: &Value) {
-        let (resource, subresource) = (request.resource, request.subresource);
+        let (resource, subresource) = (request.target.resource, request.target.subresource);
         let version = resource.api_version();
         let part = managed::subresource_name(subresource);
         let manager = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, part);
@@ -203,7 +178,7 @@ fn apply_scale(
     entries: &mut Entries,
     live: &Value,
 ) -> Result<Value, Status> {
-    let resource = request.resource;
+    let resource = request.target.resource;
     let mut shown = scale::scale_of(resource, live)?;
     let old = scale::wanted(resource, live);
     let configured = &request.configuration;
@@ -223,18 +198,18 @@ fn apply_scale(
             metadata::of(&mut shown).insert(field.to_owned(), value.clone());
         }
     }
-    super::update::check_name(&shown, request.name)?;
+    super::update::check_name(&shown, request.target.name)?;
     scale::rescale(resource, live, &shown)
 }
 
 /// Checks that a configuration is one of the resource, and fits its type.
 fn check(request: &Request<'_>) -> Result<(), Status> {
-    let Request {
+    let configuration = &request.configuration;
+    let Target {
         resource,
         subresource,
-        configuration,
         ..
-    } = request;
+    } = request.target;
     let text = |field: &str| {
         let value = configuration.get(field);
         value.and_then(Value::as_str).unwrap_or_default()
@@ -242,7 +217,7 @@ fn check(request: &Request<'_>) -> Result<(), Status> {
     let (version, kind) = (text("apiVersion"), text("kind"));
     let (group, short) = version.rsplit_once('/').unwrap_or(("", version));
     let named = format!("{group}/{short}, Kind={kind}");
-    let (expected_version, expected_kind) = if *subresource == Subresource::Scale {
+    let (expected_version, expected_kind) = if subresource == Subresource::Scale {
         ("autoscaling/v1".to_owned(), "Scale")
     } else {
         (resource.api_version(), resource.kind.as_str())
@@ -255,7 +230,7 @@ fn check(request: &Request<'_>) -> Result<(), Status> {
         let message = "metadata.managedFields must be nil";
         return Err(Status::bad_request(message));
     }
-    let scale = (*subresource == Subresource::Scale)
+    let scale = (subresource == Subresource::Scale)
         .then(|| TypeRef::built_in("autoscaling/v1", "Scale"))
         .flatten();
     let wrong = match scale {

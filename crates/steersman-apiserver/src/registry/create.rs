@@ -9,7 +9,7 @@ use crate::status::{Cause, Details, Status};
 use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
 use super::metadata;
-use super::options::{WriteOptions, Written};
+use super::options::{Target, WriteOptions, Written};
 use super::state::Registry;
 
 /// How often another generated name is tried before the collision is reported.
@@ -19,49 +19,43 @@ const NAME_TRIES: usize = 8;
 const SERVICE_NETWORK: [u8; 2] = [10, 96];
 
 impl Registry {
-    /// Creates an object. `namespace` is `None` for cluster-scoped resources, here and in every
-    /// other verb.
+    /// Creates an object in a collection.
     ///
     /// # Errors
     /// The `Status` of the refusal; nothing was changed then.
     pub fn create(
         &mut self,
-        resource: &Resource,
-        namespace: Option<&str>,
+        target: Target<'_>,
         body: Value,
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Written, Status> {
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
-        self.create_owned(resource, namespace, body, checked, ownership, now)
+        self.create_owned(target, body, checked, ownership, now)
     }
 
     /// Creates an object; its fields are owned as told.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the request's parts, each by its name"
-    )]
     pub(super) fn create_owned(
         &mut self,
-        resource: &Resource,
-        namespace: Option<&str>,
+        target: Target<'_>,
         body: Value,
         (dry, validation): (bool, FieldValidation),
         ownership: Ownership<'_>,
         now: Timestamp,
     ) -> Result<Written, Status> {
+        let resource = target.resource;
         let mut object = body;
         intake::check_kind(&self.catalogue, resource, &mut object)?;
         let mut warnings = intake::decode(resource, &mut object, Origin::Body, validation)?;
         warnings.extend(resource.deprecation_warning.clone());
-        let namespace = place(resource, namespace, &mut object)?.to_owned();
+        let namespace = place(target, &mut object)?;
         if !metadata::text(&object, "resourceVersion").is_empty() {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Status::internal_plain(message));
         }
-        self.name(resource, &namespace, &mut object);
-        self.admit(resource, &namespace, &object)?;
+        self.name(resource, namespace, &mut object);
+        self.admit(resource, namespace, &object)?;
         self.stamp(resource, &mut object, now);
         let asked = managed::asked(resource, &object);
         intake::complete(resource, &mut object);
@@ -72,7 +66,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(Status::invalid(resource.kind_subject(), &name, &errors));
         }
-        if let Some(taken) = self.store.get(&resource.storage, &namespace, &name) {
+        if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
             let mut refusal = Status::already_exists(resource.subject(), &name);
             if !taken.meta("deletionTimestamp").is_empty() {
                 refusal.message = format!("object is being deleted: {}", refusal.message);
@@ -81,7 +75,7 @@ impl Registry {
         }
         warnings.extend(intake::warnings(resource, &object));
         if dry {
-            let object = Self::answer(&namespace, &name, object, 0);
+            let object = Self::answer(namespace, &name, object, 0);
             return Ok(Written {
                 object,
                 created: true,
@@ -89,7 +83,7 @@ impl Registry {
             });
         }
         let value = self.to_storage(resource, object);
-        let stored = self.put(&resource.storage, &namespace, &name, value);
+        let stored = self.put(&resource.storage, namespace, &name, value);
         if is_definition(resource) {
             self.establish(resource, &stored, now);
         }
@@ -255,17 +249,13 @@ impl Registry {
 ///
 /// # Errors
 /// 400 when its metadata names another one.
-pub(super) fn place<'a>(
-    resource: &Resource,
-    namespace: Option<&'a str>,
-    object: &mut Value,
-) -> Result<&'a str, Status> {
+pub(super) fn place<'a>(target: Target<'a>, object: &mut Value) -> Result<&'a str, Status> {
     let fields = metadata::of(object);
-    if !resource.namespaced {
+    let namespace = target.scope();
+    if !target.resource.namespaced {
         fields.remove("namespace");
-        return Ok("");
+        return Ok(namespace);
     }
-    let namespace = namespace.unwrap_or_default();
     let named = fields
         .get("namespace")
         .and_then(Value::as_str)

@@ -10,7 +10,7 @@ use crate::status::Status;
 use crate::store::Stored;
 
 use super::metadata;
-use super::options::{Subresource, WriteOptions, Written};
+use super::options::{Target, WriteOptions, Written};
 use super::state::Registry;
 
 impl Registry {
@@ -28,20 +28,13 @@ impl Registry {
         let name = metadata::text(&crd, "name").to_owned();
         let options = WriteOptions::default();
         let Some(old) = self.store.get(&resource.storage, "", &name) else {
-            return self.create(&resource, None, crd, &options, now);
+            let all = Target::collection(&resource, None);
+            return self.create(all, crd, &options, now);
         };
         let version = Value::String(old.revision.to_string());
         let mut crd = crd;
         metadata::of(&mut crd).insert("resourceVersion".to_owned(), version);
-        self.update(
-            &resource,
-            Subresource::Main,
-            None,
-            &name,
-            crd,
-            &options,
-            now,
-        )
+        self.update(Target::object(&resource, None, &name), crd, &options, now)
     }
 
     /// Accepts (or refuses) the names of a new definition, and serves it. Its author is answered

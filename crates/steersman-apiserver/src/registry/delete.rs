@@ -11,7 +11,7 @@ use crate::store::Stored;
 
 use super::intake::{self, is_definition};
 use super::metadata;
-use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page};
+use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
 use super::state::Registry;
 
 /// What happens to the dependents of a deleted object.
@@ -39,17 +39,14 @@ impl Registry {
     /// for options that make no sense.
     pub fn delete(
         &mut self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: &str,
+        target: Target<'_>,
         options: &DeleteOptions,
         now: Timestamp,
     ) -> Result<Deleted, Status> {
         let (dry, policy) = check_options(options)?;
-        let namespace = namespace
-            .filter(|_| resource.namespaced)
-            .unwrap_or_default();
-        let Some(stored) = self.store.get(&resource.storage, namespace, name).cloned() else {
+        let Target { resource, name, .. } = target;
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let Some(stored) = found.cloned() else {
             return Err(Status::not_found(resource.subject(), name));
         };
         if resource.kind == "Namespace"
@@ -78,14 +75,14 @@ impl Registry {
     /// 400 for a selector, 422 for options; objects that vanish meanwhile are no error.
     pub fn delete_collection(
         &mut self,
-        resource: &Resource,
-        namespace: Option<&str>,
+        target: Target<'_>,
         selection: &ListOptions,
         options: &DeleteOptions,
         now: Timestamp,
     ) -> Result<Page, Status> {
         let (dry, policy) = check_options(options)?;
-        let page = self.list(resource, namespace, selection)?;
+        let resource = target.resource;
+        let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
             check_preconditions(resource, &object.stored, options)?;
         }

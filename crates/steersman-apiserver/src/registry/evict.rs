@@ -11,7 +11,7 @@ use crate::status::{Cause, Details, Status, Subject};
 use crate::store::Stored;
 
 use super::metadata;
-use super::options::{DeleteOptions, WriteOptions};
+use super::options::{DeleteOptions, Target, WriteOptions};
 use super::pods;
 use super::scale::selector_text;
 use super::state::Registry;
@@ -45,6 +45,7 @@ impl Registry {
             })?,
         };
         options.dry_run.extend(query.dry_run.iter().cloned());
+        options.user = Arc::clone(&query.user);
         let Some(pods) = self.resource("", "v1", "pods") else {
             return Err(Status::no_such_path());
         };
@@ -54,7 +55,8 @@ impl Registry {
             dry_run: vec!["All".to_owned()],
             ..options.clone()
         };
-        self.delete(&pods, Some(namespace), name, &rehearsal, now)?;
+        let target = Target::object(&pods, Some(namespace), name);
+        self.delete(target, &rehearsal, now)?;
         if let Some(budget) = self.budget_of(&pod)? {
             let taken = take_disruption(&budget.value, name, now)?;
             if options.dry_run.is_empty() {
@@ -66,7 +68,7 @@ impl Registry {
                 self.put(&storage, namespace, &budget.name, taken);
             }
         }
-        self.delete(&pods, Some(namespace), name, &options, now)?;
+        self.delete(target, &options, now)?;
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::auth::User;
 use crate::schema::Resource;
 use crate::status::Status;
 use crate::store::Stored;
@@ -25,6 +26,52 @@ pub enum Subresource {
     EphemeralContainers,
     /// `/resize` of a Pod: only the resources of its containers change.
     Resize,
+}
+
+/// What a verb works on: an object, a part of one, or all objects of a resource.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Target<'a> {
+    /// The resource, in the version of the request.
+    pub resource: &'a Resource,
+    /// Which face of the object.
+    pub subresource: Subresource,
+    /// The namespace; `None` for cluster-scoped resources, and for all namespaces.
+    pub namespace: Option<&'a str>,
+    /// The object; empty where the verb names none.
+    pub name: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// One object, as a whole.
+    #[must_use]
+    pub fn object(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
+        Self {
+            resource,
+            subresource: Subresource::Main,
+            namespace,
+            name,
+        }
+    }
+
+    /// The objects of a resource in a namespace, or in all.
+    #[must_use]
+    pub fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
+        Self::object(resource, namespace, "")
+    }
+
+    /// A face of the object.
+    #[must_use]
+    pub fn part(mut self, subresource: Subresource) -> Self {
+        self.subresource = subresource;
+        self
+    }
+
+    /// The namespace under which the object is stored: empty for cluster-scoped ones.
+    pub(super) fn scope(&self) -> &'a str {
+        let namespace = self.namespace.filter(|_| self.resource.namespaced);
+        namespace.unwrap_or_default()
+    }
 }
 
 /// What a patch document is, by its content type.
@@ -125,6 +172,8 @@ pub struct WriteOptions {
     pub field_manager: Option<String>,
     /// The `User-Agent` header, which names the manager where nothing else does.
     pub user_agent: Option<String>,
+    /// Who asks.
+    pub user: Arc<User>,
     /// `fieldValidation`: `Ignore`, `Warn` (also when absent) or `Strict`.
     pub field_validation: Option<String>,
     /// `force`, which only an apply may carry.
@@ -146,6 +195,9 @@ pub struct DeleteOptions {
     pub orphan_dependents: Option<bool>,
     /// What must hold for the delete to happen.
     pub preconditions: Option<Preconditions>,
+    /// Who asks.
+    #[serde(skip)]
+    pub user: Arc<User>,
 }
 
 /// What the stored object must look like for a delete to happen.

@@ -11,7 +11,7 @@ use crate::schema::Resource;
 use crate::status::{FieldError, Status};
 use crate::store::{Stored, Unreadable};
 
-use super::options::{GetOptions, ListOptions, Object, Page, Subresource};
+use super::options::{GetOptions, ListOptions, Object, Page, Subresource, Target};
 use super::select::Selection;
 use super::state::Registry;
 
@@ -31,14 +31,8 @@ impl Registry {
     ///
     /// # Errors
     /// 404; 504 for a revision that was not reached; 500 for a scale that has no replicas.
-    pub fn get(
-        &self,
-        resource: &Resource,
-        subresource: Subresource,
-        namespace: Option<&str>,
-        name: &str,
-        options: &GetOptions,
-    ) -> Result<Object, Status> {
+    pub fn get(&self, target: Target<'_>, options: &GetOptions) -> Result<Object, Status> {
+        let Target { resource, name, .. } = target;
         if let Some(wanted) = options
             .resource_version
             .as_deref()
@@ -52,13 +46,10 @@ impl Registry {
                 ));
             }
         }
-        let namespace = namespace
-            .filter(|_| resource.namespaced)
-            .unwrap_or_default();
-        let Some(stored) = self.store.get(&resource.storage, namespace, name) else {
+        let Some(stored) = self.store.get(&resource.storage, target.scope(), name) else {
             return Err(Status::not_found(resource.subject(), name));
         };
-        match subresource {
+        match target.subresource {
             Subresource::Main
             | Subresource::Status
             | Subresource::Finalize

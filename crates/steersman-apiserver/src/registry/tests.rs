@@ -64,9 +64,12 @@ impl Server {
         let resource = self.resource(plural);
         let options = WriteOptions::default();
         let namespace = Self::namespace(&resource);
-        let made = self
-            .registry
-            .create(&resource, namespace, body, &options, self.now)?;
+        let made = self.registry.create(
+            Target::collection(&resource, namespace),
+            body,
+            &options,
+            self.now,
+        )?;
         assert!(made.created);
         Ok(made.object.value().clone())
     }
@@ -79,9 +82,10 @@ impl Server {
         let resource = self.resource(plural);
         let options = GetOptions::default();
         let namespace = Self::namespace(&resource);
-        let object = self
-            .registry
-            .get(&resource, part, namespace, name, &options)?;
+        let object = self.registry.get(
+            Target::object(&resource, namespace, name).part(part),
+            &options,
+        )?;
         Ok(object.value().clone())
     }
 
@@ -94,9 +98,12 @@ impl Server {
         let namespace = Self::namespace(&resource);
         let options = WriteOptions::default();
         let now = self.now;
-        let written = self
-            .registry
-            .update(&resource, part, namespace, &name, body, &options, now)?;
+        let written = self.registry.update(
+            Target::object(&resource, namespace, &name).part(part),
+            body,
+            &options,
+            now,
+        )?;
         Ok(written.object.value().clone())
     }
 
@@ -116,9 +123,13 @@ impl Server {
         let options = WriteOptions::default();
         let body = patch.to_string();
         let (now, body) = (self.now, body.as_bytes());
-        let written = self
-            .registry
-            .patch(&resource, part, namespace, name, kind, body, &options, now)?;
+        let written = self.registry.patch(
+            Target::object(&resource, namespace, name).part(part),
+            kind,
+            body,
+            &options,
+            now,
+        )?;
         Ok(written.object.value().clone())
     }
 
@@ -130,8 +141,11 @@ impl Server {
         let resource = self.resource(plural);
         let options: DeleteOptions = serde_json::from_value(options).unwrap();
         let namespace = Self::namespace(&resource);
-        self.registry
-            .delete(&resource, namespace, name, &options, self.now)
+        self.registry.delete(
+            Target::object(&resource, namespace, name),
+            &options,
+            self.now,
+        )
     }
 
     fn list(&self, plural: &str, options: &ListOptions) -> Done<Page> {

@@ -17,7 +17,7 @@ use super::faces;
 use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
 use super::metadata;
-use super::options::{PatchKind, Subresource, WriteOptions, Written};
+use super::options::{PatchKind, Subresource, Target, WriteOptions, Written};
 use super::pod_update;
 use super::read::parse_version;
 use super::scale;
@@ -39,39 +39,58 @@ pub(super) struct Write<'a> {
     pub(super) now: Timestamp,
 }
 
+impl<'a> Write<'a> {
+    /// A write of a request over what is stored.
+    pub(super) fn new(
+        target: Target<'a>,
+        stored: Arc<Stored>,
+        origin: Origin,
+        ((dry, validation), ownership): ((bool, FieldValidation), Ownership<'a>),
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            resource: target.resource,
+            subresource: target.subresource,
+            stored,
+            origin,
+            dry,
+            validation,
+            ownership,
+            now,
+        }
+    }
+}
+
 impl Registry {
     /// Replaces an object, its status, or its scale.
     ///
     /// # Errors
     /// 404, 409 for a version or uid that is not the stored one, 400 and 422 for a bad body.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the request's parts, each by its name"
-    )]
     pub fn update(
         &mut self,
-        resource: &Resource,
-        subresource: Subresource,
-        namespace: Option<&str>,
-        name: &str,
+        target: Target<'_>,
         body: Value,
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Written, Status> {
-        let (dry, validation) = intake::options("UpdateOptions", options)?;
+        let checked = intake::options("UpdateOptions", options)?;
+        let Target {
+            resource,
+            subresource,
+            name,
+            ..
+        } = target;
         let mut body = body;
         let scale = subresource == Subresource::Scale;
         if !scale {
             intake::check_kind(&self.catalogue, resource, &mut body)?;
         }
         check_name(&body, name)?;
-        place(resource, namespace, &mut body)?;
-        let key = namespace
-            .filter(|_| resource.namespaced)
-            .unwrap_or_default();
-        let Some(stored) = self.store.get(&resource.storage, key, name).cloned() else {
+        place(target, &mut body)?;
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let Some(stored) = found.cloned() else {
             if resource.create_on_update && subresource == Subresource::Main {
-                return self.create_by_update(resource, namespace, body, options, now);
+                return self.create_by_update(target, body, options, now);
             }
             return Err(Status::not_found(resource.subject(), name));
         };
@@ -84,17 +103,8 @@ impl Registry {
             let shown = self.present(resource, &stored);
             body = scale::rescale(resource, shown.value(), &body)?;
         }
-        let origin = Origin::Body;
-        let write = Write {
-            resource,
-            subresource,
-            stored,
-            origin,
-            dry,
-            validation,
-            ownership: Ownership::Track(options),
-            now,
-        };
+        let ownership = Ownership::Track(options);
+        let write = Write::new(target, stored, Origin::Body, (checked, ownership), now);
         self.write(&write, body)
     }
 
@@ -103,33 +113,25 @@ impl Registry {
     /// # Errors
     /// Those of [`Registry::update`], 400 for a document that does not parse, 422 for one that
     /// does not apply.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the request's parts, each by its name"
-    )]
     pub fn patch(
         &mut self,
-        resource: &Resource,
-        subresource: Subresource,
-        namespace: Option<&str>,
-        name: &str,
+        target: Target<'_>,
         kind: PatchKind,
         body: &[u8],
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Written, Status> {
         if kind == PatchKind::Apply {
-            return self.apply(resource, subresource, namespace, name, body, options, now);
+            return self.apply(target, body, options, now);
         }
-        let (dry, validation) = intake::options("PatchOptions", options)?;
-        let key = namespace
-            .filter(|_| resource.namespaced)
-            .unwrap_or_default();
-        let Some(stored) = self.store.get(&resource.storage, key, name).cloned() else {
+        let checked = intake::options("PatchOptions", options)?;
+        let Target { resource, name, .. } = target;
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let Some(stored) = found.cloned() else {
             return Err(Status::not_found(resource.subject(), name));
         };
         let shown = self.present(resource, &stored);
-        let scale = subresource == Subresource::Scale;
+        let scale = target.subresource == Subresource::Scale;
         let base = if scale {
             scale::scale_of(resource, shown.value())?
         } else {
@@ -160,26 +162,17 @@ impl Registry {
             check_patched_kind(resource, &mut patched, reached_metadata)?;
         }
         check_name(&patched, name)?;
-        place(resource, namespace, &mut patched)?;
+        place(target, &mut patched)?;
         let origin = Origin::Patch { reached_metadata };
-        let write = Write {
-            resource,
-            subresource,
-            stored,
-            origin,
-            dry,
-            validation,
-            ownership: Ownership::Track(options),
-            now,
-        };
+        let ownership = Ownership::Track(options);
+        let write = Write::new(target, stored, origin, (checked, ownership), now);
         self.write(&write, patched)
     }
 
     /// A PUT of an absent object, where that creates it.
     fn create_by_update(
         &mut self,
-        resource: &Resource,
-        namespace: Option<&str>,
+        target: Target<'_>,
         mut body: Value,
         options: &WriteOptions,
         now: Timestamp,
@@ -187,14 +180,12 @@ impl Registry {
         let uid = metadata::text(&body, "uid").to_owned();
         let name = metadata::text(&body, "name").to_owned();
         if !uid.is_empty() {
-            let namespace = namespace
-                .filter(|_| resource.namespaced)
-                .unwrap_or_default();
-            let absent = Stored::new(namespace.into(), name.as_str().into(), Value::Null, 0);
-            return Err(precondition(resource, &absent, &uid, ""));
+            let namespace = target.scope().into();
+            let absent = Stored::new(namespace, name.as_str().into(), Value::Null, 0);
+            return Err(precondition(target.resource, &absent, &uid, ""));
         }
         metadata::of(&mut body).remove("resourceVersion");
-        self.create(resource, namespace, body, options, now)
+        self.create(target, body, options, now)
     }
 
     /// Writes `new` over what is stored.

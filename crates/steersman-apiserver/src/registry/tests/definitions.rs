@@ -192,9 +192,12 @@ fn unknown_fields_are_pruned_and_told() {
             dry_run: vec!["All".to_owned()],
             ..WriteOptions::default()
         };
-        server
-            .registry
-            .create(&resource, Some("default"), body.clone(), &options, now)
+        server.registry.create(
+            Target::collection(&resource, Some("default")),
+            body.clone(),
+            &options,
+            now,
+        )
     };
     let made = create(None).unwrap();
     assert_eq!(
@@ -233,7 +236,12 @@ fn versions_share_their_objects() {
     let (options, now) = (WriteOptions::default(), server.now);
     server
         .registry
-        .create(&beta, Some("default"), body, &options, now)
+        .create(
+            Target::collection(&beta, Some("default")),
+            body,
+            &options,
+            now,
+        )
         .unwrap();
     let stored = server.get("websites", "x").unwrap();
     assert_eq!(stored["apiVersion"], "example.com/v1");
@@ -241,7 +249,10 @@ fn versions_share_their_objects() {
     let options = GetOptions::default();
     let shown = server
         .registry
-        .get(&beta, Subresource::Main, Some("default"), "x", &options)
+        .get(
+            Target::object(&beta, Some("default"), "x").part(Subresource::Main),
+            &options,
+        )
         .unwrap();
     assert_eq!(shown.value()["apiVersion"], "example.com/v1beta1");
     assert_eq!(shown.value()["metadata"], stored["metadata"]);

@@ -232,7 +232,12 @@ fn a_collection_goes_by_its_selectors() {
     let now = server.now;
     let page = server
         .registry
-        .delete_collection(&resource, Some("default"), &selection, &options, now)
+        .delete_collection(
+            Target::collection(&resource, Some("default")),
+            &selection,
+            &options,
+            now,
+        )
         .unwrap();
     assert_eq!(page.items.len(), 2);
     assert!(
@@ -386,7 +391,7 @@ fn a_namespace_takes_its_content_along() {
     for body in [config_map("a"), held("b")] {
         server
             .registry
-            .create(&maps, Some("m"), body, &options, now)
+            .create(Target::collection(&maps, Some("m")), body, &options, now)
             .unwrap();
     }
     let marked = object(server.delete("namespaces", "m").unwrap());
@@ -396,9 +401,12 @@ fn a_namespace_takes_its_content_along() {
         .list(&maps, Some("m"), &ListOptions::default())
         .unwrap();
     assert_eq!(left.items.len(), 1);
-    let late = server
-        .registry
-        .create(&maps, Some("m"), config_map("c"), &options, now);
+    let late = server.registry.create(
+        Target::collection(&maps, Some("m")),
+        config_map("c"),
+        &options,
+        now,
+    );
     let late = late.unwrap_err();
     assert_eq!(
         (late.code, late.message.as_str()),
@@ -417,7 +425,13 @@ fn a_namespace_takes_its_content_along() {
     let (name, free) = ("b", free.as_bytes());
     server
         .registry
-        .patch(&maps, main, Some("m"), name, kind, free, &options, now)
+        .patch(
+            Target::object(&maps, Some("m"), name).part(main),
+            kind,
+            free,
+            &options,
+            now,
+        )
         .unwrap();
     assert!(!exists(&server, "namespaces", "m"));
     assert_eq!(

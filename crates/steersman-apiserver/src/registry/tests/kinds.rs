@@ -98,7 +98,10 @@ fn one_event_is_seen_in_both_groups() {
     let options = GetOptions::default();
     let seen = server
         .registry
-        .get(&newer, Subresource::Main, Some("default"), "e", &options)
+        .get(
+            Target::object(&newer, Some("default"), "e").part(Subresource::Main),
+            &options,
+        )
         .unwrap();
     assert_eq!(seen.value()["note"], "m");
     assert_eq!(seen.value()["apiVersion"], "events.k8s.io/v1");
@@ -106,10 +109,7 @@ fn one_event_is_seen_in_both_groups() {
     server
         .registry
         .patch(
-            &newer,
-            Subresource::Main,
-            Some("default"),
-            "e",
+            Target::object(&newer, Some("default"), "e").part(Subresource::Main),
             PatchKind::Merge,
             patch,
             &WriteOptions::default(),

@@ -132,7 +132,12 @@ fn pages_over_all_namespaces_continue_across_them() {
         let body = config_map(name);
         server
             .registry
-            .create(&resource, Some(namespace), body, &options, now)
+            .create(
+                Target::collection(&resource, Some(namespace)),
+                body,
+                &options,
+                now,
+            )
             .unwrap();
     }
     let mut seen = Vec::new();
@@ -310,8 +315,9 @@ fn revisions_are_refused_in_the_servers_words() {
         resource_version: Some("999".to_owned()),
     };
     let namespaces = server.resource("namespaces");
-    let done = server
-        .registry
-        .get(&namespaces, Subresource::Main, None, "default", &options);
+    let done = server.registry.get(
+        Target::object(&namespaces, None, "default").part(Subresource::Main),
+        &options,
+    );
     assert_eq!(refused(done).0, 504);
 }

@@ -82,17 +82,23 @@ fn creates_are_refused_in_the_servers_words() {
         ..WriteOptions::default()
     };
     let now = server.now;
-    let done = server
-        .registry
-        .create(&resource, Some("default"), config_map("x"), &options, now);
+    let done = server.registry.create(
+        Target::collection(&resource, Some("default")),
+        config_map("x"),
+        &options,
+        now,
+    );
     assert_eq!(
         refused(done).1,
         "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"true\"]: supported values: \"All\""
     );
     let options = WriteOptions::default();
-    let done = server
-        .registry
-        .create(&resource, Some("none"), config_map("x"), &options, now);
+    let done = server.registry.create(
+        Target::collection(&resource, Some("none")),
+        config_map("x"),
+        &options,
+        now,
+    );
     assert_eq!(
         refused(done),
         (404, "namespaces \"none\" not found".to_owned())
@@ -151,7 +157,12 @@ fn a_dry_run_changes_nothing() {
     let (before, now) = (server.registry.revision(), server.now);
     let made = server
         .registry
-        .create(&resource, Some("default"), config_map("x"), &options, now)
+        .create(
+            Target::collection(&resource, Some("default")),
+            config_map("x"),
+            &options,
+            now,
+        )
         .unwrap();
     assert!(
         made.object.value()["metadata"]
