@@ -54,6 +54,7 @@ pub mod error;
 pub mod status;
 pub mod schema;
 pub mod selector;
+pub mod shard;
 mod yaml;
 pub mod auth;
 pub mod store;

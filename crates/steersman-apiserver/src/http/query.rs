@@ -113,6 +113,7 @@ impl Query {
         Ok(ListOptions {
             label_selector: self.owned("labelSelector"),
             field_selector: self.owned("fieldSelector"),
+            shard_selector: self.owned("shardSelector"),
             limit: self.integer("limit")?.unwrap_or_default(),
             continue_token: self.owned("continue"),
             resource_version: self.owned("resourceVersion"),
@@ -127,6 +128,7 @@ impl Query {
         Ok(WatchOptions {
             label_selector: self.owned("labelSelector"),
             field_selector: self.owned("fieldSelector"),
+            shard_selector: self.owned("shardSelector"),
             resource_version: self.owned("resourceVersion"),
             resource_version_match: self.owned("resourceVersionMatch"),
             allow_bookmarks: self.switch("allowWatchBookmarks").unwrap_or(false),

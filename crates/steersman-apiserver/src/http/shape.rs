@@ -116,7 +116,7 @@ impl View {
             "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
             Value::from(resource.list_kind.as_str()),
             Value::from(resource.api_version()),
-            list_metadata(&page, !resource.built_in),
+            whole_list_metadata(&page, !resource.built_in),
         );
         let list = ListBody {
             head: head.into(),
@@ -219,6 +219,15 @@ fn list_metadata(page: &Page, always_continue: bool) -> Value {
     }
     if let Some(remaining) = page.remaining {
         metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
+
+/// The metadata of a list of whole objects: only these tell the shard, as recorded.
+fn whole_list_metadata(page: &Page, always_continue: bool) -> Value {
+    let mut metadata = list_metadata(page, always_continue);
+    if let Some(shard) = &page.shard {
+        metadata["shardInfo"] = json!({ "selector": shard });
     }
     metadata
 }

@@ -130,6 +130,8 @@ pub struct ListOptions {
     pub label_selector: Option<String>,
     /// `fieldSelector`.
     pub field_selector: Option<String>,
+    /// `shardSelector`: see [`ShardSelector`](crate::shard::ShardSelector).
+    pub shard_selector: Option<String>,
     /// `limit`: items per page; zero or less for all.
     pub limit: i64,
     /// `continue`: the token of the page before.
@@ -150,6 +152,8 @@ pub struct WatchOptions {
     pub label_selector: Option<String>,
     /// `fieldSelector`.
     pub field_selector: Option<String>,
+    /// `shardSelector`: see [`ShardSelector`](crate::shard::ShardSelector).
+    pub shard_selector: Option<String>,
     /// `resourceVersion`: absent, empty or `0` starts with an `ADDED` per object.
     pub resource_version: Option<String>,
     /// `resourceVersionMatch`: only `NotOlderThan`, with `sendInitialEvents`.
@@ -274,6 +278,8 @@ pub struct Page {
     pub continue_token: Option<String>,
     /// `metadata.remainingItemCount`; absent with selectors and on the last page.
     pub remaining: Option<u64>,
+    /// `metadata.shardInfo.selector`; absent without a `shardSelector`.
+    pub shard: Option<String>,
 }
 
 /// One line of a watch.

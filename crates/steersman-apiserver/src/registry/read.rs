@@ -75,6 +75,7 @@ impl Registry {
             options.field_selector.as_deref(),
         )?;
         check_list_options(options)?;
+        let selection = selection.sharded(options.shard_selector.as_deref())?;
         let namespace = namespace.filter(|_| resource.namespaced);
         let version = options.resource_version.as_deref().unwrap_or_default();
         let mut limit = usize::try_from(options.limit.max(0)).unwrap_or(usize::MAX);
@@ -135,6 +136,7 @@ impl Registry {
     ) -> Page {
         let mut page = Page {
             revision,
+            shard: selection.shard(),
             ..Page::default()
         };
         let mut selected = rest

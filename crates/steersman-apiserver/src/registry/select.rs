@@ -1,4 +1,4 @@
-//! Machine: what a list or watch selects: labels, and the fields its resource allows.
+//! Machine: what a list or watch selects: labels, the fields its resource allows, and its shard.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::schema::{FieldRefusal, Resource};
 use crate::selector::{FieldSelector, LabelSelector};
+use crate::shard::ShardSelector;
 use crate::status::Status;
 use crate::store::Stored;
 
@@ -15,6 +16,7 @@ pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
     known: Vec<(String, Vec<String>, &'static str)>,
+    shard: Option<ShardSelector>,
 }
 
 impl Selection {
@@ -49,17 +51,36 @@ impl Selection {
             labels,
             fields,
             known,
+            shard: None,
         })
     }
 
-    /// Whether everything is selected.
+    /// The same, of one shard. An empty text is none.
+    ///
+    /// # Errors
+    /// 500 for a selector that does not parse.
+    pub(crate) fn sharded(mut self, shard: Option<&str>) -> Result<Self, Status> {
+        let shard = shard.filter(|text| !text.is_empty());
+        self.shard = shard.map(ShardSelector::parse).transpose()?;
+        Ok(self)
+    }
+
+    /// The shard as lists repeat it.
+    pub(crate) fn shard(&self) -> Option<String> {
+        self.shard.as_ref().map(ShardSelector::text)
+    }
+
+    /// Whether no label and no field is asked for. A shard does not count, as recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// Whether one object is selected.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
-        self.labels.matches(&stored.value)
+        self.shard
+            .as_ref()
+            .is_none_or(|shard| shard.matches(&stored.value))
+            && self.labels.matches(&stored.value)
             && self.fields.matches(|label| match label {
                 "metadata.name" => Cow::Borrowed(&*stored.name),
                 "metadata.namespace" => Cow::Borrowed(&*stored.namespace),

@@ -76,6 +76,7 @@ impl Registry {
             options.field_selector.as_deref(),
         )?;
         check_options(options)?;
+        let selection = selection.sharded(options.shard_selector.as_deref())?;
         let version = options.resource_version.as_deref().unwrap_or_default();
         let from = parse_version(version).map_err(Status::internal_plain)?;
         let now = self.store.revision();

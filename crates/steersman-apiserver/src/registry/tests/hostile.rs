@@ -134,19 +134,21 @@ proptest! {
 
     #[test]
     fn no_query_breaks_a_list_or_watch(
-        texts in prop::collection::vec("[a-c=!,()<> .\\\\0-9é]{0,12}", 5),
+        texts in prop::collection::vec("[a-c=!,()<> .\\\\0-9é]{0,12}", 6),
         limit in any::<i64>(),
         initial in any::<Option<bool>>(),
     ) {
         let server = Server::new();
         let text = |at: usize| Some(texts[at].clone());
         let list = ListOptions {
+            shard_selector: text(5),
             label_selector: text(0), field_selector: text(1), resource_version: text(2),
             resource_version_match: text(3), continue_token: text(4), limit,
             send_initial_events: initial,
         };
         let _ = server.list("pods", &list);
         let watch = WatchOptions {
+            shard_selector: text(5),
             label_selector: text(0), field_selector: text(1), resource_version: text(2),
             resource_version_match: text(3), continue_token: text(4),
             send_initial_events: initial, allow_bookmarks: true,
