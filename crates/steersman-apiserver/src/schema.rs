@@ -4,10 +4,10 @@ pub(crate) mod order;
 pub(crate) mod names;
 mod structural;
 mod resource;
-pub(crate) mod types;
 mod times;
+pub(crate) mod quantity;
+pub(crate) mod types;
 mod validate;
-mod members;
 mod builtin;
 mod subresources;
 pub(crate) mod events;
@@ -17,7 +17,6 @@ pub(crate) mod defaults;
 
 pub(crate) use builtin::built_in;
 pub use crd::compare_versions;
-pub(crate) use members::{members as builtin_members, spec_members as builtin_spec_members};
 pub use names::NameRule;
 pub use resource::{
     FieldRefusal, Generation, PrinterColumn, Resource, ScalePaths, SelectableField, StorageKey,
@@ -25,5 +24,4 @@ pub use resource::{
 pub use structural::{Additional, Rules, Structural};
 pub use subresources::Act;
 pub(crate) use subresources::further;
-pub(crate) use times::check_micro;
 pub(crate) use validate::{type_name, validate, validate_status};

@@ -7,7 +7,7 @@ use super::facts;
 use super::source::{Field, Merge, Struct};
 
 const HEADER: &str = "\
-# Kubernetes' own types, one line each, for merging by type. Written by `cargo xtask schemas` from
+# Kubernetes' own types, one line each, for decoding and merging by type. Written by `cargo xtask schemas` from
 # the sources of k8s-openapi (v1_36) and the facts in xtask/src/schemas/facts.rs; schema/types/table.rs
 # has the form of a line. Do not edit: change the facts and write it anew.
 ";
@@ -156,7 +156,8 @@ fn plain<'a>(
     }
     Ok(match kind {
         "bool" => "boolean".to_owned(),
-        "i32" | "i64" => "integer".to_owned(),
+        "i32" => "int32".to_owned(),
+        "i64" => "integer".to_owned(),
         "f64" => "number".to_owned(),
         "std::string::String" => "string".to_owned(),
         "crate::ByteString" => "bytes".to_owned(),

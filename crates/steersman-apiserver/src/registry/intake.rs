@@ -1,12 +1,8 @@
 //! Machine: takes in what a client sends: options, kind, unknown fields, defaults, validation.
 
-use base64::Engine as _;
 use serde_json::Value;
 
-use crate::schema::{
-    Resource, builtin_members, builtin_spec_members as spec_members, check_micro, crd, defaults,
-    order, type_name, validate, validate_status,
-};
+use crate::schema::{Resource, crd, defaults, order, types, validate, validate_status};
 use crate::status::{FieldError, Status, Subject};
 
 use super::catalogue::Catalogue;
@@ -210,10 +206,16 @@ pub(crate) fn decode(
         schema.prune_embedded(object, "", &mut unknown);
         schema.apply_defaults(object);
     } else {
-        check_parts(resource, object).map_err(refuse)?;
-        prune_members(resource, object, &mut unknown);
+        let (kind, version) = (&resource.kind, &resource.version);
         if is_definition(resource) {
             crd::decode(object, &mut unknown);
+        } else {
+            let read = types::decode(&resource.api_version(), kind, object).map_err(|why| {
+                refuse(Status::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+                )))
+            })?;
+            unknown.extend(read);
         }
     }
     let told: Vec<String> = unknown
@@ -247,134 +249,6 @@ fn undecodable_patch(resource: &Resource, sent: &str, status: Status) -> Status 
         "",
         &[FieldError::invalid("patch", &sent, why)],
     )
-}
-
-/// Drops members that the built-in kind does not have, and fields of its spec where their list is
-/// kept. Below them its fields are not known here.
-fn prune_members(resource: &Resource, object: &mut Value, unknown: &mut Vec<String>) {
-    let Some(known) = builtin_members(&resource.group, &resource.kind) else {
-        return;
-    };
-    metadata::members(object).retain(|name, _| {
-        let usual = matches!(name.as_str(), "apiVersion" | "kind" | "metadata");
-        let kept = usual || known.contains(&name.as_str());
-        if !kept {
-            unknown.push(name.clone());
-        }
-        kept
-    });
-    if let Some(known) = spec_members(&resource.group, &resource.kind)
-        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-    {
-        spec.retain(|name, _| {
-            let kept = known.contains(&name.as_str());
-            if !kept {
-                unknown.push(format!("spec.{name}"));
-            }
-            kept
-        });
-    }
-}
-
-/// The large parts of a built-in object must have their JSON types.
-fn check_parts(resource: &Resource, object: &Value) -> Result<(), Status> {
-    let kind = &resource.kind;
-    let refuse = |found: &Value, field: &str, wanted: &str| {
-        let found = match type_name(found) {
-            "integer" => "number",
-            "boolean" => "bool",
-            found => found,
-        };
-        let version = &resource.version;
-        Err(Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
-        )))
-    };
-    for part in ["spec", "status"] {
-        if let Some(found) = object
-            .get(part)
-            .filter(|part| !part.is_object() && !part.is_null())
-        {
-            let wanted = if part == "spec" { "Spec" } else { "Status" };
-            return refuse(
-                found,
-                &format!("{kind}.{part}"),
-                &format!("v1.{kind}{wanted}"),
-            );
-        }
-    }
-    check_times(resource, object)?;
-    if !matches!(kind.as_str(), "ConfigMap" | "Secret") {
-        return match &object["spec"]["replicas"] {
-            Value::Null => Ok(()),
-            Value::Number(n) if n.is_i64() => Ok(()),
-            other => refuse(other, &format!("{kind}Spec.spec.replicas"), "int32"),
-        };
-    }
-    let bytes = if kind == "Secret" {
-        "data"
-    } else {
-        "binaryData"
-    };
-    for part in ["data", "binaryData", "stringData"] {
-        let wanted = if part == bytes {
-            "map[string][]uint8"
-        } else {
-            "map[string]string"
-        };
-        let field = format!("{kind}.{part}");
-        let members = match object.get(part) {
-            None | Some(Value::Null) => continue,
-            Some(Value::Object(members)) => members,
-            Some(other) => return refuse(other, &field, wanted),
-        };
-        for value in members.values().filter(|value| !value.is_null()) {
-            match value.as_str() {
-                None => return refuse(value, &field, "string"),
-                Some(text) if part == bytes => check_base64(resource, text)?,
-                Some(_) => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Times with microseconds are read strictly.
-fn check_times(resource: &Resource, object: &Value) -> Result<(), Status> {
-    let times: [&Value; 2] = match (resource.group.as_str(), resource.kind.as_str()) {
-        ("coordination.k8s.io", "Lease") => {
-            let spec = &object["spec"];
-            [&spec["acquireTime"], &spec["renewTime"]]
-        }
-        ("" | "events.k8s.io", "Event") => {
-            [&object["eventTime"], &object["series"]["lastObservedTime"]]
-        }
-        _ => return Ok(()),
-    };
-    for text in times.into_iter().filter_map(Value::as_str) {
-        check_micro(text).map_err(|why| {
-            let (kind, version) = (&resource.kind, &resource.version);
-            Status::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-            ))
-        })?;
-    }
-    Ok(())
-}
-
-fn check_base64(resource: &Resource, text: &str) -> Result<(), Status> {
-    let (kind, version) = (&resource.kind, &resource.version);
-    let decoded = base64::engine::general_purpose::STANDARD.decode(text);
-    decoded.map(|_| ()).map_err(|error| {
-        let at = match error {
-            base64::DecodeError::InvalidByte(at, _)
-            | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            _ => text.len(),
-        };
-        Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: illegal base64 data at input byte {at}"
-        ))
-    })
 }
 
 /// Whether the objects define custom resources.

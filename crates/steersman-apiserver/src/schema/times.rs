@@ -1,4 +1,4 @@
-//! Words: times with microseconds, and how Go's parser refuses the others.
+//! Words: times, and how Go's parser refuses the others.
 
 /// The layout of a `MicroTime`, in the parts that Go's parser names.
 const PARTS: &[(&str, usize)] = &[
@@ -16,17 +16,34 @@ const PARTS: &[(&str, usize)] = &[
     (".000000", 7),
 ];
 
+/// Checks a `Time`: RFC 3339.
+///
+/// # Errors
+/// The parser's message.
+pub(crate) fn check(text: &str) -> Result<(), String> {
+    follow(text, "2006-01-02T15:04:05Z07:00", false)
+}
+
 /// Checks a `MicroTime`: RFC 3339 with exactly six digits of a second.
 ///
 /// # Errors
 /// The parser's message.
 pub(crate) fn check_micro(text: &str) -> Result<(), String> {
+    follow(text, "2006-01-02T15:04:05.000000Z07:00", true)
+}
+
+/// Reads a time part by part, up to the first that does not fit.
+fn follow(text: &str, layout: &str, micro: bool) -> Result<(), String> {
     let refuse = |rest: &str, part: &str| {
-        let layout = "2006-01-02T15:04:05.000000Z07:00";
         format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")
     };
     let mut rest = text;
-    for (part, length) in PARTS {
+    let parts = if micro {
+        PARTS
+    } else {
+        &PARTS[..PARTS.len() - 1]
+    };
+    for (part, length) in parts {
         let fits = |found: &str| {
             found.bytes().zip(part.bytes()).all(|(found, wanted)| {
                 if wanted.is_ascii_digit() {
@@ -40,6 +57,9 @@ pub(crate) fn check_micro(text: &str) -> Result<(), String> {
             Some(found) if fits(found) => rest = &rest[*length..],
             _ => return Err(refuse(rest, part)),
         }
+    }
+    if !micro && let Some(fraction) = rest.strip_prefix('.') {
+        rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
     }
     let zone = rest.starts_with(['Z', '+', '-']);
     if !zone || text.parse::<jiff::Timestamp>().is_err() {

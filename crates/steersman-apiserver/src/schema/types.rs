@@ -2,12 +2,15 @@
 //! of custom schemas, for patches that merge by type.
 
 mod table;
+mod go;
+mod decode;
 
 use std::borrow::Cow;
 
 use super::resource::Resource;
 use super::structural::{Additional, Structural};
 
+pub(crate) use decode::decode;
 use table::{Node, Type};
 
 /// The type of one place in an object. Cheap to copy; it borrows the custom schema it views.
@@ -143,6 +146,7 @@ impl<'a> TypeRef<'a> {
         match self.0 {
             View::Struct(_) => Shape::Struct,
             View::Node(Node::Scalar(scalar)) => Shape::Scalar(*scalar),
+            View::Node(Node::Int32) => Shape::Scalar(Scalar::Integer),
             View::Node(Node::List { .. }) => Shape::List,
             View::Node(Node::Map { .. }) => Shape::Map,
             View::Node(Node::Ref(_) | Node::Any) | View::Any { .. } => Shape::Any,

@@ -1,7 +1,7 @@
 //! Machine: reads the generated table of Kubernetes' own types, once, on first use.
 //!
 //! One line is one type: its name, marks that start with `@`, then `field:type` in order. A field
-//! that must be there ends in `!`, which nothing here depends on. A type is a scalar's name, another type's name (it has a dot),
+//! that must be there ends in `!`. A type is a scalar's name, another type's name (it has a dot),
 //! `[…]type` for a list or `{…}type` for a map. In a list's brackets stand nothing (atomic),
 //! `set`, or `map:` with the keys (`key=default` where a key has one), and after a `|` what a
 //! strategic merge does where that differs: `replace`, `union` or `by:` and the merge key. In a
@@ -23,12 +23,16 @@ pub(super) struct Type {
     pub(super) name: &'static str,
     pub(super) atomic: bool,
     pub(super) fields: BTreeMap<&'static str, Node>,
+    /// The fields that must be there, which Go writes even where nothing is in them.
+    pub(super) required: Vec<&'static str>,
 }
 
 /// The type of a field, an element or a value.
 #[derive(Debug)]
 pub(super) enum Node {
     Scalar(Scalar),
+    /// A [`Scalar::Integer`] of 32 bits; others have 64.
+    Int32,
     Any,
     Ref(&'static str),
     List {
@@ -125,6 +129,7 @@ pub(super) fn read(text: &'static str) -> Table {
             name,
             atomic: false,
             fields: BTreeMap::new(),
+            required: Vec::new(),
         };
         for word in words {
             if word == "@atomic" {
@@ -133,6 +138,9 @@ pub(super) fn read(text: &'static str) -> Table {
                 let kind = name.rsplit('.').next().unwrap_or(name);
                 table.kinds.insert((version, kind), name);
             } else if let Some((field, node)) = word.split_once(':') {
+                if let Some(field) = field.strip_suffix('!') {
+                    read.required.push(field);
+                }
                 let field = field.trim_end_matches('!');
                 read.fields.insert(field, node_of(node));
             }
@@ -157,6 +165,7 @@ fn node_of(text: &'static str) -> Node {
     }
     let scalar = match text {
         "string" => Scalar::String,
+        "int32" => return Node::Int32,
         "integer" => Scalar::Integer,
         "number" => Scalar::Number,
         "boolean" => Scalar::Boolean,

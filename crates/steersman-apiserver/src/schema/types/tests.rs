@@ -67,6 +67,7 @@ fn the_table_reads_without_a_rest() {
 fn check_node(node: &Node, text: &str, table: &table::Table) {
     match node {
         Node::Any => assert_eq!(text, "any"),
+        Node::Int32 => assert_eq!(text, "int32"),
         Node::Ref(name) => assert!(table.types.contains_key(name), "{name}"),
         Node::Scalar(_) => assert!(!text.contains(['[', '{', '.']), "{text}"),
         Node::List { items, kind, .. } => {

@@ -1,0 +1,335 @@
+//! Machine: reads a built-in object as Go's decoder does: refuses other JSON types than its own, drops fields it does not have.
+
+use base64::Engine as _;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::super::quantity::Quantity;
+use super::super::times;
+use super::Scalar;
+use super::go;
+use super::table::{self, Node, Type};
+
+/// What was found in an object.
+#[derive(Debug, Default)]
+struct Decoder {
+    /// Paths of members that the type does not have.
+    unknown: Vec<String>,
+    /// The first value of another type than the field's, in the decoder's words.
+    refusal: Option<String>,
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone)]
+struct At {
+    /// The last part of the name of the Go type that has the field.
+    owner: &'static str,
+    /// The names of the fields, without places in lists and free keys: `spec.containers.name`.
+    fields: String,
+    /// The whole path: `spec.containers[0].name`.
+    path: String,
+    /// The last field's name.
+    field: String,
+}
+
+/// Brings an object into the shape of its kind's type: drops nulls and the members that the type
+/// does not have, and writes quantities and times as the server does. Its type and metadata are
+/// not looked at. Answers the paths of the members that were dropped.
+///
+/// # Errors
+/// What Go's decoder says of a value of a wrong type.
+pub(crate) fn decode(
+    api_version: &str,
+    kind: &str,
+    object: &mut Value,
+) -> Result<Vec<String>, String> {
+    let (Some(found), Some(members)) = (table::kind(api_version, kind), object.as_object_mut())
+    else {
+        return Ok(Vec::new());
+    };
+    let mut decoder = Decoder::default();
+    decoder.members(found, members, None);
+    match decoder.refusal {
+        Some(refusal) => Err(refusal),
+        None => Ok(decoder.unknown),
+    }
+}
+
+impl Decoder {
+    /// The members of a struct; `at` is nothing for the object itself.
+    fn members(&mut self, ty: &'static Type, members: &mut Map<String, Value>, at: Option<&At>) {
+        let owner = ty.name.rsplit('.').next().unwrap_or(ty.name);
+        members.retain(|name, value| {
+            if at.is_none() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                return true;
+            }
+            let below = |base: Option<&String>| match base {
+                Some(base) => format!("{base}.{name}"),
+                None => name.clone(),
+            };
+            let path = below(at.map(|at| &at.path));
+            let Some(node) = ty.fields.get(name.as_str()) else {
+                self.unknown.push(path);
+                return false;
+            };
+            if value.is_null() {
+                return false;
+            }
+            let at = At {
+                owner,
+                fields: below(at.map(|at| &at.fields)),
+                path,
+                field: name.clone(),
+            };
+            self.value(node, value, &at);
+            true
+        });
+    }
+
+    fn value(&mut self, node: &'static Node, value: &mut Value, at: &At) {
+        match node {
+            Node::Any => {}
+            Node::Scalar(scalar) => self.scalar(*scalar, node, value, at),
+            Node::Int32 => self.scalar(Scalar::Integer, node, value, at),
+            Node::Ref(name) => match (table::named(name), &mut *value) {
+                (None, _) => {}
+                (Some(ty), Value::Object(members)) => self.members(ty, members, Some(at)),
+                // A null element of a list is an empty one.
+                (Some(_), Value::Null) => *value = Value::Object(Map::new()),
+                (Some(_), _) => self.refuse(value, node, at),
+            },
+            Node::List { items, .. } => match value {
+                Value::Array(list) => {
+                    for (index, item) in list.iter_mut().enumerate() {
+                        let path = format!("{}[{index}]", at.path);
+                        self.value(items, item, &At { path, ..at.clone() });
+                    }
+                }
+                Value::Null => {}
+                _ => self.refuse(value, node, at),
+            },
+            Node::Map { values, .. } => match value {
+                Value::Object(members) => {
+                    for (key, value) in members.iter_mut() {
+                        let path = format!("{}.{key}", at.path);
+                        self.value(values, value, &At { path, ..at.clone() });
+                        thousandths(values, value);
+                    }
+                }
+                Value::Null => {}
+                _ => self.refuse(value, node, at),
+            },
+        }
+    }
+
+    fn scalar(&mut self, scalar: Scalar, node: &'static Node, value: &mut Value, at: &At) {
+        if value.is_null() {
+            // The zero of an element's or a free key's type.
+            *value = match scalar {
+                Scalar::String | Scalar::Bytes => Value::from(""),
+                Scalar::Boolean => Value::from(false),
+                Scalar::Integer | Scalar::Number | Scalar::IntOrString => Value::from(0),
+                Scalar::Quantity => Value::from("0"),
+                Scalar::Time => Value::Null,
+            };
+            return;
+        }
+        match scalar {
+            Scalar::String if value.is_string() => {}
+            Scalar::Boolean if value.is_boolean() => {}
+            Scalar::Number if value.is_number() => {}
+            Scalar::Integer if fits(node, value) => {}
+            Scalar::Integer if value.is_number() => {
+                let found = format!("number {value}");
+                self.refuse_as(&found, &go::type_of(node, at.owner, &at.field), at);
+            }
+            Scalar::Bytes if value.is_string() => {
+                let text = value.as_str().unwrap_or_default();
+                if let Some(why) = not_base64(text) {
+                    self.fail(why);
+                }
+            }
+            Scalar::Time => self.time(value, at),
+            Scalar::Quantity => self.quantity(value),
+            Scalar::IntOrString => {
+                if value.is_number() && !fits(&Node::Int32, value) {
+                    self.refuse_as(&format!("number {value}"), "int32", at);
+                } else if !value.is_number() && !value.is_string() {
+                    self.refuse_as(go::word(value), "int32", at);
+                }
+            }
+            Scalar::String | Scalar::Boolean | Scalar::Number | Scalar::Integer | Scalar::Bytes => {
+                self.refuse(value, node, at)
+            }
+        }
+    }
+
+    fn time(&mut self, value: &mut Value, at: &At) {
+        let Some(text) = value.as_str() else {
+            self.refuse_as(go::word(value), "string", at);
+            return;
+        };
+        let micro = go::MICRO_TIMES.contains(&at.field.as_str());
+        let checked = if micro {
+            times::check_micro(text)
+        } else {
+            times::check(text)
+        };
+        match (checked, text.parse::<Timestamp>()) {
+            (Ok(()), Ok(time)) => {
+                let form = if micro {
+                    "%Y-%m-%dT%H:%M:%S.%6fZ"
+                } else {
+                    "%Y-%m-%dT%H:%M:%SZ"
+                };
+                *value = Value::String(time.strftime(form).to_string());
+            }
+            (Err(why), _) => self.fail(why),
+            (Ok(()), Err(_)) => {}
+        }
+    }
+
+    fn quantity(&mut self, value: &mut Value) {
+        let text = match &*value {
+            Value::String(text) => text.trim().to_owned(),
+            other => other.to_string(),
+        };
+        match Quantity::parse(&text) {
+            Ok(read) => *value = Value::String(read.to_string()),
+            Err(why) => self.fail(why.to_owned()),
+        }
+    }
+
+    fn refuse(&mut self, found: &Value, node: &'static Node, at: &At) {
+        let wanted = go::type_of(node, at.owner, &at.field);
+        self.refuse_as(go::word(found), &wanted, at);
+    }
+
+    fn refuse_as(&mut self, found: &str, wanted: &str, at: &At) {
+        let (owner, fields) = (at.owner, &at.fields);
+        self.fail(format!(
+            "json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {wanted}"
+        ));
+    }
+
+    /// The first failure is the one that is told.
+    fn fail(&mut self, why: String) {
+        self.refusal.get_or_insert(why);
+    }
+}
+
+/// Amounts of a resource have no part below a thousandth.
+fn thousandths(node: &Node, value: &mut Value) {
+    if let (Node::Scalar(Scalar::Quantity), Some(text)) = (node, value.as_str())
+        && let Ok(read) = Quantity::parse(text)
+    {
+        *value = Value::String(read.in_thousandths().to_string());
+    }
+}
+
+/// Whether a number is whole and within the bounds of its type.
+fn fits(node: &Node, value: &Value) -> bool {
+    let number = value.as_i64();
+    match node {
+        Node::Int32 => number.is_some_and(|number| i32::try_from(number).is_ok()),
+        _ => number.is_some(),
+    }
+}
+
+fn not_base64(text: &str) -> Option<String> {
+    // Line breaks are left out before the text is read, as Go does.
+    let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let error = base64::engine::general_purpose::STANDARD
+        .decode(&text)
+        .err()?;
+    let at = match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
+            at
+        }
+        _ => text.len(),
+    };
+    Some(format!("illegal base64 data at input byte {at}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(spec: Value) -> (Result<Vec<String>, String>, Value) {
+        let mut object = json!({"kind": "Pod", "metadata": {"odd": 1}, "spec": spec});
+        let told = decode("v1", "Pod", &mut object);
+        (told, object["spec"].clone())
+    }
+
+    #[test]
+    fn unknown_fields_are_dropped_at_every_depth() {
+        let (told, spec) = pod(
+            json!({"extra": 2, "nodeName": null, "nodeSelector": {"a": null},
+            "containers": [{"name": "c", "bogus": 1, "resources": {"limits": {"cpu": "1000m", "memory": 1024}}}]}),
+        );
+        assert_eq!(told.unwrap(), ["spec.containers[0].bogus", "spec.extra"]);
+        assert_eq!(
+            spec,
+            json!({"nodeSelector": {"a": ""}, "containers": [{"name": "c",
+                "resources": {"limits": {"cpu": "1", "memory": "1024"}}}]})
+        );
+    }
+
+    #[test]
+    fn wrong_types_are_refused_in_gos_words() {
+        for (spec, told) in [
+            (
+                json!({"containers": {}}),
+                "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container",
+            ),
+            (
+                json!({"containers": [{"command": [1]}]}),
+                "json: cannot unmarshal number into Go struct field Container.spec.containers.command of type string",
+            ),
+            (
+                json!({"priority": 3_000_000_000_i64}),
+                "json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority of type int32",
+            ),
+            (
+                json!({"activeDeadlineSeconds": 1.5}),
+                "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.activeDeadlineSeconds of type int64",
+            ),
+            (
+                json!({"restartPolicy": true}),
+                "json: cannot unmarshal bool into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy",
+            ),
+            (
+                json!({"containers": [{"ports": [{"containerPort": "x"}]}]}),
+                "json: cannot unmarshal string into Go struct field ContainerPort.spec.containers.ports.containerPort of type int32",
+            ),
+            (
+                json!({"nodeSelector": {"a": 1}}),
+                "json: cannot unmarshal number into Go struct field PodSpec.spec.nodeSelector of type string",
+            ),
+            (
+                json!({"overhead": {"cpu": "one"}}),
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            ),
+        ] {
+            assert_eq!(pod(spec).0.unwrap_err(), told);
+        }
+        assert_eq!(
+            pod(json!("text")).0.unwrap_err(),
+            "json: cannot unmarshal string into Go struct field Pod.spec of type v1.PodSpec"
+        );
+    }
+
+    #[test]
+    fn times_are_written_in_seconds_of_utc() {
+        let mut pod = json!({"status": {"startTime": "2026-01-02T03:04:05.678+01:00"}});
+        decode("v1", "Pod", &mut pod).unwrap();
+        assert_eq!(pod["status"]["startTime"], "2026-01-02T02:04:05Z");
+        let mut pod = json!({"status": {"startTime": "soon"}});
+        assert_eq!(
+            decode("v1", "Pod", &mut pod).unwrap_err(),
+            "parsing time \"soon\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"soon\" as \"2006\""
+        );
+    }
+}
