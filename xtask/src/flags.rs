@@ -1,5 +1,7 @@
 //! The command line of `cargo xtask`.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 /// The repository's chores.
@@ -29,6 +31,20 @@ pub(crate) enum Chore {
         /// Only say whether the table is up to date.
         #[arg(long)]
         check: bool,
+    },
+    /// Looks for bytes that break the API server, with libFuzzer.
+    Fuzz {
+        /// Only these targets; all when none is named.
+        targets: Vec<String>,
+        /// How long each target is tried.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Tries this one input instead, for instance one that was a finding.
+        #[arg(long, value_name = "FILE")]
+        input: Option<PathBuf>,
+        /// Adds the inputs that reached new code to the corpus.
+        #[arg(long)]
+        keep: bool,
     },
 }
 

@@ -1,10 +1,12 @@
 //! The repository's chores: `cargo xtask tidy` checks its rules, `cargo xtask ci` runs what CI
-//! runs, `cargo xtask schemas` writes the table of Kubernetes' own types.
+//! runs, `cargo xtask schemas` writes the table of Kubernetes' own types, `cargo xtask fuzz` looks
+//! for bytes that break the API server.
 
 mod flags;
 mod ci;
 mod tidy;
 mod schemas;
+mod fuzz;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +14,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::flags::{Chore, Flags};
+use crate::fuzz::Fuzz;
 
 #[expect(
     clippy::print_stderr,
@@ -23,6 +26,20 @@ fn main() -> ExitCode {
         Chore::Tidy { rules } => tidy::run(&root, &rules),
         Chore::Ci { steps } => ci::run(&root, &steps),
         Chore::Schemas { check } => schemas::run(&root, check),
+        Chore::Fuzz {
+            targets,
+            seconds,
+            input,
+            keep,
+        } => fuzz::run(
+            &root,
+            &Fuzz {
+                targets,
+                seconds,
+                input,
+                keep,
+            },
+        ),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

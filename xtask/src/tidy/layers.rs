@@ -41,6 +41,7 @@ const CONTROLLER: &str = "steersman-controller";
 const MANAGER: &str = "steersman-manager";
 const FACADE: &str = "steersman";
 const BENCH: &str = "steersman-bench";
+const FUZZ: &str = "steersman-fuzz";
 
 /// The rank table, lowest rank first.
 const RANKS: &[Row] = &[
@@ -57,6 +58,11 @@ const RANKS: &[Row] = &[
     Row {
         name: APISERVER,
         may: &[],
+        never: &[],
+    },
+    Row {
+        name: FUZZ,
+        may: &[APISERVER],
         never: &[],
     },
     Row {

@@ -1,0 +1,400 @@
+//! Driver: what the bytes of an input are taken for, and what must hold of the answers.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::world::{Answer, World};
+
+/// What an input is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// A whole request: a line with method and path, header lines, an empty line, a body.
+    Paths,
+    /// Up to three lines: a label selector, a field selector, a shard selector.
+    Selectors,
+    /// A byte that chooses type, object and face, and a patch document.
+    Patches,
+    /// A byte that chooses the object, and a configuration that is applied twice.
+    Apply,
+    /// A byte that chooses the resource, and a body in protobuf.
+    Protobuf,
+    /// A continue token, and on a second line a limit.
+    Tokens,
+    /// A byte that chooses the resource, and an object to create in JSON or YAML.
+    Manifests,
+    /// A schema for a definition, an empty line, and an object of that kind.
+    Definitions,
+}
+
+/// The objects that patches and configurations meet.
+const OBJECTS: [&str; 3] = [
+    "/api/v1/namespaces/default/configmaps/a",
+    "/apis/apps/v1/namespaces/default/deployments/a",
+    "/apis/example.com/v1/namespaces/default/sites/a",
+];
+
+/// The faces of an object.
+const FACES: [&str; 3] = ["", "/status", "/scale"];
+
+/// The types of a patch, apart from apply.
+const PATCHES: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// Where objects are created.
+const COLLECTIONS: [&str; 16] = [
+    "/api/v1/namespaces/default/configmaps",
+    "/api/v1/namespaces/default/pods",
+    "/api/v1/namespaces/default/services",
+    "/api/v1/namespaces/default/secrets",
+    "/api/v1/namespaces/default/events",
+    "/api/v1/namespaces/default/persistentvolumeclaims",
+    "/apis/apps/v1/namespaces/default/deployments",
+    "/apis/apps/v1/namespaces/default/statefulsets",
+    "/apis/batch/v1/namespaces/default/cronjobs",
+    "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/example.com/v1/namespaces/default/sites",
+];
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+impl Target {
+    /// Every target.
+    pub const ALL: [Self; 8] = [
+        Self::Paths,
+        Self::Selectors,
+        Self::Patches,
+        Self::Apply,
+        Self::Protobuf,
+        Self::Tokens,
+        Self::Manifests,
+        Self::Definitions,
+    ];
+
+    /// The name of the target, which is that of its folder in the corpus.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paths => "paths",
+            Self::Selectors => "selectors",
+            Self::Patches => "patches",
+            Self::Apply => "apply",
+            Self::Protobuf => "protobuf",
+            Self::Tokens => "tokens",
+            Self::Manifests => "manifests",
+            Self::Definitions => "definitions",
+        }
+    }
+
+    /// The target of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.name() == name)
+    }
+
+    /// Sends the input to a new server.
+    ///
+    /// # Panics
+    /// On a finding: an answer that contradicts itself, or a refusal that changed something.
+    pub fn run(self, input: &[u8]) {
+        let world = World::new();
+        match self {
+            Self::Paths => paths(&world, input),
+            Self::Selectors => selectors(&world, input),
+            Self::Patches => patches(&world, input),
+            Self::Apply => apply(&world, input),
+            Self::Protobuf => protobuf(&world, input),
+            Self::Tokens => tokens(&world, input),
+            Self::Manifests => manifests(&world, input),
+            Self::Definitions => definitions(&world, input),
+        }
+    }
+}
+
+fn paths(world: &World, input: &[u8]) {
+    let (head, body) = split(input, b"\n\n");
+    let head = String::from_utf8_lossy(head);
+    let mut lines = head.lines();
+    let (method, uri) = lines
+        .next()
+        .and_then(|line| line.split_once(' '))
+        .unwrap_or(("GET", "/"));
+    let headers: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(": ")).collect();
+    ask(world, method, uri, &headers, body);
+}
+
+fn selectors(world: &World, input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let mut query = String::from("?");
+    for (name, value) in ["labelSelector", "fieldSelector", "shardSelector"]
+        .iter()
+        .zip(text.lines())
+    {
+        let _ = write!(query, "{name}={}&", escape(value.as_bytes()));
+    }
+    for collection in [
+        COLLECTIONS[0],
+        COLLECTIONS[1],
+        COLLECTIONS[6],
+        COLLECTIONS[15],
+    ] {
+        ask(world, "GET", &format!("{collection}{query}"), &[], b"");
+        let watch = format!("{collection}{query}watch=true&timeoutSeconds=1&resourceVersion=0");
+        ask(world, "GET", &watch, &[], b"");
+    }
+}
+
+fn patches(world: &World, input: &[u8]) {
+    let Some((&choice, document)) = input.split_first() else {
+        return;
+    };
+    let choice = usize::from(choice);
+    let object = OBJECTS[choice % 3];
+    let face = FACES[choice / 3 % 3];
+    let content_type = PATCHES[choice / 9 % 3];
+    let uri = format!("{object}{face}");
+    let headers = [("content-type", content_type)];
+    ask(
+        world,
+        "PATCH",
+        &format!("{uri}?dryRun=All"),
+        &headers,
+        document,
+    );
+    let patched = ask(world, "PATCH", &uri, &headers, document);
+    if patched.is_some_and(|answer| answer.status == 200) {
+        // What was stored can be read, listed and written back as it is.
+        let Some(read) = ask(world, "GET", object, &[], b"") else {
+            return;
+        };
+        let before = world.revision();
+        let headers = [("content-type", "application/json")];
+        let Some(same) = ask(world, "PUT", object, &headers, &read.body) else {
+            return;
+        };
+        if same.status == 200 {
+            assert_eq!(
+                before,
+                world.revision(),
+                "an object written back as it was changed"
+            );
+        }
+    }
+}
+
+fn apply(world: &World, input: &[u8]) {
+    let Some((&choice, document)) = input.split_first() else {
+        return;
+    };
+    let choice = usize::from(choice);
+    let object = OBJECTS[choice % 3];
+    let face = FACES[choice / 3 % 3];
+    let uri = format!("{object}{face}?fieldManager=fuzz&force=true");
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let first = ask(world, "PATCH", &uri, &headers, document);
+    if first.is_none_or(|answer| answer.status >= 300) {
+        return;
+    }
+    let before = world.revision();
+    let again = ask(world, "PATCH", &uri, &headers, document);
+    let again = again.map_or(0, |answer| answer.status);
+    assert_eq!(again, 200, "what was applied cannot be applied again");
+    assert_eq!(
+        before,
+        world.revision(),
+        "the same applied twice changed something"
+    );
+    // Another manager meets conflicts or agrees; it never takes anything without force.
+    let uri = format!("{object}{face}?fieldManager=other");
+    let other = ask(world, "PATCH", &uri, &headers, document);
+    let other = other.map_or(0, |answer| answer.status);
+    assert!(
+        matches!(other, 200 | 409),
+        "the same by another manager: {other}"
+    );
+}
+
+fn protobuf(world: &World, input: &[u8]) {
+    let Some((&choice, body)) = input.split_first() else {
+        return;
+    };
+    let collection = COLLECTIONS[usize::from(choice) % COLLECTIONS.len()];
+    let headers = [("content-type", PROTOBUF), ("accept", "application/json")];
+    ask(world, "POST", collection, &headers, body);
+    let mut wrapped = b"k8s\0".to_vec();
+    wrapped.extend_from_slice(body);
+    ask(world, "POST", collection, &headers, &wrapped);
+    ask(world, "DELETE", OBJECTS[0], &headers, &wrapped);
+}
+
+fn tokens(world: &World, input: &[u8]) {
+    let (token, limit) = split(input, b"\n");
+    let limit = escape(limit);
+    for collection in [COLLECTIONS[0], "/api/v1/namespaces", COLLECTIONS[15]] {
+        let uri = format!("{collection}?limit={limit}&continue={}", escape(token));
+        ask(world, "GET", &uri, &[], b"");
+    }
+}
+
+fn manifests(world: &World, input: &[u8]) {
+    let Some((&choice, body)) = input.split_first() else {
+        return;
+    };
+    let choice = usize::from(choice);
+    let collection = COLLECTIONS[choice % COLLECTIONS.len()];
+    let content_type = if choice / COLLECTIONS.len() % 2 == 0 {
+        "application/json"
+    } else {
+        "application/yaml"
+    };
+    let validation = ["Ignore", "Warn", "Strict"][choice / 32 % 3];
+    let uri = format!("{collection}?fieldValidation={validation}");
+    let headers = [("content-type", content_type)];
+    ask(world, "POST", &format!("{uri}&dryRun=All"), &headers, body);
+    let made = ask(world, "POST", &uri, &headers, body);
+    let Some(made) = made.filter(|answer| answer.status == 201) else {
+        return;
+    };
+    // What was taken can be written back as it was answered, and as a table is a row.
+    let made = made.json();
+    let name = made["metadata"]["name"].as_str().unwrap_or_default();
+    let object = format!("{collection}/{name}");
+    let before = world.revision();
+    let headers = [("content-type", "application/json")];
+    let same = ask(world, "PUT", &object, &headers, made.to_string().as_bytes());
+    if same.is_some_and(|answer| answer.status == 200) {
+        assert_eq!(
+            before,
+            world.revision(),
+            "an object written back as it was changed"
+        );
+    }
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let row = ask(world, "GET", &object, &[("accept", table)], b"");
+    assert_eq!(
+        row.map(|answer| answer.status),
+        Some(200),
+        "a row of {object}"
+    );
+    ask(world, "DELETE", &object, &[], b"");
+}
+
+fn definitions(world: &World, input: &[u8]) {
+    let (schema, object) = split(input, b"\n\n");
+    let Ok(schema) = serde_json::from_slice::<Value>(schema) else {
+        return;
+    };
+    let definition = serde_json::json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    });
+    let json = [("content-type", "application/json")];
+    let made = ask(
+        world,
+        "POST",
+        COLLECTIONS[14],
+        &json,
+        definition.to_string().as_bytes(),
+    );
+    if made.is_none_or(|answer| answer.status != 201) {
+        return;
+    }
+    ask(world, "GET", "/openapi/v3/apis/example.org/v1", &[], b"");
+    let things = "/apis/example.org/v1/namespaces/default/things";
+    let made = ask(world, "POST", things, &json, object);
+    let Some(made) = made.filter(|answer| answer.status == 201) else {
+        return;
+    };
+    let made = made.json();
+    let name = made["metadata"]["name"].as_str().unwrap_or_default();
+    let before = world.revision();
+    let thing = format!("{things}/{name}");
+    let same = ask(world, "PUT", &thing, &json, made.to_string().as_bytes());
+    if same.is_some_and(|answer| answer.status == 200) {
+        assert_eq!(
+            before,
+            world.revision(),
+            "an object written back as it was changed"
+        );
+    }
+}
+
+/// Sends a request and holds its answer against what it claims to be.
+fn ask(
+    world: &World,
+    method: &str,
+    uri: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Option<Answer> {
+    let before = world.revision();
+    let answer = world.send(method, uri, headers, body)?;
+    let status = answer.status;
+    assert!((200..600).contains(&status), "{method} {uri}: {status}");
+    if status >= 400 {
+        assert_eq!(
+            before,
+            world.revision(),
+            "{method} {uri} was refused and changed something"
+        );
+    }
+    if answer.content_type == "application/json" && answer.whole && method != "HEAD" {
+        let lines = serde_json::Deserializer::from_slice(&answer.body).into_iter::<Value>();
+        for line in lines {
+            let value = line.unwrap_or_else(|error| {
+                let text = String::from_utf8_lossy(&answer.body);
+                panic!("{method} {uri}: {status} with a body that is no JSON: {error}: {text}")
+            });
+            if status >= 400 {
+                assert_eq!(value["kind"], "Status", "{method} {uri}: {value}");
+                assert_eq!(value["code"], status, "{method} {uri}: {value}");
+            }
+        }
+    }
+    Some(answer)
+}
+
+/// What is before the first separator, and what is behind it.
+fn split<'a>(input: &'a [u8], separator: &[u8]) -> (&'a [u8], &'a [u8]) {
+    let at = input
+        .windows(separator.len())
+        .position(|window| window == separator);
+    match at {
+        Some(at) => (&input[..at], &input[at + separator.len()..]),
+        None => (input, b""),
+    }
+}
+
+/// Bytes as they may stand in a query.
+fn escape(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() {
+            text.push(char::from(*byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}

@@ -1,0 +1,232 @@
+//! Driver: a server with a few objects, made anew for each input, and requests to it.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use steersman_apiserver::{ApiServer, ResponseBody};
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
+
+/// How many pieces of an answer are read: a watch goes on for ever.
+const PIECES: usize = 8;
+
+/// A server and what runs its requests. The clock is paused: whatever waits is over at once.
+pub(crate) struct World {
+    runtime: Runtime,
+    server: ApiServer,
+}
+
+/// An answer, as far as it was read.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
+    /// Whether the body was read to its end.
+    pub(crate) whole: bool,
+}
+
+impl Answer {
+    /// The body as JSON; null where it is none.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+impl World {
+    /// A server with a ConfigMap, a Deployment, and a kind of its own with one object.
+    #[expect(
+        clippy::expect_used,
+        reason = "a world that cannot be made is no finding about the input"
+    )]
+    pub(crate) fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime without threads or sockets needs nothing of the system");
+        let guard = runtime.enter();
+        let server = ApiServer::new();
+        drop(guard);
+        server
+            .install_crd(definition())
+            .expect("a valid definition");
+        for object in objects() {
+            server.create(object).expect("a valid object");
+        }
+        Self { runtime, server }
+    }
+
+    /// Sends a request; nothing where there is no such request.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        uri: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Option<Answer> {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body))).ok()?;
+        Some(self.runtime.block_on(async {
+            let Ok(response) = self.server.service().oneshot(request).await;
+            read(response).await
+        }))
+    }
+
+    /// The newest revision.
+    pub(crate) fn revision(&self) -> u64 {
+        self.server.revision()
+    }
+}
+
+async fn read(response: Response<ResponseBody>) -> Answer {
+    let (parts, mut body) = response.into_parts();
+    let content_type = parts.headers.get("content-type");
+    let mut answer = Answer {
+        status: parts.status.as_u16(),
+        content_type: content_type
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned(),
+        body: Vec::new(),
+        whole: false,
+    };
+    for _ in 0..PIECES {
+        match body.frame().await {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    answer.body.extend_from_slice(&data);
+                }
+            }
+            Some(Err(_)) => return answer,
+            None => {
+                answer.whole = true;
+                return answer;
+            }
+        }
+    }
+    answer
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "sites.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "sites", "singular": "site", "kind": "Site"},
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "subresources": {
+                    "status": {},
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas",
+                        "statusReplicasPath": ".status.replicas",
+                    },
+                },
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {
+                        "spec": {
+                            "type": "object",
+                            "required": ["image"],
+                            "properties": {
+                                "image": {"type": "string", "pattern": "^[a-z:0-9]+$"},
+                                "replicas": {"type": "integer", "default": 1, "minimum": 0},
+                                "hosts": {
+                                    "type": "array",
+                                    "maxItems": 10,
+                                    "x-kubernetes-list-type": "set",
+                                    "items": {"type": "string", "maxLength": 20},
+                                },
+                                "ports": {
+                                    "type": "array",
+                                    "maxItems": 10,
+                                    "x-kubernetes-list-type": "map",
+                                    "x-kubernetes-list-map-keys": ["name"],
+                                    "items": {
+                                        "type": "object",
+                                        "required": ["name"],
+                                        "properties": {
+                                            "name": {"type": "string"},
+                                            "port": {"x-kubernetes-int-or-string": true},
+                                        },
+                                    },
+                                },
+                                "anything": {
+                                    "type": "object",
+                                    "x-kubernetes-preserve-unknown-fields": true,
+                                },
+                            },
+                            "x-kubernetes-validations": [
+                                {"rule": "self.replicas < 100", "message": "too many"},
+                            ],
+                        },
+                        "status": {
+                            "type": "object",
+                            "properties": {"replicas": {"type": "integer"}},
+                        },
+                    },
+                }},
+            }],
+        },
+    })
+}
+
+fn objects() -> [Value; 3] {
+    let labels = json!({"app": "web"});
+    [
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": "a",
+                "labels": {"app": "web", "tier": "front"},
+                "annotations": {"note": "first"},
+                "finalizers": ["example.com/hold"],
+            },
+            "data": {"key": "value", "other": "1"},
+        }),
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "a", "labels": labels},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "containers": [
+                            {
+                                "name": "web",
+                                "image": "nginx:1",
+                                "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                                "env": [{"name": "A", "value": "1"}],
+                            },
+                            {"name": "side", "image": "envoy:1"},
+                        ],
+                        "volumes": [{"name": "data", "emptyDir": {}}],
+                    },
+                },
+            },
+        }),
+        json!({
+            "apiVersion": "example.com/v1",
+            "kind": "Site",
+            "metadata": {"name": "a"},
+            "spec": {
+                "image": "nginx:1",
+                "hosts": ["a.example.com"],
+                "ports": [{"name": "http", "port": 80}],
+                "anything": {"deep": {"er": [1, 2]}},
+            },
+        }),
+    ]
+}

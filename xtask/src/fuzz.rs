@@ -1,0 +1,268 @@
+//! Runs the fuzz targets of `steersman-fuzz` with libFuzzer, which a stable compiler can build.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// The package, and its folder with a corpus per target.
+const PACKAGE: &str = "steersman-fuzz";
+const CORPUS: &str = "crates/steersman-fuzz/corpus";
+
+/// What libFuzzer needs of the code that it drives: counters, their places, and what is compared.
+const INSTRUMENTATION: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+
+/// An input that takes longer than this, in seconds, is a finding.
+const TOO_SLOW: u32 = 10;
+
+/// More memory than this, in megabytes, is a finding.
+const TOO_LARGE: u32 = 2048;
+
+/// How to fuzz.
+#[derive(Debug)]
+pub(crate) struct Fuzz {
+    /// The targets; all when none is named.
+    pub(crate) targets: Vec<String>,
+    /// How long each of them is tried.
+    pub(crate) seconds: u64,
+    /// One input to try instead.
+    pub(crate) input: Option<PathBuf>,
+    /// Whether what was found to reach new code joins the corpus.
+    pub(crate) keep: bool,
+}
+
+/// A target that is being tried.
+struct Run {
+    target: String,
+    log: PathBuf,
+    child: Child,
+}
+
+/// Builds the targets and tries each of them.
+///
+/// # Errors
+/// Names every target with a finding, and how to see it again.
+pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
+    let known = targets(root)?;
+    if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains(name)) {
+        return Err(format!(
+            "there is no target '{unknown}'; the targets are: {}",
+            known.join(", ")
+        ));
+    }
+    let wanted = if fuzz.targets.is_empty() {
+        known
+    } else {
+        fuzz.targets.clone()
+    };
+    let binary = build(root)?;
+    if let Some(input) = &fuzz.input {
+        let [target] = wanted.as_slice() else {
+            return Err("name the one target that the input is for".to_owned());
+        };
+        return finish(start(root, &binary, target, &[text(input)])?);
+    }
+    let waiting = Mutex::new(wanted.into_iter());
+    let findings = Mutex::new(Vec::new());
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(target) = next(&waiting) {
+                    if let Err(finding) = search(root, &binary, &target, fuzz.seconds) {
+                        findings
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(finding);
+                    }
+                }
+            });
+        }
+    });
+    let findings = findings
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    if !findings.is_empty() {
+        return Err(findings.join("\n"));
+    }
+    if fuzz.keep {
+        return keep(root, &binary);
+    }
+    Ok(())
+}
+
+/// The next target; the lock is free again when this returns.
+fn next(waiting: &Mutex<impl Iterator<Item = String>>) -> Option<String> {
+    waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .next()
+}
+
+/// Tries one target for its time, beginning with the corpus and with what earlier runs found.
+fn search(root: &Path, binary: &Path, target: &str, seconds: u64) -> Result<(), String> {
+    say(&format!("{target}: {seconds} s"));
+    let arguments = [
+        format!("-max_total_time={seconds}"),
+        "-print_final_stats=1".to_owned(),
+        text(&folder(root, "found", target)),
+        text(&root.join(CORPUS).join(target)),
+    ];
+    finish(start(root, binary, target, &arguments)?)
+}
+
+/// The targets, by the folders of the corpus.
+fn targets(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join(CORPUS);
+    let entries =
+        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Builds the binary. The flags hold for one platform that is named, and so not for build scripts
+/// and macros, which could not be linked with them.
+fn build(root: &Path) -> Result<PathBuf, String> {
+    let host = host()?;
+    let status = Command::new("cargo")
+        .current_dir(root)
+        .args([
+            "build",
+            "--locked",
+            "--profile",
+            "fuzz",
+            "--package",
+            PACKAGE,
+        ])
+        .args(["--features", "libfuzzer", "--target", &host])
+        .env("CARGO_TARGET_DIR", root.join("target/fuzz"))
+        .env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"))
+        .status()
+        .map_err(|error| format!("cargo could not be started: {error}"))?;
+    if !status.success() {
+        return Err("the fuzz targets could not be built".to_owned());
+    }
+    Ok(root
+        .join("target/fuzz")
+        .join(host)
+        .join("fuzz")
+        .join(PACKAGE))
+}
+
+/// The platform of this machine, as rustc names it.
+fn host() -> Result<String, String> {
+    let answer = Command::new("rustc")
+        .arg("-vV")
+        .output()
+        .map_err(|error| format!("rustc could not be started: {error}"))?;
+    String::from_utf8_lossy(&answer.stdout)
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .map(str::to_owned)
+        .ok_or_else(|| "rustc -vV does not name its host".to_owned())
+}
+
+/// Starts the binary on one target, with `arguments` beside those that hold for every run.
+fn start(root: &Path, binary: &Path, target: &str, arguments: &[String]) -> Result<Run, String> {
+    let log = folder(root, "logs", target).with_extension("txt");
+    let findings = folder(root, "findings", target);
+    let io = |error: std::io::Error| format!("{target}: {error}");
+    for needed in [
+        &folder(root, "found", target),
+        &folder(root, "logs", ""),
+        &findings,
+    ] {
+        fs::create_dir_all(needed).map_err(io)?;
+    }
+    let child = Command::new(binary)
+        .env("FUZZ_TARGET", target)
+        .env("RUST_BACKTRACE", "0")
+        .arg(format!("-artifact_prefix={}/", findings.display()))
+        .arg(format!("-timeout={TOO_SLOW}"))
+        .arg(format!("-rss_limit_mb={TOO_LARGE}"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).map_err(io)?)
+        .spawn()
+        .map_err(io)?;
+    Ok(Run {
+        target: target.to_owned(),
+        log,
+        child,
+    })
+}
+
+/// Waits for the end of a run, and says what came of it.
+fn finish(mut run: Run) -> Result<(), String> {
+    let target = &run.target;
+    let status = run
+        .child
+        .wait()
+        .map_err(|error| format!("{target}: {error}"))?;
+    let log = fs::read_to_string(&run.log).unwrap_or_default();
+    if status.success() {
+        let told = |name: &str| {
+            let line = log.lines().find_map(|line| line.strip_prefix(name));
+            line.map_or("?", str::trim).to_owned()
+        };
+        say(&format!(
+            "{target}: no finding; {} inputs, {} of them new",
+            told("stat::number_of_executed_units:"),
+            told("stat::new_units_added:"),
+        ));
+        return Ok(());
+    }
+    let input = log
+        .lines()
+        .rev()
+        .find_map(|line| line.split_once("Test unit written to "))
+        .map_or("the input that the log names", |(_, path)| path);
+    let last: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("panicked at"))
+        .collect();
+    Err(format!(
+        "{target}: a finding ({status}). {}\n  the log: {}\n  again: cargo xtask fuzz {target} --input {input}\n  \
+         once mended, keep the input in {CORPUS}/{target}",
+        last.last()
+            .unwrap_or(&"No panic: too slow, or too much memory."),
+        run.log.display(),
+    ))
+}
+
+/// Adds to the corpus the inputs that reach code which the corpus does not.
+fn keep(root: &Path, binary: &Path) -> Result<(), String> {
+    for target in targets(root)? {
+        let corpus = root.join(CORPUS).join(&target);
+        let found = folder(root, "found", &target);
+        let arguments = ["-merge=1".to_owned(), text(&corpus), text(&found)];
+        finish(start(root, binary, &target, &arguments)?)?;
+    }
+    Ok(())
+}
+
+fn folder(root: &Path, what: &str, target: &str) -> PathBuf {
+    root.join("target/fuzz").join(what).join(target)
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[expect(clippy::print_stdout, reason = "long work shows how far it is")]
+fn say(line: &str) {
+    println!("{line}");
+}
