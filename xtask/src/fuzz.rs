@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
+
+use parking_lot::Mutex;
 
 /// The package, and its folder with a corpus per target.
 const PACKAGE: &str = "steersman-fuzz";
@@ -77,18 +78,13 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
             scope.spawn(|| {
                 while let Some(target) = next(&waiting) {
                     if let Err(finding) = search(root, &binary, &target, fuzz.seconds) {
-                        findings
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push(finding);
+                        findings.lock().push(finding);
                     }
                 }
             });
         }
     });
-    let findings = findings
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let findings = findings.into_inner();
     if !findings.is_empty() {
         return Err(findings.join("\n"));
     }
@@ -100,10 +96,7 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
 
 /// The next target; the lock is free again when this returns.
 fn next(waiting: &Mutex<impl Iterator<Item = String>>) -> Option<String> {
-    waiting
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .next()
+    waiting.lock().next()
 }
 
 /// Tries one target for its time, beginning with the corpus and with what earlier runs found.
