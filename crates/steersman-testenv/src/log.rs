@@ -1,55 +1,85 @@
-//! Handle: what one test logged.
+//! Handle: what one test logged, and what its controllers did.
 
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
-use tracing_subscriber::EnvFilter;
+use tokio::time::Instant;
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
+
+use crate::reconciles::{Fields, Reconcile, Reconciles, SPAN};
 
 thread_local! {
     static LOG: RefCell<Option<Buffer>> = const { RefCell::new(None) };
 }
 
-type Buffer = Arc<Mutex<Vec<u8>>>;
+type Buffer = Arc<Captured>;
+
+#[derive(Debug)]
+struct Captured {
+    lines: Mutex<Vec<u8>>,
+    reconciles: Mutex<Reconciles>,
+    began: Instant,
+}
 
 /// The log of the thread that made it, until it is dropped.
 ///
 /// Every test has a thread of its own, and a current-thread runtime keeps its tasks there, so tests
 /// that run side by side do not see each other's lines. (One subscriber per test would not do:
 /// tracing caches, for the whole process, whether anybody listens to a call site.)
+///
+/// While it lives, the reports of [`TestEnv::expect`](crate::TestEnv::expect) also tell what the
+/// controllers of this thread last did.
 #[derive(Debug)]
 #[must_use = "the log is kept while this lives"]
 pub struct CapturedLog {
-    lines: Buffer,
+    captured: Buffer,
 }
 
 /// Begins to keep what this thread logs at `INFO` and above.
 ///
 /// The first call in a process installs a subscriber for all of it; where there is one already,
-/// nothing is captured.
+/// nothing is captured, unless [`Reconciling`] is one of its layers: then reconciles are.
 pub fn capture() -> CapturedLog {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new("info"))
+        let lines = tracing_subscriber::fmt::layer()
             .with_writer(ThreadLog)
-            .with_ansi(false)
-            .finish();
+            .with_ansi(false);
+        let subscriber = Registry::default()
+            .with(EnvFilter::new("info"))
+            .with(lines)
+            .with(Reconciling);
         // Fails where the process has a subscriber, which the documentation says.
         let _ = tracing::subscriber::set_global_default(subscriber);
     });
-    let lines = Buffer::default();
-    LOG.set(Some(Arc::clone(&lines)));
-    CapturedLog { lines }
+    let captured = Arc::new(Captured {
+        lines: Mutex::default(),
+        reconciles: Mutex::default(),
+        began: Instant::now(),
+    });
+    LOG.set(Some(Arc::clone(&captured)));
+    CapturedLog { captured }
 }
 
 impl CapturedLog {
     /// What was logged so far.
     #[must_use]
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.lines.lock()).into_owned()
+        String::from_utf8_lossy(&self.captured.lines.lock()).into_owned()
+    }
+
+    /// What the controllers of this thread last did, a line for each object; empty where no
+    /// reconcile ended.
+    #[must_use]
+    pub fn reconciles(&self) -> String {
+        self.captured.reconciles.lock().to_string()
     }
 }
 
@@ -57,6 +87,22 @@ impl Drop for CapturedLog {
     fn drop(&mut self) {
         LOG.set(None);
     }
+}
+
+/// What the controllers of this thread last did, if anybody captures its log.
+pub(crate) fn reconciles() -> Option<String> {
+    let mut found = None;
+    with_log(|captured| found = Some(captured.reconciles.lock().to_string()));
+    found
+}
+
+/// A thread that is ending has no log any more.
+fn with_log(act: impl FnOnce(&Captured)) {
+    let _ = LOG.try_with(|log| {
+        if let Some(captured) = &*log.borrow() {
+            act(captured);
+        }
+    });
 }
 
 struct ThreadLog;
@@ -71,17 +117,79 @@ impl MakeWriter<'_> for ThreadLog {
 
 impl io::Write for ThreadLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A thread that is ending has no log any more.
-        let _ = LOG.try_with(|log| {
-            if let Some(lines) = &*log.borrow() {
-                lines.lock().extend_from_slice(bytes);
-            }
-        });
+        with_log(|captured| captured.lines.lock().extend_from_slice(bytes));
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A layer that notes how reconciles end, for tests with a subscriber of their own:
+/// `tracing_subscriber::registry().with(…).with(Reconciling)`. [`capture`] brings it along.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reconciling;
+
+/// Kept with the span of a reconcile that runs.
+struct Running {
+    controller: String,
+    object: String,
+    began: Instant,
+    problem: Option<String>,
+}
+
+impl<S> Layer<S> for Reconciling
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if attributes.metadata().name() != SPAN {
+            return;
+        }
+        let Some(span) = context.span(id) else {
+            return;
+        };
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        span.extensions_mut().insert(Running {
+            controller: fields.controller,
+            object: fields.object,
+            began: Instant::now(),
+            problem: None,
+        });
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if *event.metadata().level() != Level::ERROR {
+            return;
+        }
+        for span in context.event_scope(event).into_iter().flatten() {
+            if let Some(running) = span.extensions_mut().get_mut::<Running>() {
+                let mut fields = Fields::default();
+                event.record(&mut fields);
+                running.problem = Some(fields.problem());
+                return;
+            }
+        }
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id) else {
+            return;
+        };
+        let Some(running) = span.extensions_mut().remove::<Running>() else {
+            return;
+        };
+        with_log(|captured| {
+            captured.reconciles.lock().add(Reconcile {
+                controller: running.controller,
+                object: running.object,
+                problem: running.problem,
+                at: captured.began.elapsed(),
+                took: running.began.elapsed(),
+            });
+        });
     }
 }
 
@@ -112,5 +220,30 @@ mod tests {
         drop(capture());
         tracing::warn!("unheard");
         assert_eq!(capture().text(), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reconciles_are_noted_with_how_they_ended() {
+        let log = capture();
+        let span = tracing::error_span!("reconcile", controller = "website", object = ?"default/a");
+        span.in_scope(|| {
+            let inner = tracing::info_span!("within");
+            inner.in_scope(|| tracing::error!(error = %"no such page", "reconcile failed"));
+        });
+        drop(span);
+        tracing::error_span!("reconcile", controller = "website", object = "default/b");
+        let text = log.reconciles();
+        assert!(
+            text.starts_with("  website: 2 reconciles, 1 of them failed\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains(": reconcile failed: no such page\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("default/b: last ended at 0.000ns after 0.000ns, ok\n"),
+            "{text}"
+        );
     }
 }

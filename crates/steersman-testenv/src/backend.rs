@@ -1,0 +1,214 @@
+//! Machine: which api-server an environment is made of, by what the process was told.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// Chooses an existing cluster, as it does for controller-runtime's envtest.
+pub const USE_EXISTING_CLUSTER: &str = "USE_EXISTING_CLUSTER";
+/// The folder of the binaries, as for envtest.
+const KUBEBUILDER_ASSETS: &str = "KUBEBUILDER_ASSETS";
+/// Where the binaries are looked for when they are asked for and no variable says where.
+const DEFAULT_ASSETS: &str = "/usr/local/kubebuilder/bin";
+
+const START_TIMEOUT: &str = "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT";
+const STOP_TIMEOUT: &str = "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT";
+const ATTACH_OUTPUT: &str = "KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT";
+
+/// What stands behind an environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backend {
+    /// The embedded server, over HTTPS on loopback.
+    Embedded,
+    /// A real etcd and kube-apiserver, started for this environment and gone with it.
+    Binaries(Assets),
+    /// The cluster that the kubeconfig names.
+    Existing,
+}
+
+/// Where the binaries are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Assets {
+    /// The etcd binary.
+    pub etcd: PathBuf,
+    /// The kube-apiserver binary.
+    pub kube_apiserver: PathBuf,
+}
+
+/// How the binaries are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Manners {
+    /// How long each may take to be ready. Default 20 s, as envtest's.
+    pub(crate) start: Duration,
+    /// How long each may take to end before it is killed. Default 20 s.
+    pub(crate) stop: Duration,
+    /// Whether they write to this process's own output instead of a log of theirs.
+    pub(crate) attach: bool,
+}
+
+impl Assets {
+    /// The binaries in a folder.
+    #[must_use]
+    pub fn in_folder(folder: impl AsRef<Path>) -> Self {
+        let folder = folder.as_ref();
+        Self {
+            etcd: folder.join("etcd"),
+            kube_apiserver: folder.join("kube-apiserver"),
+        }
+    }
+
+    /// Where the environment's variables say, else in `/usr/local/kubebuilder/bin`:
+    /// `KUBEBUILDER_ASSETS` names the folder, `TEST_ASSET_ETCD` and `TEST_ASSET_KUBE_APISERVER` one
+    /// of them.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name| variable(name).filter(|value| !value.is_empty());
+        let folder = set(KUBEBUILDER_ASSETS).unwrap_or_else(|| DEFAULT_ASSETS.to_owned());
+        let mut assets = Self::in_folder(folder);
+        if let Some(path) = set("TEST_ASSET_ETCD") {
+            assets.etcd = path.into();
+        }
+        if let Some(path) = set("TEST_ASSET_KUBE_APISERVER") {
+            assets.kube_apiserver = path.into();
+        }
+        assets
+    }
+}
+
+impl Backend {
+    /// The real binaries, where [`Assets::from_env`] finds them.
+    #[must_use]
+    pub fn binaries() -> Self {
+        Self::Binaries(Assets::from_env())
+    }
+
+    /// What the environment's variables choose: `USE_EXISTING_CLUSTER=true` the cluster, else
+    /// `KUBEBUILDER_ASSETS` the binaries in that folder, else the embedded server.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        if variable(USE_EXISTING_CLUSTER).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            return Self::Existing;
+        }
+        // A folder that merely lies there chooses nothing: a test does not change its server
+        // because a tool was installed.
+        if variable(KUBEBUILDER_ASSETS).is_some_and(|folder| !folder.is_empty()) {
+            return Self::Binaries(Assets::from_variables(variable));
+        }
+        Self::Embedded
+    }
+}
+
+impl Manners {
+    pub(crate) fn from_env() -> Result<Self, Error> {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let time = |name| match variable(name).filter(|value| !value.is_empty()) {
+            None => Ok(Duration::from_secs(20)),
+            Some(value) => duration(&value).ok_or(Error::Variable {
+                name,
+                value,
+                wanted: "a time such as 20s or 1m30s",
+            }),
+        };
+        Ok(Self {
+            start: time(START_TIMEOUT)?,
+            stop: time(STOP_TIMEOUT)?,
+            attach: variable(ATTACH_OUTPUT).is_some_and(|value| value.eq_ignore_ascii_case("true")),
+        })
+    }
+}
+
+/// A time as Go writes it, in hours, minutes, seconds and milliseconds.
+fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(digits);
+        let unit = after
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit);
+        let seconds = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 0.001,
+            _ => return None,
+        };
+        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        total = total.checked_add(part)?;
+        rest = after;
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables<'a>(set: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| {
+            let found = set.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        }
+    }
+
+    #[test]
+    fn the_variables_choose() {
+        let choose = |set: &[(&str, &str)]| Backend::from_variables(variables(set));
+        assert_eq!(choose(&[]), Backend::Embedded);
+        assert_eq!(choose(&[(KUBEBUILDER_ASSETS, "")]), Backend::Embedded);
+        assert_eq!(
+            choose(&[(USE_EXISTING_CLUSTER, "false")]),
+            Backend::Embedded
+        );
+        let both = [(KUBEBUILDER_ASSETS, "/k8s"), (USE_EXISTING_CLUSTER, "True")];
+        assert_eq!(choose(&both), Backend::Existing);
+        assert_eq!(
+            choose(&both[..1]),
+            Backend::Binaries(Assets::in_folder("/k8s"))
+        );
+    }
+
+    #[test]
+    fn a_binary_may_be_named_by_itself() {
+        let assets = Assets::from_variables(variables(&[("TEST_ASSET_ETCD", "/opt/etcd")]));
+        assert_eq!(assets.etcd, Path::new("/opt/etcd"));
+        assert_eq!(
+            assets.kube_apiserver,
+            Path::new("/usr/local/kubebuilder/bin/kube-apiserver")
+        );
+    }
+
+    #[test]
+    fn patience_is_read_as_go_writes_it() {
+        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!(duration("1.5s"), Some(Duration::from_millis(1500)));
+        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
+        for wrong in ["", "20", "s", "1d", "-1s", "1..s", "99999999999999999999h"] {
+            assert_eq!(duration(wrong), None, "{wrong}");
+        }
+        let error = Manners::from_variables(variables(&[(START_TIMEOUT, "soon")])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=\"soon\" is not a time such as 20s or 1m30s"
+        );
+        let manners = Manners::from_variables(variables(&[(ATTACH_OUTPUT, "true")])).unwrap();
+        assert!(manners.attach);
+        assert_eq!(manners.start, Duration::from_secs(20));
+    }
+}

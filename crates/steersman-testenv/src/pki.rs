@@ -1,0 +1,80 @@
+//! Machine: the certificates and keys of a real kube-apiserver, all made for one environment.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
+
+/// The names under which the server is reached.
+const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
+
+/// Certificates and keys in PEM, by what they are for.
+#[derive(Debug)]
+pub(crate) struct Pki {
+    pub(crate) ca: String,
+    pub(crate) server: Pair,
+    /// Somebody who may do everything (`system:masters`).
+    pub(crate) admin: Pair,
+    /// What tokens of ServiceAccounts are signed with; `certificate` is the public key.
+    pub(crate) accounts: Pair,
+}
+
+/// A certificate and its key.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl Pki {
+    pub(crate) fn generate() -> Result<Self, rcgen::Error> {
+        let mut ca = CertificateParams::new(Vec::new())?;
+        ca.distinguished_name
+            .push(DnType::CommonName, "steersman-testenv-ca");
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        ca.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
+
+        let mut server = CertificateParams::new(NAMES.map(str::to_owned).to_vec())?;
+        server
+            .distinguished_name
+            .push(DnType::CommonName, "kube-apiserver");
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+
+        let mut admin = CertificateParams::new(Vec::new())?;
+        admin
+            .distinguished_name
+            .push(DnType::CommonName, "steersman-testenv-admin");
+        admin
+            .distinguished_name
+            .push(DnType::OrganizationName, "system:masters");
+        admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+
+        let accounts = KeyPair::generate()?;
+        Ok(Self {
+            server: sign(server, &ca)?,
+            admin: sign(admin, &ca)?,
+            accounts: Pair {
+                certificate: accounts.public_key_pem(),
+                key: accounts.serialize_pem(),
+            },
+            ca: ca.pem(),
+        })
+    }
+}
+
+fn sign(
+    mut params: CertificateParams,
+    ca: &CertifiedIssuer<'static, KeyPair>,
+) -> Result<Pair, rcgen::Error> {
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    Ok(Pair {
+        certificate: params.signed_by(&key, ca)?.pem(),
+        key: key.serialize_pem(),
+    })
+}

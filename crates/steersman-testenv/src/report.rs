@@ -1,0 +1,235 @@
+//! Machine: writes down what a failed wait leaves behind, short and in order.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use steersman_apiserver::faults::{RequestRecord, Verb};
+
+use crate::rest::AGENT;
+
+/// How many requests are shown.
+const REQUESTS: usize = 15;
+/// How many objects of a kind are shown.
+const OBJECTS: usize = 10;
+/// How many kinds are shown where none was named.
+const KINDS: usize = 3;
+
+/// The kinds that were written last, for a report that was told of none.
+pub(crate) fn written(records: &[RequestRecord]) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    for record in records.iter().rev().filter(|record| is_write(record)) {
+        let kind = resource(record, false);
+        if record.user_agent != AGENT && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+        if kinds.len() == KINDS {
+            break;
+        }
+    }
+    kinds
+}
+
+fn is_write(record: &RequestRecord) -> bool {
+    let reads = [Verb::Get, Verb::List, Verb::Watch];
+    record.verb.is_some_and(|verb| !reads.contains(&verb))
+}
+
+/// The last requests, newest last, and who asked them.
+pub(crate) fn requests(records: &[RequestRecord]) -> String {
+    let others: Vec<&RequestRecord> = records
+        .iter()
+        .filter(|record| record.user_agent != AGENT)
+        .collect();
+    let shown = &others[others.len().saturating_sub(REQUESTS)..];
+    if shown.is_empty() {
+        return "asked of the server: nothing\n".to_owned();
+    }
+    let mut text = format!(
+        "asked of the server (the last {} of {}, newest last):\n",
+        shown.len(),
+        others.len()
+    );
+    for record in shown {
+        let at = record.at.to_string();
+        let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
+        let time = time.get(..12).unwrap_or(time);
+        // An answer that is not there yet is that of a watch, or of a request that hangs.
+        let status = record
+            .status
+            .map_or("open".to_owned(), |code| code.to_string());
+        let verb = record.verb.map(Verb::as_str).unwrap_or(&record.method);
+        let what = if record.resource.is_empty() {
+            record.path.clone()
+        } else {
+            resource(record, true)
+        };
+        let _ = write!(text, "  {time}  {status:>4}  {verb} {what}");
+        let place = [record.namespace.as_deref(), record.name.as_deref()];
+        let place: Vec<&str> = place.into_iter().flatten().collect();
+        if !place.is_empty() {
+            let _ = write!(text, " {}", place.join("/"));
+        }
+        let _ = writeln!(text, "  ({})", record.user_agent);
+    }
+    text
+}
+
+fn resource(record: &RequestRecord, with_subresource: bool) -> String {
+    let mut text = record.resource.clone();
+    if !record.group.is_empty() {
+        let _ = write!(text, ".{}", record.group);
+    }
+    if let Some(subresource) = record.subresource.as_ref().filter(|_| with_subresource) {
+        let _ = write!(text, "/{subresource}");
+    }
+    text
+}
+
+/// The objects of a kind, one line each.
+pub(crate) fn objects(resource: &str, items: &[Value]) -> String {
+    let mut text = format!("{resource}: {}\n", items.len());
+    for item in items.iter().take(OBJECTS) {
+        let _ = writeln!(text, "  {}", object(item));
+    }
+    if items.len() > OBJECTS {
+        let _ = writeln!(text, "  and {} more", items.len() - OBJECTS);
+    }
+    text
+}
+
+/// What one looks for first in an object.
+fn object(object: &Value) -> String {
+    let metadata = &object["metadata"];
+    let mut words = Vec::new();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    words.push(match metadata["namespace"].as_str() {
+        Some(namespace) => format!("{namespace}/{}", text(&metadata["name"])),
+        None => text(&metadata["name"]),
+    });
+    words.push(format!("version {}", text(&metadata["resourceVersion"])));
+    if let Some(generation) = metadata["generation"].as_i64() {
+        words.push(match object["status"]["observedGeneration"].as_i64() {
+            Some(observed) => format!("generation {generation} (observed {observed})"),
+            None => format!("generation {generation}"),
+        });
+    }
+    if let Some(since) = metadata["deletionTimestamp"].as_str() {
+        words.push(format!("being deleted since {since}"));
+        if let Some(finalizers) = metadata["finalizers"].as_array() {
+            let names: Vec<String> = finalizers.iter().map(text).collect();
+            words.push(format!("held by {}", names.join(" ")));
+        }
+    }
+    for (name, value) in object["status"].as_object().into_iter().flatten() {
+        let telling = name == "phase" || name.to_lowercase().ends_with("replicas");
+        if telling && !value.is_null() && !value.is_object() {
+            words.push(format!("{name} {}", plain(value)));
+        }
+    }
+    let conditions = object["status"]["conditions"].as_array().into_iter();
+    for condition in conditions.flatten() {
+        let mut word = format!(
+            "{}={}",
+            text(&condition["type"]),
+            text(&condition["status"])
+        );
+        if let Some(reason) = condition["reason"].as_str().filter(|one| !one.is_empty()) {
+            let _ = write!(word, " ({reason})");
+        }
+        words.push(word);
+    }
+    words.join(", ")
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// How reconciles ended and what waits in queues, from a registry with controller-runtime's names.
+pub(crate) fn metrics(registry: &prometheus::Registry) -> String {
+    let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for family in registry.gather() {
+        let (by, value_of) = match family.name() {
+            "controller_runtime_reconcile_total" => ("controller", "result"),
+            "workqueue_depth" => ("name", ""),
+            _ => continue,
+        };
+        for metric in family.get_metric() {
+            let label = |name: &str| {
+                let mut labels = metric.get_label().iter();
+                labels
+                    .find(|label| label.name() == name)
+                    .map(|label| label.value())
+            };
+            // One of the two is zero, because a metric is of one type.
+            let value = metric.get_counter().get_value() + metric.get_gauge().get_value();
+            if value == 0.0 {
+                continue;
+            }
+            let what = label(value_of).unwrap_or("waiting");
+            let line = lines.entry(label(by).unwrap_or_default().to_owned());
+            line.or_default().push(format!("{value} {what}"));
+        }
+    }
+    let mut text = String::new();
+    for (controller, counts) in lines {
+        let _ = writeln!(text, "  {controller}: {}", counts.join(", "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_one_line_of_what_is_looked_for_first() {
+        let site = json!({
+            "metadata": {"namespace": "web", "name": "home", "resourceVersion": "17",
+                "generation": 3, "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": ["example.com/dns", "example.com/cdn"]},
+            "spec": {"replicas": 2},
+            "status": {"observedGeneration": 2, "phase": "Pending", "readyReplicas": 1,
+                "conditions": [{"type": "Ready", "status": "False", "reason": "NoPages"}]},
+        });
+        assert_eq!(
+            object(&site),
+            "web/home, version 17, generation 3 (observed 2), being deleted since \
+             2026-01-01T00:00:00Z, held by example.com/dns example.com/cdn, phase Pending, \
+             readyReplicas 1, Ready=False (NoPages)"
+        );
+        assert_eq!(object(&json!({})), ", version ");
+    }
+
+    #[test]
+    fn many_objects_are_cut_short() {
+        let many = vec![json!({"metadata": {"name": "a", "resourceVersion": "1"}}); 12];
+        let text = objects("nodes", &many);
+        assert!(text.starts_with("nodes: 12\n  a, version 1\n"), "{text}");
+        assert!(text.ends_with("  and 2 more\n"), "{text}");
+    }
+
+    #[test]
+    fn metrics_are_told_by_controller() {
+        let registry = prometheus::Registry::new();
+        let options = prometheus::Opts::new("controller_runtime_reconcile_total", "help");
+        let total = prometheus::CounterVec::new(options, &["controller", "result"]).unwrap();
+        registry.register(Box::new(total.clone())).unwrap();
+        let options = prometheus::Opts::new("workqueue_depth", "help");
+        let depth = prometheus::GaugeVec::new(options, &["name"]).unwrap();
+        registry.register(Box::new(depth.clone())).unwrap();
+        total.with_label_values(&["website", "error"]).inc_by(3.0);
+        total.with_label_values(&["website", "success"]).inc();
+        total.with_label_values(&["website", "requeue"]);
+        depth.with_label_values(&["website"]).set(2.0);
+        assert_eq!(
+            metrics(&registry),
+            "  website: 3 error, 1 success, 2 waiting\n"
+        );
+    }
+}

@@ -1,0 +1,381 @@
+//! Handle: somebody else than the administrator, and what they may do.
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll};
+
+use http::{HeaderName, HeaderValue, Request};
+use kube_client::config::Kubeconfig;
+use kube_client::{Client, Config};
+use serde_json::{Value, json};
+use steersman_apiserver::ApiService;
+use tower::Service;
+
+use crate::environment::TestEnv;
+use crate::error::Error;
+use crate::rest::{Rest, with_headers};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const API_GROUP: &str = "rbac.authorization.k8s.io";
+/// Roles of users are named so, with something random after it.
+const PREFIX: &str = "steersman-testenv-";
+
+/// Somebody who asks the server by impersonation: the administrator's credentials vouch for them,
+/// on every server alike.
+#[derive(Debug, Clone)]
+pub struct User {
+    name: String,
+    access: Access,
+    kubeconfig: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Access {
+    InProcess(UserService),
+    Network(Box<Config>),
+}
+
+/// Sets up a [`User`]. Nothing is done before `create`.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `create`"]
+pub struct UserBuilder<'a> {
+    env: &'a TestEnv,
+    name: String,
+    groups: Vec<String>,
+    grants: Vec<Grant>,
+}
+
+#[derive(Debug)]
+enum Grant {
+    /// Verbs on resources, in a namespace or everywhere.
+    Rules(Option<String>, Value),
+    /// A ClusterRole that is there, in a namespace or everywhere.
+    Bind(Option<String>, String),
+}
+
+/// The embedded server in process, as a user sees it: a [`tower::Service`] for
+/// `Connection::in_process` and `kube_client::Client::new`.
+#[derive(Debug, Clone)]
+pub struct UserService {
+    service: ApiService,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl TestEnv {
+    /// A user, whom the server need not know: `ann`, or a ServiceAccount as
+    /// `system:serviceaccount:<namespace>:<name>`.
+    ///
+    /// Without grants they may do nothing where RBAC is on, which it is on real servers; an embedded
+    /// server that does not enforce it lets everybody do everything.
+    pub fn user(&self, name: impl Into<String>) -> UserBuilder<'_> {
+        UserBuilder {
+            env: self,
+            name: name.into(),
+            groups: Vec::new(),
+            grants: Vec::new(),
+        }
+    }
+}
+
+// === impl UserBuilder ===
+
+impl UserBuilder<'_> {
+    /// Groups that they are in, beside those that the server adds (`system:authenticated`).
+    pub fn groups(mut self, groups: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.groups.extend(groups.into_iter().map(Into::into));
+        self
+    }
+
+    /// Lets them do `verbs` to `resources` everywhere. Resources are written as kubectl writes them:
+    /// `pods`, `deployments.apps`, `websites.example.com/status`.
+    pub fn allow<V: Into<String>, R: AsRef<str>>(
+        self,
+        verbs: impl IntoIterator<Item = V>,
+        resources: impl IntoIterator<Item = R>,
+    ) -> Self {
+        self.grant(None, verbs, resources)
+    }
+
+    /// Lets them do `verbs` to `resources` in one namespace.
+    pub fn allow_in<V: Into<String>, R: AsRef<str>>(
+        self,
+        namespace: &str,
+        verbs: impl IntoIterator<Item = V>,
+        resources: impl IntoIterator<Item = R>,
+    ) -> Self {
+        self.grant(Some(namespace.to_owned()), verbs, resources)
+    }
+
+    /// Gives them a ClusterRole, such as `view`, in one namespace.
+    pub fn bind(mut self, cluster_role: impl Into<String>, namespace: impl Into<String>) -> Self {
+        let grant = Grant::Bind(Some(namespace.into()), cluster_role.into());
+        self.grants.push(grant);
+        self
+    }
+
+    /// Gives them a ClusterRole, such as `cluster-admin`, everywhere.
+    pub fn bind_everywhere(mut self, cluster_role: impl Into<String>) -> Self {
+        self.grants.push(Grant::Bind(None, cluster_role.into()));
+        self
+    }
+
+    fn grant<V: Into<String>, R: AsRef<str>>(
+        mut self,
+        namespace: Option<String>,
+        verbs: impl IntoIterator<Item = V>,
+        resources: impl IntoIterator<Item = R>,
+    ) -> Self {
+        let verbs: Vec<String> = verbs.into_iter().map(Into::into).collect();
+        let rules = rules(&verbs, resources);
+        self.grants.push(Grant::Rules(namespace, rules));
+        self
+    }
+
+    /// Writes their roles and bindings, and gives what they ask the server with.
+    ///
+    /// # Errors
+    ///
+    /// When the server refuses a role or binding, or a name fits into no header.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: some of the roles may be written by then.
+    pub async fn create(self) -> Result<User, Error> {
+        let headers = impersonation(&self.name, &self.groups)?;
+        let rest = self.env.rest()?;
+        for grant in &self.grants {
+            self.write(&rest, grant).await?;
+        }
+        let access = match (self.env.config(), self.env.server()) {
+            (None, Some(server)) => Access::InProcess(UserService {
+                service: server.service(),
+                headers,
+            }),
+            (config, _) => {
+                let mut config = config
+                    .cloned()
+                    .unwrap_or_else(|| Config::new(http::Uri::default()));
+                config.headers.extend(headers);
+                Access::Network(Box::new(config))
+            }
+        };
+        let kubeconfig = self
+            .env
+            .kubeconfig_as(|kubeconfig| impersonate(kubeconfig, &self.name, &self.groups));
+        Ok(User {
+            name: self.name,
+            access,
+            kubeconfig,
+        })
+    }
+
+    async fn write(&self, rest: &Rest, grant: &Grant) -> Result<(), Error> {
+        let (namespace, role) = match grant {
+            Grant::Bind(namespace, role) => {
+                (namespace, json!({"kind": "ClusterRole", "name": role}))
+            }
+            Grant::Rules(namespace, rules) => {
+                let kind = if namespace.is_some() {
+                    "Role"
+                } else {
+                    "ClusterRole"
+                };
+                let body = json!({
+                    "apiVersion": "rbac.authorization.k8s.io/v1",
+                    "kind": kind,
+                    "metadata": {"generateName": PREFIX},
+                    "rules": rules,
+                });
+                let plural = if namespace.is_some() {
+                    "roles"
+                } else {
+                    "clusterroles"
+                };
+                let name = self.make(rest, namespace.as_deref(), plural, &body).await?;
+                (namespace, json!({"kind": kind, "name": name}))
+            }
+        };
+        let mut role = role;
+        role["apiGroup"] = API_GROUP.into();
+        let (kind, plural) = match namespace {
+            Some(_) => ("RoleBinding", "rolebindings"),
+            None => ("ClusterRoleBinding", "clusterrolebindings"),
+        };
+        let body = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"generateName": PREFIX},
+            "roleRef": role,
+            "subjects": [{"apiGroup": API_GROUP, "kind": "User", "name": self.name}],
+        });
+        self.make(rest, namespace.as_deref(), plural, &body).await?;
+        Ok(())
+    }
+
+    /// Creates a role or binding, and gives its name.
+    async fn make(
+        &self,
+        rest: &Rest,
+        namespace: Option<&str>,
+        plural: &str,
+        body: &Value,
+    ) -> Result<String, Error> {
+        let collection = match namespace {
+            Some(namespace) => format!("{RBAC}/namespaces/{namespace}/{plural}"),
+            None => format!("{RBAC}/{plural}"),
+        };
+        let doing = || {
+            format!(
+                "the {} of the user {}",
+                body["kind"].as_str().unwrap_or_default(),
+                self.name
+            )
+        };
+        let created = rest.create(&collection, body, doing).await?;
+        let name = created["metadata"]["name"].as_str().unwrap_or_default();
+        self.env.leftovers.add(format!("{collection}/{name}"));
+        Ok(name.to_owned())
+    }
+}
+
+/// A rule for each API group among the resources.
+fn rules<R: AsRef<str>>(verbs: &[String], resources: impl IntoIterator<Item = R>) -> Value {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for resource in resources {
+        let resource = resource.as_ref();
+        let (full, subresource) = match resource.split_once('/') {
+            Some((full, subresource)) => (full, Some(subresource)),
+            None => (resource, None),
+        };
+        let (plural, group) = full.split_once('.').unwrap_or((full, ""));
+        let name = match subresource {
+            Some(subresource) => format!("{plural}/{subresource}"),
+            None => plural.to_owned(),
+        };
+        groups.entry(group.to_owned()).or_default().push(name);
+    }
+    groups
+        .into_iter()
+        .map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": verbs}))
+        .collect()
+}
+
+fn impersonation(name: &str, groups: &[String]) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
+    let value = |text: &str| {
+        HeaderValue::from_str(text).map_err(|error| Error::Request {
+            doing: format!("naming a user {name:?}"),
+            source: Box::new(kube_client::Error::HttpError(error.into())),
+        })
+    };
+    let mut headers = vec![(HeaderName::from_static("impersonate-user"), value(name)?)];
+    for group in groups {
+        headers.push((HeaderName::from_static("impersonate-group"), value(group)?));
+    }
+    Ok(headers)
+}
+
+/// Makes everybody in a kubeconfig act as somebody else.
+fn impersonate(kubeconfig: &mut Kubeconfig, name: &str, groups: &[String]) {
+    for user in &mut kubeconfig.auth_infos {
+        if let Some(user) = &mut user.auth_info {
+            user.impersonate = Some(name.to_owned());
+            user.impersonate_groups = (!groups.is_empty()).then(|| groups.to_vec());
+        }
+    }
+}
+
+// === impl User ===
+
+impl User {
+    /// Their name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A client of theirs. It belongs to the runtime in which it is made.
+    ///
+    /// # Errors
+    ///
+    /// Where the configuration makes no client, for instance because a certificate cannot be read.
+    pub fn client(&self) -> Result<Client, kube_client::Error> {
+        match &self.access {
+            Access::InProcess(service) => Ok(Client::new(service.clone(), "default")),
+            Access::Network(config) => Client::try_from((**config).clone()),
+        }
+    }
+
+    /// The configuration of a client of theirs over the network; none in process.
+    #[must_use]
+    pub fn config(&self) -> Option<&Config> {
+        match &self.access {
+            Access::InProcess(_) => None,
+            Access::Network(config) => Some(config),
+        }
+    }
+
+    /// The server as they see it, in process; none over the network.
+    #[must_use]
+    pub fn service(&self) -> Option<UserService> {
+        match &self.access {
+            Access::InProcess(service) => Some(service.clone()),
+            Access::Network(_) => None,
+        }
+    }
+
+    /// The text of a kubeconfig for kubectl; none in process, and none for a cluster that was found
+    /// without one.
+    #[must_use]
+    pub fn kubeconfig(&self) -> Option<&str> {
+        self.kubeconfig.as_deref()
+    }
+}
+
+// === impl UserService ===
+
+impl<B> Service<Request<B>> for UserService
+where
+    ApiService: Service<Request<B>>,
+{
+    type Response = <ApiService as Service<Request<B>>>::Response;
+    type Error = <ApiService as Service<Request<B>>>::Error;
+    type Future = <ApiService as Service<Request<B>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let request = with_headers(request, &self.headers);
+        self.service.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_written_as_kubectl_writes_them() {
+        let verbs = ["get".to_owned()];
+        let resources = [
+            "pods",
+            "pods/log",
+            "deployments.apps/status",
+            "websites.example.com",
+        ];
+        assert_eq!(
+            rules(&verbs, resources),
+            json!([
+                {"apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["get"]},
+                {"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["get"]},
+                {"apiGroups": ["example.com"], "resources": ["websites"], "verbs": ["get"]},
+            ])
+        );
+    }
+
+    #[test]
+    fn a_name_that_no_header_can_carry_is_refused() {
+        let text = impersonation("a\nb", &[]).unwrap_err().to_string();
+        assert_eq!(text, "naming a user \"a\\nb\" failed");
+    }
+}
