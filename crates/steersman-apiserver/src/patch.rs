@@ -1,12 +1,11 @@
 //! Room: documents that change an object: JSON patch, merge patch and strategic merge.
 
-mod json;
 mod json_patch;
 mod merge;
 mod strategic;
 pub(crate) mod apply;
 
-pub use json::parse as parse_json;
+pub use crate::json::parse as parse_json;
 pub(crate) use json_patch::apply as apply_json_patch;
 pub(crate) use merge::apply as apply_merge_patch;
 pub(crate) use strategic::apply as apply_strategic_patch;

@@ -20,6 +20,7 @@ mod state;
 mod scale;
 mod managed;
 mod read;
+mod service_address;
 mod create;
 mod definitions;
 mod delete;

@@ -11,6 +11,7 @@ mod validate;
 mod builtin;
 mod subresources;
 pub(crate) mod events;
+pub(crate) mod autoscaling;
 pub(crate) mod crd;
 pub(crate) mod kinds;
 pub(crate) mod defaults;

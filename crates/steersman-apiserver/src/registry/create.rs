@@ -15,9 +15,6 @@ use super::state::Registry;
 /// How often another generated name is tried before the collision is reported.
 const NAME_TRIES: usize = 8;
 
-/// Services get their addresses from 10.96.0.0/16.
-const SERVICE_NETWORK: [u8; 2] = [10, 96];
-
 impl Registry {
     /// Creates an object in a collection.
     ///
@@ -60,7 +57,7 @@ impl Registry {
         let asked = managed::asked(resource, &object);
         intake::complete(resource, &mut object);
         self.track_create(resource, &mut object, (&asked, ownership), now);
-        self.complete_new(resource, &mut object);
+        self.complete_new(resource, &mut object)?;
         let name = metadata::text(&object, "name").to_owned();
         let errors = intake::check(resource, &object, None);
         if !errors.is_empty() {
@@ -170,32 +167,22 @@ impl Registry {
     }
 
     /// What admission and the kinds' own strategies add to a new built-in object.
-    fn complete_new(&mut self, resource: &Resource, object: &mut Value) {
+    ///
+    /// # Errors
+    /// 422 for a Service that asks for what the cluster does not have.
+    fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
         if let Some(kind) = kinds::of(resource) {
             (kind.prepare)(object, None);
         }
         match (resource.group.as_str(), resource.kind.as_str()) {
-            ("", "Namespace") => {
-                let finalizers = metadata::members(&mut object["spec"])
-                    .entry("finalizers")
-                    .or_insert_with(|| json!([]));
-                if let Some(finalizers) = finalizers.as_array_mut()
-                    && !finalizers.iter().any(|one| one == "kubernetes")
-                {
-                    finalizers.push(json!("kubernetes"));
-                }
-                object["status"] = json!({"phase": "Active"});
-            }
-            ("", "PersistentVolumeClaim") => {
-                object["status"] = json!({"phase": "Pending"});
-                self.protect(object, "kubernetes.io/pvc-protection");
-            }
+            ("", "PersistentVolumeClaim") => self.protect(object, "kubernetes.io/pvc-protection"),
             ("", "PersistentVolume") => self.protect(object, "kubernetes.io/pv-protection"),
             ("", "Node") => taint(object),
-            ("", "Service") => self.address_service(object),
+            ("", "Service") => self.address_service(object, None)?,
             ("batch", "Job") => select_job(object),
             _ => {}
         }
+        Ok(())
     }
 
     /// Holds a volume until nobody uses it. Where the controllers are played nobody does, and the
@@ -212,36 +199,6 @@ impl Registry {
         {
             list.push(json!(finalizer));
         }
-    }
-
-    /// Gives a Service its cluster address, unless it is headless or external.
-    fn address_service(&mut self, object: &mut Value) {
-        let spec = &object["spec"];
-        let asked = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
-        let address = match asked.as_str() {
-            "" if spec["type"] == "ExternalName" => return,
-            "" => self.next_address(),
-            asked => asked.to_owned(),
-        };
-        let spec = metadata::members(&mut object["spec"]);
-        spec.insert("clusterIPs".to_owned(), json!([address]));
-        spec.insert("clusterIP".to_owned(), Value::String(address));
-    }
-
-    fn next_address(&mut self) -> String {
-        let services = StorageKey::new("", "services");
-        let [a, b] = SERVICE_NETWORK;
-        let mut address = String::new();
-        for _ in 0..u16::MAX {
-            self.last_address = self.last_address.checked_add(1).unwrap_or(1);
-            let [c, d] = self.last_address.to_be_bytes();
-            address = format!("{a}.{b}.{c}.{d}");
-            let mut all = self.store.list(&services, None);
-            if !all.any(|service| service.value["spec"]["clusterIP"] == *address) {
-                break;
-            }
-        }
-        address
     }
 }
 

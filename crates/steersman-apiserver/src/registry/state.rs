@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::schema::{Resource, StorageKey, events};
+use crate::schema::{Resource, StorageKey, autoscaling, events};
 use crate::store::{Store, Stored};
 
 use super::catalogue::Catalogue;
@@ -67,6 +67,7 @@ pub struct Registry {
     pub(super) installations: u64,
     /// The last address given to a Service, counted from the start of their network.
     pub(super) last_address: u16,
+    pub(super) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
     /// A watch that opens from before this revision is told that it comes too late.
     pub(super) forgotten: u64,
@@ -84,6 +85,7 @@ impl Registry {
             removed: VecDeque::new(),
             installations: 0,
             last_address: 0,
+            last_node_port: 0,
             changed: BTreeSet::new(),
             forgotten: 0,
             options,
@@ -208,6 +210,13 @@ impl Registry {
                 stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
             };
         }
+        if autoscaling::is_older(resource) {
+            let value = autoscaling::to_v1(&stored.value);
+            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+            return Object {
+                stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
+            };
+        }
         if resource.version == resource.storage_version {
             return Object {
                 stored: Self::with_defaults(resource, stored),
@@ -251,6 +260,9 @@ impl Registry {
     pub(super) fn to_storage(&self, resource: &Resource, mut value: Value) -> Value {
         if events::is_newer(resource) {
             return events::to_core(&value);
+        }
+        if autoscaling::is_older(resource) {
+            return autoscaling::to_v2(&value);
         }
         if resource.version != resource.storage_version {
             let version = if resource.group.is_empty() {

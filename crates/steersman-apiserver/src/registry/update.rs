@@ -188,6 +188,17 @@ impl Registry {
         self.create(target, body, options, now)
     }
 
+    /// What the strategy of a built-in kind does with an update before anybody checks it.
+    fn prepare(&mut self, resource: &Resource, new: &mut Value, old: &Value) -> Result<(), Status> {
+        if resource.is("", "Service") {
+            self.address_service(new, Some(old))?;
+        }
+        if let Some(kind) = kinds::of(resource) {
+            (kind.prepare)(new, Some(old));
+        }
+        Ok(())
+    }
+
     /// Writes `new` over what is stored.
     pub(super) fn write(&mut self, write: &Write<'_>, mut new: Value) -> Result<Written, Status> {
         let Write {
@@ -208,10 +219,8 @@ impl Registry {
         if write.subresource != Subresource::Finalize {
             keep_assigned(resource, &mut merged, shown.value());
         }
-        if write.subresource == Subresource::Main
-            && let Some(kind) = kinds::of(resource)
-        {
-            (kind.prepare)(&mut merged, Some(shown.value()));
+        if write.subresource == Subresource::Main {
+            self.prepare(resource, &mut merged, shown.value())?;
         }
         let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
         let sent = (named, sent.as_ref());
@@ -400,11 +409,6 @@ fn keep_assigned(resource: &Resource, new: &mut Value, old: &Value) {
         return;
     }
     let keep: &[&str] = match resource.kind.as_str() {
-        "Service" if new["spec"]["type"] != "ExternalName" => &["clusterIP", "clusterIPs"],
-        "Namespace" => {
-            new["spec"] = old["spec"].clone();
-            return;
-        }
         "Job" => &["selector"],
         "Pod" => &["nodeName"],
         _ => return,

@@ -29,8 +29,8 @@ const VERBS: &[&str] = &[
     "watch",
 ];
 
-/// A Binding is only made.
-const BINDING_VERBS: &[&str] = &["create"];
+/// A Binding or a review is only made.
+const CREATE_VERBS: &[&str] = &["create"];
 
 /// The statuses of components are only read.
 const COMPONENT_VERBS: &[&str] = &["get", "list"];
@@ -40,224 +40,49 @@ const NAMESPACE_VERBS: &[&str] = &[
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
 
+/// Every kind, a line each; the file says how.
+const TABLE: &str = include_str!("builtin/kinds.txt");
+
 /// One line of the table.
 struct Row {
     group: &'static str,
     version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    short: &'static [&'static str],
+    short: &'static str,
     flags: &'static str,
 }
 
-const fn row(
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static [&'static str],
-    flags: &'static str,
-) -> Row {
-    Row {
-        group,
-        version,
-        kind,
-        plural,
-        short,
-        flags,
+/// The lines of the table. A line that lacks a word would be left out: a test counts them.
+fn rows() -> Vec<Row> {
+    let (mut group, mut version) = ("", "");
+    let mut rows = Vec::new();
+    for line in TABLE.lines() {
+        if let Some(head) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            (group, version) = head.split_once('/').unwrap_or(("", head));
+            continue;
+        }
+        let mut words = line.split_ascii_whitespace();
+        let (Some(kind), Some(plural), Some(short), Some(flags), None) = (
+            words.next().filter(|word| !word.starts_with('#')),
+            words.next(),
+            words.next(),
+            words.next(),
+            words.next(),
+        ) else {
+            continue;
+        };
+        rows.push(Row {
+            group,
+            version,
+            kind,
+            plural,
+            short: short.trim_start_matches('-'),
+            flags,
+        });
     }
+    rows
 }
-
-const RBAC: &str = "rbac.authorization.k8s.io";
-const ADMISSION: &str = "admissionregistration.k8s.io";
-
-/// Flags: `n` namespaced, `s` status subresource, `c` scale, `a` in the category `all`,
-/// `g` generation of the spec, `G` generation of everything outside metadata and status,
-/// `o` a delete answers the object, `u` a PUT creates, `v` a PUT needs a resource version,
-/// `p` names are path segments, `f` field selectors are refused with the second wording.
-const TABLE: &[Row] = &[
-    row("", "v1", "Binding", "bindings", &[], "n"),
-    row(
-        "",
-        "v1",
-        "ComponentStatus",
-        "componentstatuses",
-        &["cs"],
-        "",
-    ),
-    row("", "v1", "ConfigMap", "configmaps", &["cm"], "n"),
-    row("", "v1", "Endpoints", "endpoints", &["ep"], "nu"),
-    row("", "v1", "Event", "events", &["ev"], "nuf"),
-    row("", "v1", "LimitRange", "limitranges", &["limits"], "nu"),
-    row("", "v1", "Namespace", "namespaces", &["ns"], "sof"),
-    row("", "v1", "Node", "nodes", &["no"], "sf"),
-    row(
-        "",
-        "v1",
-        "PersistentVolume",
-        "persistentvolumes",
-        &["pv"],
-        "so",
-    ),
-    row(
-        "",
-        "v1",
-        "PersistentVolumeClaim",
-        "persistentvolumeclaims",
-        &["pvc"],
-        "nso",
-    ),
-    row("", "v1", "Pod", "pods", &["po"], "nsagof"),
-    row("", "v1", "PodTemplate", "podtemplates", &[], "nGo"),
-    row(
-        "",
-        "v1",
-        "ReplicationController",
-        "replicationcontrollers",
-        &["rc"],
-        "nscagf",
-    ),
-    row(
-        "",
-        "v1",
-        "ResourceQuota",
-        "resourcequotas",
-        &["quota"],
-        "nso",
-    ),
-    row("", "v1", "Secret", "secrets", &[], "nf"),
-    row("", "v1", "Service", "services", &["svc"], "nsaouf"),
-    row("", "v1", "ServiceAccount", "serviceaccounts", &["sa"], "no"),
-    row(
-        "apps",
-        "v1",
-        "ControllerRevision",
-        "controllerrevisions",
-        &[],
-        "n",
-    ),
-    row("apps", "v1", "DaemonSet", "daemonsets", &["ds"], "nsag"),
-    row(
-        "apps",
-        "v1",
-        "Deployment",
-        "deployments",
-        &["deploy"],
-        "nscag",
-    ),
-    row("apps", "v1", "ReplicaSet", "replicasets", &["rs"], "nscagf"),
-    row(
-        "apps",
-        "v1",
-        "StatefulSet",
-        "statefulsets",
-        &["sts"],
-        "nscag",
-    ),
-    row("batch", "v1", "CronJob", "cronjobs", &["cj"], "nsag"),
-    row("batch", "v1", "Job", "jobs", &[], "nsagf"),
-    row(
-        "autoscaling",
-        "v2",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        &["hpa"],
-        "nsa",
-    ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "Ingress",
-        "ingresses",
-        &["ing"],
-        "nsgu",
-    ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "IngressClass",
-        "ingressclasses",
-        &[],
-        "g",
-    ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "NetworkPolicy",
-        "networkpolicies",
-        &["netpol"],
-        "ng",
-    ),
-    row(
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        &["pdb"],
-        "nsg",
-    ),
-    row(RBAC, "v1", "ClusterRole", "clusterroles", &[], "up"),
-    row(
-        RBAC,
-        "v1",
-        "ClusterRoleBinding",
-        "clusterrolebindings",
-        &[],
-        "up",
-    ),
-    row(RBAC, "v1", "Role", "roles", &[], "nup"),
-    row(RBAC, "v1", "RoleBinding", "rolebindings", &[], "nup"),
-    row(
-        "storage.k8s.io",
-        "v1",
-        "StorageClass",
-        "storageclasses",
-        &["sc"],
-        "o",
-    ),
-    row(
-        "scheduling.k8s.io",
-        "v1",
-        "PriorityClass",
-        "priorityclasses",
-        &["pc"],
-        "G",
-    ),
-    row("coordination.k8s.io", "v1", "Lease", "leases", &[], "nuv"),
-    row(
-        "discovery.k8s.io",
-        "v1",
-        "EndpointSlice",
-        "endpointslices",
-        &[],
-        "nG",
-    ),
-    row("events.k8s.io", "v1", "Event", "events", &["ev"], "nuf"),
-    row(
-        ADMISSION,
-        "v1",
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-        &[],
-        "Gv",
-    ),
-    row(
-        ADMISSION,
-        "v1",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-        &[],
-        "Gv",
-    ),
-    row(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-        &["crd", "crds"],
-        "sgv",
-    ),
-];
 
 /// Field labels by group and plural: the label, and the path where it is another one.
 const FIELDS: &[(&str, &str, &[&str])] = &[
@@ -284,6 +109,16 @@ const FIELDS: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["status.successful=0"]),
     ("", "events", EVENT_FIELDS),
     ("events.k8s.io", "events", NEWER_EVENT_FIELDS),
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+        &["spec.signerName"],
+    ),
+    (
+        "resource.k8s.io",
+        "resourceslices",
+        &["spec.nodeName", "spec.driver"],
+    ),
 ];
 
 /// Under the names of the newer group; the paths are those of the stored shape.
@@ -317,7 +152,7 @@ const EVENT_FIELDS: &[&str] = &[
 /// Every built-in resource, groups in discovery's order.
 #[must_use]
 pub(crate) fn built_in() -> Vec<Resource> {
-    TABLE.iter().map(resource).collect()
+    rows().iter().map(resource).collect()
 }
 
 fn resource(row: &Row) -> Resource {
@@ -330,11 +165,16 @@ fn resource(row: &Row) -> Resource {
         list_kind: format!("{}List", row.kind),
         plural: row.plural.to_owned(),
         singular: row.kind.to_lowercase(),
-        short_names: row.short.iter().map(|&s| s.to_owned()).collect(),
+        short_names: row
+            .short
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
         categories: categories(row),
         namespaced: has('n'),
         verbs: match row.kind {
-            "Binding" => BINDING_VERBS,
+            _ if has('r') => CREATE_VERBS,
             "ComponentStatus" => COMPONENT_VERBS,
             "Namespace" => NAMESPACE_VERBS,
             _ => VERBS,
@@ -365,8 +205,7 @@ fn resource(row: &Row) -> Resource {
         create_on_update: has('u'),
         unconditional_update: !has('v'),
         names: match row.kind {
-            "Namespace" => NameRule::Label,
-            "Service" => NameRule::Label1035,
+            "Namespace" | "Service" => NameRule::Label,
             _ if has('p') => NameRule::PathSegment,
             _ => NameRule::Subdomain,
         },
@@ -375,7 +214,10 @@ fn resource(row: &Row) -> Resource {
             "Event" => StorageKey::new("", row.plural),
             _ => StorageKey::new(row.group, row.plural),
         },
-        storage_version: row.version.to_owned(),
+        storage_version: match row.group {
+            "autoscaling" => "v2".to_owned(),
+            _ => row.version.to_owned(),
+        },
         deprecation_warning: (row.kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
         }),
@@ -385,12 +227,9 @@ fn resource(row: &Row) -> Resource {
 }
 
 fn categories(row: &Row) -> Vec<String> {
-    let name = match row.group {
-        "apiextensions.k8s.io" | ADMISSION => "api-extensions",
-        _ if row.flags.contains('a') => "all",
-        _ => return Vec::new(),
-    };
-    vec![name.to_owned()]
+    let all = [('a', "all"), ('e', "api-extensions")];
+    let of_row = all.iter().filter(|(flag, _)| row.flags.contains(*flag));
+    of_row.map(|(_, name)| (*name).to_owned()).collect()
 }
 
 fn fields(row: &Row) -> Vec<SelectableField> {
@@ -425,6 +264,9 @@ fn fields(row: &Row) -> Vec<SelectableField> {
 mod tests {
     use super::*;
 
+    /// What only a subresource speaks, and the server's own answer.
+    const SPOKEN: &[&str] = &["Eviction", "Scale", "TokenRequest", "Status"];
+
     #[test]
     fn every_kind_is_served_once_and_has_its_names() {
         let all = built_in();
@@ -447,5 +289,34 @@ mod tests {
             all.iter()
                 .all(|r| r.singular.chars().all(char::is_lowercase))
         );
+    }
+
+    /// The types come from the sources of k8s-openapi; what is a kind there is a kind here.
+    #[test]
+    fn every_stable_kind_that_k8s_openapi_knows_is_served() {
+        let all = built_in();
+        let mut missing = Vec::new();
+        for line in include_str!("types/builtin.txt").lines() {
+            let Some((name, rest)) = line.split_once(' ') else {
+                continue;
+            };
+            let Some((_, version)) = rest
+                .split_whitespace()
+                .find_map(|word| word.split_once("@kind:"))
+            else {
+                continue;
+            };
+            let kind = name.rsplit('.').next().unwrap_or_default();
+            let served = all
+                .iter()
+                .any(|r| r.kind == kind && r.api_version() == version);
+            if !served && !SPOKEN.contains(&kind) {
+                missing.push(format!("{version} {kind}"));
+            }
+        }
+        assert_eq!(missing, Vec::<String>::new());
+        let lines = TABLE.lines();
+        let kinds = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+        assert_eq!(rows().len(), kinds.count());
     }
 }

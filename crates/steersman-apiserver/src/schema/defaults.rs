@@ -3,8 +3,7 @@
 mod pod;
 mod absent;
 
-use base64::Engine as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::events;
 use super::kinds;
@@ -65,19 +64,11 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         (kind.defaults)(object);
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "ConfigMap") => drop_empty(object, &["data", "binaryData"]),
-        ("", "Secret") => secret(object),
-        ("", "Service") => service(object),
         ("", "Pod") => {
             pod::pod(object);
             absent::container_statuses(object);
         }
-        ("", "Namespace") => namespace(object),
-        ("", "PersistentVolumeClaim") => persistent_volume_claim(object),
         ("", "PodTemplate") => template(object),
-        ("scheduling.k8s.io", "PriorityClass") => {
-            set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
-        }
         ("", "Node") => absent::node(object),
         ("apps", "Deployment") => deployment(object),
         ("apps", "ReplicaSet") => replica_set(object),
@@ -85,12 +76,9 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         ("apps", "DaemonSet") => daemon_set(object),
         ("batch", "Job") => job(object),
         ("batch", "CronJob") => cron_job(object),
-        ("coordination.k8s.io", "Lease") | ("networking.k8s.io", "Ingress") => {
-            part(object, "spec");
-        }
         _ => {}
     }
-    if resource.status && resource.kind != "PodDisruptionBudget" {
+    if resource.status {
         set(object, "status", json!({}));
     }
     absent::times_of_conditions(resource, object);
@@ -108,98 +96,9 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-fn drop_empty(object: &mut Value, names: &[&str]) {
-    if let Some(members) = object.as_object_mut() {
-        for name in names {
-            if members
-                .get(*name)
-                .and_then(Value::as_object)
-                .is_some_and(Map::is_empty)
-            {
-                members.remove(*name);
-            }
-        }
-    }
-}
-
-fn secret(object: &mut Value) {
-    set(object, "type", json!("Opaque"));
-    let Some(members) = object.as_object_mut() else {
-        return;
-    };
-    if let Some(Value::Object(plain)) = members.remove("stringData") {
-        let data = members.entry("data").or_insert_with(|| json!({}));
-        if let Some(data) = data.as_object_mut() {
-            for (name, text) in plain {
-                let encoded = base64::engine::general_purpose::STANDARD
-                    .encode(text.as_str().unwrap_or_default());
-                data.insert(name, Value::String(encoded));
-            }
-        }
-    }
-    drop_empty(object, &["data"]);
-}
-
-fn namespace(object: &mut Value) {
-    let name = object["metadata"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    if let Some(labels) = object
-        .get_mut("metadata")
-        .and_then(|metadata| part(metadata, "labels"))
-        && let Some(labels) = labels.as_object_mut()
-    {
-        labels.insert(
-            "kubernetes.io/metadata.name".to_owned(),
-            Value::String(name),
-        );
-    }
-    part(object, "spec");
-}
-
 fn persistent_volume_claim(object: &mut Value) {
     if let Some(spec) = part(object, "spec") {
         set(spec, "volumeMode", json!("Filesystem"));
-    }
-}
-
-fn service(object: &mut Value) {
-    let Some(spec) = part(object, "spec") else {
-        return;
-    };
-    set(spec, "type", json!("ClusterIP"));
-    set(spec, "sessionAffinity", json!("None"));
-    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
-    if kind != "ExternalName" {
-        let dual = spec["clusterIP"] == "None" && spec.get("selector").is_none();
-        let families = if dual {
-            json!(["IPv4", "IPv6"])
-        } else {
-            json!(["IPv4"])
-        };
-        set(spec, "ipFamilies", families);
-        let policy = if dual {
-            "RequireDualStack"
-        } else {
-            "SingleStack"
-        };
-        set(spec, "ipFamilyPolicy", json!(policy));
-        set(spec, "internalTrafficPolicy", json!("Cluster"));
-    }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        set(spec, "externalTrafficPolicy", json!("Cluster"));
-    }
-    if kind == "LoadBalancer" {
-        set(spec, "allocateLoadBalancerNodePorts", json!(true));
-    }
-    for port in list(spec, "ports") {
-        set(port, "protocol", json!("TCP"));
-        let number = port["port"].clone();
-        set(port, "targetPort", number);
-    }
-    if let Some(status) = part(object, "status") {
-        set(status, "loadBalancer", json!({}));
     }
 }
 
@@ -364,18 +263,6 @@ mod tests {
                     "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
                 "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}, "status": {}})
         );
-    }
-
-    #[test]
-    fn secrets_encode_and_services_complete_their_ports() {
-        let secret = defaulted("Secret", json!({"stringData": {"u": "v"}}));
-        assert_eq!(secret, json!({"data": {"u": "dg=="}, "type": "Opaque"}));
-        let service = defaulted("Service", json!({"spec": {"ports": [{"port": 80}]}}));
-        assert_eq!(
-            service["spec"]["ports"],
-            json!([{"port": 80, "protocol": "TCP", "targetPort": 80}])
-        );
-        assert_eq!(service["spec"]["type"], "ClusterIP");
     }
 
     #[test]

@@ -1,8 +1,23 @@
 //! Machine: what each of Kubernetes' own kinds fills in, sets by itself and refuses, by group and kind.
 
 mod place;
+mod fill;
 mod check;
 mod selector;
+mod address;
+mod reference;
+mod quota;
+mod claim;
+mod volume;
+mod config;
+mod cluster;
+mod ingress;
+pub(crate) mod service;
+mod endpoints;
+mod network;
+mod budget;
+mod rbac;
+mod scheduling;
 
 use serde_json::Value;
 
@@ -44,6 +59,31 @@ pub(crate) fn of(resource: &Resource) -> Option<&'static Kind> {
         return None;
     }
     Some(match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "ConfigMap") => &config::CONFIG_MAP,
+        ("", "Secret") => &config::SECRET,
+        ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,
+        ("", "Namespace") => &cluster::NAMESPACE,
+        ("", "Node") => &cluster::NODE,
+        ("", "Service") => &service::SERVICE,
+        ("", "Endpoints") => &endpoints::ENDPOINTS,
+        ("discovery.k8s.io", "EndpointSlice") => &endpoints::ENDPOINT_SLICE,
+        ("networking.k8s.io", "Ingress") => &ingress::INGRESS,
+        ("networking.k8s.io", "IngressClass") => &ingress::INGRESS_CLASS,
+        ("networking.k8s.io", "NetworkPolicy") => &network::NETWORK_POLICY,
+        ("networking.k8s.io", "ServiceCIDR") => &network::SERVICE_CIDR,
+        ("networking.k8s.io", "IPAddress") => &network::IP_ADDRESS,
+        ("", "PersistentVolume") => &volume::VOLUME,
+        ("", "PersistentVolumeClaim") => &claim::CLAIM,
+        ("", "LimitRange") => &quota::LIMIT_RANGE,
+        ("", "ResourceQuota") => &quota::RESOURCE_QUOTA,
+        ("policy", "PodDisruptionBudget") => &budget::DISRUPTION_BUDGET,
+        ("rbac.authorization.k8s.io", "Role") => &rbac::ROLE,
+        ("rbac.authorization.k8s.io", "ClusterRole") => &rbac::CLUSTER_ROLE,
+        ("rbac.authorization.k8s.io", "RoleBinding") => &rbac::ROLE_BINDING,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
+        ("scheduling.k8s.io", "PriorityClass") => &scheduling::PRIORITY_CLASS,
+        ("node.k8s.io", "RuntimeClass") => &scheduling::RUNTIME_CLASS,
+        ("coordination.k8s.io", "Lease") => &scheduling::LEASE,
         _ => return None,
     })
 }

@@ -92,6 +92,12 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// Whether this is the built-in kind of that group, in whatever version.
+    #[must_use]
+    pub fn is(&self, group: &str, kind: &str) -> bool {
+        self.built_in && self.group == group && self.kind == kind
+    }
+
     /// Group and plural, for messages.
     #[must_use]
     pub fn subject(&self) -> Subject<'_> {

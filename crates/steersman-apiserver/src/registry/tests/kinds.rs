@@ -148,7 +148,8 @@ fn nodes_begin_tainted_and_volumes_protected() {
         json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
     );
     assert_eq!(node["status"]["allocatable"], json!({"cpu": "4"}));
-    let claim = json!({"metadata": {"name": "c"}, "spec": {}});
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
     let made = server
         .create("persistentvolumeclaims", claim.clone())
         .unwrap();

@@ -54,7 +54,10 @@ pub(super) async fn replay(server: &impl Transport, case: &Case) -> Vec<Mismatch
     let ask = Ask {
         method: "POST",
         path: "/api/v1/namespaces",
-        headers: BTreeMap::from([("content-type", "application/json")]),
+        headers: BTreeMap::from([
+            ("content-type", "application/json"),
+            ("user-agent", "golden/1"),
+        ]),
         body: body.to_string(),
     };
     assert_eq!(

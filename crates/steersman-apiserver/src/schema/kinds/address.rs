@@ -1,0 +1,189 @@
+//! Machine: IP addresses and networks in fields (upstream: `apimachinery/pkg/util/validation/ip.go`).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::place::{Errors, Place};
+
+const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// Reads an address as old versions of Go did: leading zeros pass and count for nothing.
+pub(super) fn parse(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let mut octets = [0; 4];
+    let mut parts = text.split('.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        *octet = part.parse().ok()?;
+    }
+    parts
+        .next()
+        .is_none()
+        .then(|| Ipv4Addr::from(octets).into())
+}
+
+/// A network: its address as it was given, and how many bits of it count.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/')?;
+        let address = parse(address)?;
+        if bits.is_empty() || bits.len() > 3 || !bits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let bits: u8 = bits.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then_some(Self { address, bits })
+    }
+
+    pub(super) fn is_ipv6(self) -> bool {
+        self.address.is_ipv6()
+    }
+
+    /// The bits that count, the others zero.
+    fn masked(address: IpAddr, bits: u8) -> u128 {
+        let (value, width) = match address {
+            IpAddr::V4(address) => (u128::from(u32::from(address)), 32),
+            IpAddr::V6(address) => (u128::from(address), 128),
+        };
+        let dropped = width - u32::from(bits).min(width);
+        value
+            .checked_shr(dropped)
+            .and_then(|kept| kept.checked_shl(dropped))
+            .unwrap_or(0)
+    }
+
+    /// Whether an address is in the network.
+    fn contains(self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.address.is_ipv4()
+            && Self::masked(address, self.bits) == Self::masked(self.address, self.bits)
+    }
+
+    /// Whether the other network is a part of this one, and smaller.
+    pub(super) fn surrounds(self, other: Self) -> bool {
+        let first = Self::masked(other.address, other.bits);
+        let first = match other.address {
+            IpAddr::V4(_) => IpAddr::V4(u32::try_from(first).unwrap_or_default().into()),
+            IpAddr::V6(_) => IpAddr::V6(first.into()),
+        };
+        self.contains(first) && self.bits < other.bits
+    }
+
+    /// Whether bits beyond those that count are set.
+    fn has_host(self) -> bool {
+        let all = if self.address.is_ipv4() { 32 } else { 128 };
+        Self::masked(self.address, all) != Self::masked(self.address, self.bits)
+    }
+}
+
+/// What is wrong with an address beside what no parser takes.
+fn loose(text: &str) -> Option<&'static str> {
+    match text.parse() {
+        Err(_) => Some("must not have leading 0s"),
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
+            Some("must not be an IPv4-mapped IPv6 address")
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Checks an address.
+pub(super) fn check(at: &Place<'_>, errors: &mut Errors) {
+    match parse(at.text()) {
+        None => errors.invalid_text(at, IP),
+        Some(_) => {
+            if let Some(wrong) = loose(at.text()) {
+                errors.invalid_text(at, wrong);
+            }
+        }
+    }
+}
+
+/// Checks a network. Values that the old object had pass as they are.
+pub(super) fn check_network(at: &Place<'_>, known: &[&str], errors: &mut Errors) {
+    check_network_text(at, at.text(), known, errors);
+}
+
+/// Checks a network that is a part of the text there.
+pub(super) fn check_network_text(at: &Place<'_>, text: &str, known: &[&str], errors: &mut Errors) {
+    if known.contains(&text) {
+        return;
+    }
+    let value = text.into();
+    let Some(network) = Network::parse(text) else {
+        errors.invalid_as(at, &value, CIDR);
+        return;
+    };
+    let address = text.split_once('/').map_or("", |(address, _)| address);
+    if let Some(wrong) = loose(address) {
+        errors.invalid_as(at, &value, wrong);
+    } else if network.has_host() {
+        let detail = "must not have bits set beyond the prefix length";
+        errors.invalid_as(at, &value, detail);
+    }
+}
+
+/// Refuses addresses that no endpoint has (upstream: `ValidateNonSpecialIP`).
+pub(super) fn not_special(at: &Place<'_>, errors: &mut Errors) {
+    let Some(address) = parse(at.text()) else {
+        errors.invalid_text(at, "must be a valid IP address");
+        return;
+    };
+    if address.is_unspecified() {
+        let detail = format!("may not be unspecified ({})", at.text());
+        errors.invalid_text(at, &detail);
+    }
+    let (local, multicast) = match address {
+        IpAddr::V4(address) => (
+            address.is_link_local(),
+            address.octets()[..3] == [224, 0, 0],
+        ),
+        IpAddr::V6(address) => (
+            address.is_unicast_link_local(),
+            address.segments()[0] == 0xff02,
+        ),
+    };
+    if address.is_loopback() {
+        errors.invalid_text(
+            at,
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+        );
+    }
+    if local {
+        let detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+        errors.invalid_text(at, detail);
+    }
+    if multicast {
+        let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+        errors.invalid_text(at, detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_contain_smaller_ones() {
+        let network = |text: &str| Network::parse(text).unwrap();
+        assert!(network("10.0.0.0/8").surrounds(network("10.1.0.0/16")));
+        assert!(!network("10.0.0.0/8").surrounds(network("10.0.0.0/8")));
+        assert!(!network("10.0.0.0/8").surrounds(network("11.0.0.0/16")));
+        assert!(!network("10.0.0.0/8").surrounds(network("fd00::/16")));
+        assert!(network("::/0").surrounds(network("fd00::/16")));
+        for wrong in ["10.0.0.0", "10.0.0.0/33", "10.0.0.0/", "x/8", "10.0.0.0/+8"] {
+            assert!(Network::parse(wrong).is_none(), "{wrong}");
+        }
+        assert!(network("010.0.0.1/8").has_host() && !network("10.0.0.0/8").has_host());
+    }
+}

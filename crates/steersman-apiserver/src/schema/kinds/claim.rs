@@ -1,0 +1,230 @@
+//! Machine: PersistentVolumeClaims: what they need, and what of them may change (upstream:
+//! `ValidatePersistentVolumeClaimUpdate`).
+
+use serde_json::{Value, json};
+
+use super::Kind;
+use super::check;
+use super::fill::{drop, given, part, put, set};
+use super::place::{Errors, Place};
+use super::quota::{self, amount};
+use super::selector;
+
+pub(super) const CLAIM: Kind = Kind {
+    defaults: |object| {
+        if let Some(spec) = part(object, "spec") {
+            spec_defaults(spec);
+        }
+        if let Some(status) = part(object, "status") {
+            set(status, "phase", json!("Pending"));
+        }
+    },
+    prepare: |object, old| {
+        if old.is_none() {
+            put(object, "status", json!({"phase": "Pending"}));
+        }
+        if let Some(spec) = given(object, "spec") {
+            agree(spec);
+        }
+    },
+    validate,
+    validate_status: |object, _| {
+        let mut errors = Errors::default();
+        for (_, at) in Place::root(object).down("status.capacity").entries() {
+            if amount(&at).is_some_and(|amount| amount.sign() < 0) {
+                errors.invalid(&at, "must be a valid resource quantity");
+            }
+        }
+        errors
+    },
+};
+
+/// How a volume may be mounted.
+pub(super) const MODES: &[&str] = &[
+    "ReadOnlyMany",
+    "ReadWriteMany",
+    "ReadWriteOnce",
+    "ReadWriteOncePod",
+];
+
+const CLASS_NOTE: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// What every claim's spec has, that of a template too.
+pub(super) fn spec_defaults(spec: &mut Value) {
+    set(spec, "volumeMode", json!("Filesystem"));
+    set(spec, "resources", json!({}));
+}
+
+/// The older of the two fields for a source and the newer one say the same (upstream:
+/// `NormalizeDataSources`).
+fn agree(spec: &mut Value) {
+    let (source, reference) = (spec["dataSource"].clone(), spec["dataSourceRef"].clone());
+    if source.is_object() && reference.is_null() {
+        put(spec, "dataSourceRef", source);
+    } else if reference.is_object() && source.is_null() && reference["namespace"].is_null() {
+        put(spec, "dataSource", reference);
+    }
+}
+
+/// Checks the modes of a claim or a volume.
+pub(super) fn check_modes(modes: &Place<'_>, errors: &mut Errors) {
+    let (mut single, mut other) = (false, false);
+    for mode in modes.items() {
+        let known = MODES.contains(&mode.text());
+        if !known {
+            // The path is that of the list.
+            errors.not_supported(&Place::new(modes.path(), mode.value()), MODES);
+        }
+        single |= mode.text() == "ReadWriteOncePod";
+        other |= known && mode.text() != "ReadWriteOncePod";
+    }
+    if single && other {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        errors.forbidden(modes, detail);
+    }
+}
+
+/// Checks the spec of a claim, or of a template of claims.
+pub(super) fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
+    let modes = spec.at("accessModes");
+    if modes.is_empty() {
+        errors.required(&modes, "at least 1 access mode is required");
+    }
+    selector::check(&spec.at("selector"), errors);
+    check_modes(&modes, errors);
+    let wanted = spec.down("resources.requests.storage");
+    let storage = Place::new(
+        format!("{}.resources[storage]", spec.path()),
+        wanted.value(),
+    );
+    match amount(&storage) {
+        None => errors.required(&storage, ""),
+        Some(amount) if amount.sign() <= 0 => {
+            errors.invalid(&storage, "must be greater than zero");
+        }
+        Some(_) => quota::check_amount("storage", &storage, errors),
+    }
+    for field in ["storageClassName", "volumeAttributesClassName"] {
+        if field.starts_with("volume") {
+            let mode = spec.at("volumeMode");
+            if mode.is_set() {
+                check::one_of(&mode, &["Block", "Filesystem"], errors);
+            }
+            sources(spec, errors);
+        }
+        if !spec.at(field).is_empty() {
+            check::subdomain(&spec.at(field), errors);
+        }
+    }
+}
+
+fn sources(spec: &Place<'_>, errors: &mut Errors) {
+    let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
+    for at in [&source, &reference] {
+        if !at.is_set() {
+            continue;
+        }
+        for field in ["name", "kind"] {
+            if at.at(field).is_empty() {
+                errors.required(&at.at(field), "");
+            }
+        }
+        let (group, kind) = (at.at("apiGroup"), at.at("kind"));
+        if group.is_empty() && kind.text() != "PersistentVolumeClaim" {
+            let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.invalid_as(at, &json!(kind.text()), detail);
+        }
+        if !group.is_empty() {
+            check::subdomain(&group, errors);
+        }
+        if !at.at("namespace").is_empty() {
+            check::label(&at.at("namespace"), errors);
+        }
+    }
+    if !source.is_set() || !reference.is_set() {
+        return;
+    }
+    let same = ["apiGroup", "kind", "name"]
+        .iter()
+        .all(|field| source.at(field).value() == reference.at(field).value());
+    if !reference.at("namespace").is_empty() {
+        let detail = "may not be specified when dataSourceRef.namespace is specified";
+        errors.invalid_as(spec, &json!({}), detail);
+    } else if !same {
+        errors.invalid_as(spec, &json!({}), "must match dataSourceRef");
+    }
+}
+
+fn validate(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    let spec = root.at("spec");
+    check_spec(&spec, &mut errors);
+    if let Some(old) = old {
+        update(&root, old, &mut errors);
+    }
+    errors
+}
+
+fn update(root: &Place<'_>, old: &Value, errors: &mut Errors) {
+    let spec = root.at("spec");
+    let (mut now, mut before) = (spec.value().clone(), old["spec"].clone());
+    if before["volumeName"].as_str().is_none_or(str::is_empty) {
+        // The volume is named once.
+        match now.get("volumeName").cloned() {
+            Some(name) => put(&mut before, "volumeName", name),
+            None => drop(&mut before, "volumeName"),
+        }
+    }
+    let notes = (
+        &root.value()["metadata"]["annotations"][CLASS_NOTE],
+        &old["metadata"]["annotations"][CLASS_NOTE],
+    );
+    let class = now["storageClassName"].clone();
+    let unnamed = before["storageClassName"].is_null() && !class.is_null();
+    if unnamed && (notes.1.is_null() || *notes.1 == class) {
+        // A class may be given to a claim that had none.
+        put(&mut before, "storageClassName", class);
+    } else if notes.0 != notes.1 {
+        let path = format!("metadata.annotations[{CLASS_NOTE}]");
+        errors.invalid_text(&Place::new(path, notes.0), check::IMMUTABLE);
+    }
+    let size = |spec: &Value| spec["resources"]["requests"]["storage"].clone();
+    let (new_size, old_size) = (size(&now), size(&before));
+    if root.value()["status"]["phase"] == "Bound" {
+        if let Some(requests) = given(&mut now, "resources").and_then(|r| given(r, "requests")) {
+            put(requests, "storage", old_size.clone());
+        }
+        if !now["volumeAttributesClassName"].is_null() {
+            match before.get("volumeAttributesClassName").cloned() {
+                Some(name) => put(&mut now, "volumeAttributesClassName", name),
+                None => drop(&mut now, "volumeAttributesClassName"),
+            }
+        }
+    }
+    if now != before {
+        // The real server goes on with the difference of two Go values.
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.forbidden(&spec, detail);
+    }
+    let of = |value: &Value| amount(&Place::new("", value));
+    let least = of(&old["status"]["capacity"]["storage"]);
+    let requested = Place::new("spec.resources.requests.storage", &new_size);
+    if let (Some(new), Some(old)) = (of(&new_size), of(&old_size))
+        && new < old
+        && least.map_or(new.sign() <= 0, |least| new <= least)
+    {
+        errors.forbidden(&requested, "field can not be less than status.capacity");
+    }
+    let mode = Place::new("volumeMode", spec.at("volumeMode").value());
+    check::immutable(&mode, &old["spec"]["volumeMode"], errors);
+    let class = spec.at("volumeAttributesClassName");
+    if !old["spec"]["volumeAttributesClassName"].is_null() {
+        if !class.is_set() {
+            errors.forbidden(&class, "update from non-nil value to nil is forbidden");
+        } else if class.is_empty() {
+            let detail = "update from non-nil value to an empty string is forbidden";
+            errors.forbidden(&class, detail);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Machine: ConfigMaps, Secrets and ServiceAccounts (upstream: `pkg/apis/core/validation`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::json::parse as parse_json;
+
+use super::Kind;
+use super::check;
+use super::fill::{list, put, set_text};
+use super::place::{Errors, Place};
+
+/// How many bytes a ConfigMap or a Secret may hold.
+const LIMIT: usize = 1024 * 1024;
+
+const SEALED: &str = "field is immutable when `immutable` is set";
+
+pub(super) const CONFIG_MAP: Kind = Kind {
+    defaults: |object| drop_empty(object, &["data", "binaryData"]),
+    validate: config_map,
+    ..Kind::PLAIN
+};
+
+pub(super) const SECRET: Kind = Kind {
+    defaults: secret_defaults,
+    validate: secret,
+    ..Kind::PLAIN
+};
+
+pub(super) const SERVICE_ACCOUNT: Kind = Kind {
+    prepare: |account, _| {
+        // Of the secrets only the names count (upstream: `cleanSecretReferences`).
+        for secret in list(account, "secrets") {
+            let name = secret["name"].clone();
+            *secret = json!({});
+            if !name.is_null() {
+                put(secret, "name", name);
+            }
+        }
+    },
+    ..Kind::PLAIN
+};
+
+fn drop_empty(object: &mut Value, names: &[&str]) {
+    if let Some(members) = object.as_object_mut() {
+        for name in names {
+            let found = members.get(*name).and_then(Value::as_object);
+            if found.is_some_and(Map::is_empty) {
+                members.remove(*name);
+            }
+        }
+    }
+}
+
+/// How many bytes a Base64 text stands for.
+fn decoded(text: &str) -> usize {
+    let padding = text.bytes().rev().take_while(|b| *b == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
+}
+
+/// What an update of an object that is `immutable` may not change.
+fn sealed(object: &Place<'_>, old: Option<&Value>, parts: &[&str], errors: &mut Errors) {
+    let Some(old) = old.filter(|old| old["immutable"] == true) else {
+        return;
+    };
+    let seal = object.at("immutable");
+    if !seal.flag() {
+        errors.forbidden(&seal, SEALED);
+    }
+    for part in parts {
+        if *object.at(part).value() != old[*part] {
+            errors.forbidden(&object.at(part), SEALED);
+        }
+    }
+}
+
+fn keys(part: &Place<'_>, errors: &mut Errors) {
+    for (key, at) in part.entries() {
+        for detail in check::config_key(key) {
+            errors.invalid_as(&at, &json!(key), &detail);
+        }
+    }
+}
+
+fn config_map(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    sealed(&root, old, &["data", "binaryData"], &mut errors);
+    let mut size = 0;
+    for (key, at) in root.at("data").entries() {
+        for detail in check::config_key(key) {
+            errors.invalid_as(&at, &json!(key), &detail);
+        }
+        if object["binaryData"].get(key).is_some() {
+            let detail = "duplicate of key present in binaryData";
+            errors.invalid_as(&at, &json!(key), detail);
+        }
+        size += at.len();
+    }
+    keys(&root.at("binaryData"), &mut errors);
+    let binary = root.at("binaryData");
+    size += binary
+        .entries()
+        .map(|(_, at)| decoded(at.text()))
+        .sum::<usize>();
+    if size > LIMIT {
+        // The path of the whole object, as Go prints an empty name.
+        errors.too_long(&Place::new("[]", object), LIMIT);
+    }
+    errors
+}
+
+fn secret_defaults(object: &mut Value) {
+    set_text(object, "type", "Opaque");
+    let Some(members) = object.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Object(plain)) = members.remove("stringData") {
+        let data = members.entry("data").or_insert_with(|| json!({}));
+        if let Some(data) = data.as_object_mut() {
+            for (name, text) in plain {
+                let encoded = STANDARD.encode(text.as_str().unwrap_or_default());
+                data.insert(name, Value::String(encoded));
+            }
+        }
+    }
+    drop_empty(object, &["data"]);
+}
+
+fn secret(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    if let Some(old) = old {
+        check::immutable(&root.at("type"), &old["type"], &mut errors);
+    }
+    sealed(&root, old, &["data"], &mut errors);
+    let data = root.at("data");
+    keys(&data, &mut errors);
+    let size: usize = data.entries().map(|(_, at)| decoded(at.text())).sum();
+    if size > LIMIT {
+        errors.too_long(&data, LIMIT);
+    }
+    secret_type(&root, &data, &mut errors);
+    errors
+}
+
+/// The keys that the well-known types of a Secret need.
+fn secret_type(root: &Place<'_>, data: &Place<'_>, errors: &mut Errors) {
+    let absent = |key: &str| !data.key(key).is_set();
+    let json = match root.at("type").text() {
+        "kubernetes.io/service-account-token" => {
+            let name = "kubernetes.io/service-account.name";
+            let note = root.down("metadata.annotations").key(name);
+            if note.is_empty() {
+                errors.required(&note, "");
+            }
+            return;
+        }
+        "kubernetes.io/basic-auth" => {
+            if absent("username") && absent("password") {
+                errors.required(&data.key("username"), "");
+                errors.required(&data.key("password"), "");
+            }
+            return;
+        }
+        "kubernetes.io/ssh-auth" => {
+            let key = data.key("ssh-privatekey");
+            if key.is_empty() {
+                errors.required(&key, "");
+            }
+            return;
+        }
+        "kubernetes.io/tls" => {
+            for key in ["tls.crt", "tls.key"] {
+                if absent(key) {
+                    errors.required(&data.key(key), "");
+                }
+            }
+            return;
+        }
+        "kubernetes.io/dockercfg" => ".dockercfg",
+        "kubernetes.io/dockerconfigjson" => ".dockerconfigjson",
+        _ => return,
+    };
+    let at = data.key(json);
+    if !at.is_set() {
+        errors.required(&at, "");
+        return;
+    }
+    let bytes = STANDARD.decode(at.text()).unwrap_or_default();
+    let wrong = match parse_json(&bytes) {
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(other) => Some(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go_name(&other)
+        )),
+        Err(why) => Some(why),
+    };
+    if let Some(why) = wrong {
+        errors.invalid_as(&at, &json!("<secret contents redacted>"), &why);
+    }
+}
+
+/// A value's type as Go's decoder calls it.
+fn go_name(value: &Value) -> &'static str {
+    match value {
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Null | Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,204 @@
+//! Machine: Endpoints and EndpointSlices (upstream: `pkg/apis/core` and `discovery`).
+
+use serde_json::{Value, json};
+
+use super::super::names::{self, NameRule};
+use super::Kind;
+use super::address;
+use super::check;
+use super::fill::{list, set, set_text};
+use super::place::{Errors, Place};
+
+pub(super) const ENDPOINTS: Kind = Kind {
+    defaults: |object| {
+        for subset in list(object, "subsets") {
+            for port in list(subset, "ports") {
+                set_text(port, "protocol", "TCP");
+                set(port, "port", json!(0));
+            }
+        }
+    },
+    validate: |object, _| {
+        let mut errors = Errors::default();
+        for subset in Place::root(object).at("subsets").items() {
+            check_subset(&subset, &mut errors);
+        }
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+pub(super) const ENDPOINT_SLICE: Kind = Kind {
+    defaults: |object| {
+        for endpoint in list(object, "endpoints") {
+            set(endpoint, "addresses", Value::Null);
+            set(endpoint, "conditions", json!({}));
+        }
+        for port in list(object, "ports") {
+            set(port, "name", json!(""));
+            set(port, "protocol", json!("TCP"));
+        }
+    },
+    validate: slice,
+    ..Kind::PLAIN
+};
+
+const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+const MOST_ENDPOINTS: usize = 1000;
+const MOST_PORTS: usize = 20_000;
+const MOST_ADDRESSES: usize = 100;
+const MOST_LABELS: usize = 16;
+const MOST_HINTS: usize = 8;
+
+fn check_subset(subset: &Place<'_>, errors: &mut Errors) {
+    let (ready, other) = (subset.at("addresses"), subset.at("notReadyAddresses"));
+    if ready.is_empty() && other.is_empty() {
+        let detail = "must specify `addresses` or `notReadyAddresses`";
+        errors.required(subset, detail);
+    }
+    for at in ready.items().chain(other.items()) {
+        address::check(&at.at("ip"), errors);
+        if !at.at("hostname").is_empty() {
+            check::label(&at.at("hostname"), errors);
+        }
+        if at.at("nodeName").is_set() {
+            check::name(NameRule::Subdomain, &at.at("nodeName"), errors);
+        }
+        address::not_special(&at.at("ip"), errors);
+    }
+    let ports = subset.at("ports");
+    for port in ports.items() {
+        let name = port.at("name");
+        if !name.is_empty() {
+            check::label(&name, errors);
+        } else if ports.len() > 1 {
+            errors.required(&name, "");
+        }
+        check::port(&port.at("port"), errors);
+        check::required_one_of(&port.at("protocol"), PROTOCOLS, errors);
+        if port.at("appProtocol").is_set() {
+            check::qualified(&port.at("appProtocol"), errors);
+        }
+    }
+}
+
+fn too_many(at: &Place<'_>, most: usize, errors: &mut Errors) -> bool {
+    let many = at.len() > most;
+    if many {
+        errors.too_many(at, u64::try_from(most).unwrap_or(u64::MAX));
+    }
+    many
+}
+
+fn slice(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    let kind = root.at("addressType");
+    check::required_one_of(&kind, &["FQDN", "IPv4", "IPv6"], &mut errors);
+    let endpoints = root.at("endpoints");
+    if !too_many(&endpoints, MOST_ENDPOINTS, &mut errors) {
+        for endpoint in endpoints.items() {
+            check_endpoint(&endpoint, kind.text(), &mut errors);
+        }
+    }
+    let ports = root.at("ports");
+    if !too_many(&ports, MOST_PORTS, &mut errors) {
+        check_ports(&ports, &mut errors);
+    }
+    if let Some(old) = old {
+        check::immutable(&kind, &old["addressType"], &mut errors);
+    }
+    errors
+}
+
+fn check_ports(ports: &Place<'_>, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for port in ports.items() {
+        let name = port.at("name");
+        if !name.is_empty() {
+            check::label(&name, errors);
+        }
+        if seen.contains(&name.text()) {
+            errors.duplicate(&name);
+        } else {
+            seen.push(name.text());
+        }
+        check::required_one_of(&port.at("protocol"), PROTOCOLS, errors);
+        if port.at("appProtocol").is_set() {
+            check::qualified(&port.at("appProtocol"), errors);
+        }
+    }
+}
+
+fn check_endpoint(endpoint: &Place<'_>, kind: &str, errors: &mut Errors) {
+    let addresses = endpoint.at("addresses");
+    if addresses.is_empty() {
+        errors.required(&addresses, "must contain at least 1 address");
+    } else {
+        too_many(&addresses, MOST_ADDRESSES, errors);
+    }
+    for at in addresses.items() {
+        if kind == "FQDN" {
+            domain(&at, errors);
+            continue;
+        }
+        if !matches!(kind, "IPv4" | "IPv6") {
+            continue;
+        }
+        let before = errors.len();
+        address::check(&at, errors);
+        if errors.len() > before {
+            continue;
+        }
+        if at.text().contains(':') != (kind == "IPv6") {
+            // The path is that of the whole list.
+            let all = Place::new(addresses.path(), at.value());
+            errors.invalid(&all, &format!("must be an {kind} address"));
+        }
+        address::not_special(&at, errors);
+    }
+    if endpoint.at("nodeName").is_set() {
+        check::name(NameRule::Subdomain, &endpoint.at("nodeName"), errors);
+    }
+    let topology = endpoint.at("deprecatedTopology");
+    too_many(&topology, MOST_LABELS, errors);
+    check::labels(&topology, errors);
+    if endpoint.at("hostname").is_set() {
+        check::label(&endpoint.at("hostname"), errors);
+    }
+    for (field, of) in [("forZones", "zone"), ("forNodes", "node")] {
+        let hints = endpoint.at("hints").at(field);
+        if too_many(&hints, MOST_HINTS, errors) {
+            continue;
+        }
+        let mut seen = Vec::new();
+        for hint in hints.items() {
+            let name = hint.at("name");
+            if of == "zone" {
+                check::qualified(&name, errors);
+            } else {
+                check::name(NameRule::Subdomain, &name, errors);
+            }
+            if seen.contains(&name.text()) {
+                errors.duplicate(&name);
+            }
+            seen.push(name.text());
+        }
+    }
+}
+
+/// A domain of at least two parts (upstream: `IsFullyQualifiedDomainName`).
+fn domain(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    let name = at.text().strip_suffix('.').unwrap_or(at.text());
+    let wrong = names::check_name(NameRule::Subdomain, name);
+    if !wrong.is_empty() {
+        errors.invalid_as(at, &json!(name), &wrong.join(","));
+    } else if !name.contains('.') {
+        let detail = "should be a domain with at least two segments separated by dots";
+        errors.invalid_as(at, &json!(name), detail);
+    }
+}

@@ -1,0 +1,66 @@
+//! Machine: fills in members that are absent, for the defaults of many kinds.
+
+use serde_json::{Value, json};
+
+/// Sets a member that is absent or null.
+pub(super) fn set(object: &mut Value, name: &str, default: Value) {
+    if let Some(members) = object.as_object_mut()
+        && members.get(name).is_none_or(Value::is_null)
+    {
+        members.insert(name.to_owned(), default);
+    }
+}
+
+/// Sets a text that is absent or empty.
+pub(super) fn set_text(object: &mut Value, name: &str, default: &str) {
+    if object[name].as_str().is_none_or(str::is_empty)
+        && let Some(members) = object.as_object_mut()
+    {
+        members.insert(name.to_owned(), json!(default));
+    }
+}
+
+/// Puts a value there, whatever there was.
+pub(super) fn put(object: &mut Value, name: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+/// Takes a member away.
+pub(super) fn drop(object: &mut Value, name: &str) {
+    if let Some(members) = object.as_object_mut() {
+        members.remove(name);
+    }
+}
+
+/// The member as an object, made when absent; nothing when it is something else.
+pub(super) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    set(object, name, json!({}));
+    object.get_mut(name).filter(|part| part.is_object())
+}
+
+/// The member, if it is an object.
+pub(super) fn given<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    object.get_mut(name).filter(|part| part.is_object())
+}
+
+/// The elements of a member that is a list; none when it is absent or something else.
+pub(super) fn list<'a>(
+    object: &'a mut Value,
+    name: &str,
+) -> impl Iterator<Item = &'a mut Value> + use<'a> {
+    let list = object.get_mut(name).and_then(Value::as_array_mut);
+    list.into_iter().flatten()
+}
+
+/// Whether a member is absent, null, or an empty list, map or text.
+pub(super) fn lacks(object: &Value, name: &str) -> bool {
+    match &object[name] {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}

@@ -1,0 +1,58 @@
+//! Machine: names of other objects in fields.
+
+use super::super::names::NameRule;
+use super::check;
+use super::place::{Errors, Place};
+
+/// A text that must be there, and that can stand between two slashes.
+pub(super) fn segment(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+    } else {
+        check::name(NameRule::PathSegment, at, errors);
+    }
+}
+
+/// An object of the same namespace, by group, kind and name.
+pub(super) fn check_local(at: &Place<'_>, errors: &mut Errors) {
+    if at.at("apiGroup").is_set() {
+        check::subdomain(&at.at("apiGroup"), errors);
+    }
+    segment(&at.at("kind"), errors);
+    segment(&at.at("name"), errors);
+}
+
+/// A domain and a path below it, as controllers are named (upstream: `IsDomainPrefixedPath`).
+pub(super) fn check_domain_path(at: &Place<'_>, errors: &mut Errors) {
+    const PATH: &str =
+        "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+    let parts = at.text().split_once('/');
+    let Some((host, path)) = parts.filter(|(host, path)| !host.is_empty() && !path.is_empty())
+    else {
+        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        errors.invalid_text(at, detail);
+        return;
+    };
+    for detail in super::super::names::check_name(NameRule::Subdomain, host) {
+        errors.invalid_as(at, &host.into(), &detail);
+    }
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
+    if !path.bytes().all(legal) {
+        errors.invalid_as(at, &path.into(), PATH);
+    }
+}
+
+/// A domain of at least as many parts (upstream: `IsFullyQualifiedName`).
+pub(super) fn check_domain(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    let wrong = super::super::names::check_name(NameRule::Subdomain, at.text());
+    if !wrong.is_empty() {
+        errors.invalid(at, &wrong.join(","));
+    } else if at.text().split('.').count() < 3 {
+        let detail = "should be a domain with at least three segments separated by dots";
+        errors.invalid(at, detail);
+    }
+}

@@ -1,0 +1,126 @@
+//! Machine: PriorityClasses, RuntimeClasses and Leases (upstream: `pkg/apis/scheduling`, `node` and
+//! `coordination`).
+
+use serde_json::{Value, json};
+
+use super::Kind;
+use super::check;
+use super::fill::{part, set};
+use super::place::{Errors, Place};
+use super::quota;
+
+pub(super) const PRIORITY_CLASS: Kind = Kind {
+    defaults: |object| {
+        set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
+        set(object, "value", json!(0));
+    },
+    validate: priority,
+    ..Kind::PLAIN
+};
+
+pub(super) const RUNTIME_CLASS: Kind = Kind {
+    defaults: |object| set(object, "handler", json!("")),
+    validate: runtime,
+    ..Kind::PLAIN
+};
+
+pub(super) const LEASE: Kind = Kind {
+    defaults: |object| {
+        part(object, "spec");
+    },
+    validate: |object, _| {
+        let mut errors = Errors::default();
+        lease(&Place::root(object).at("spec"), &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+/// The greatest priority that is not the system's own.
+const HIGHEST: i64 = 1_000_000_000;
+
+/// The classes of the system, with their values.
+const SYSTEM: [(&str, i64); 2] = [
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+];
+
+fn priority(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    let (value, policy) = (root.at("value"), root.at("preemptionPolicy"));
+    if let Some(old) = old {
+        if old["value"] != *value.value() {
+            errors.forbidden(&value, "may not be changed in an update.");
+        }
+        check::immutable(&policy, &old["preemptionPolicy"], &mut errors);
+        return errors;
+    }
+    let name = root.down("metadata.name");
+    if name.text().starts_with("system-") {
+        let known = SYSTEM.iter().find(|(known, _)| *known == name.text());
+        let why = match known {
+            None => Some(format!(
+                "{} is not a known system priority class",
+                name.text()
+            )),
+            Some((known, wanted)) if *wanted != value.int() => {
+                Some(format!("value of {known} PriorityClass must be {wanted}"))
+            }
+            Some((known, _)) if root.at("globalDefault").flag() => Some(format!(
+                "globalDefault of {known} PriorityClass must be false"
+            )),
+            Some(_) => None,
+        };
+        if let Some(why) = why {
+            let detail = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {why}"
+            );
+            errors.forbidden(&name, &detail);
+        }
+    } else if value.int() > HIGHEST {
+        let detail = format!("maximum allowed value of a user defined priority is {HIGHEST}");
+        errors.forbidden(&value, &detail);
+    }
+    check::required_one_of(&policy, &["PreemptLowerPriority", "Never"], &mut errors);
+    errors
+}
+
+fn runtime(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    let handler = root.at("handler");
+    if let Some(old) = old {
+        check::immutable(&handler, &old["handler"], &mut errors);
+        return errors;
+    }
+    check::label(&handler, &mut errors);
+    for (name, at) in root.down("overhead.podFixed").entries() {
+        quota::check_amount(name, &at, &mut errors);
+    }
+    check::labels(&root.down("scheduling.nodeSelector"), &mut errors);
+    errors
+}
+
+fn lease(spec: &Place<'_>, errors: &mut Errors) {
+    let duration = spec.at("leaseDurationSeconds");
+    if duration.is_set() && duration.int() <= 0 {
+        errors.invalid(&duration, "must be greater than 0");
+    }
+    check::not_negative(&spec.at("leaseTransitions"), errors);
+    let strategy = spec.at("strategy");
+    if strategy.is_set() {
+        // The path names the field twice, as the real server's does.
+        let at = strategy.named("strategy", Some(strategy.value()));
+        if strategy.text().contains('/') {
+            check::qualified(&at, errors);
+        } else {
+            check::one_of(&at, &["OldestEmulationVersion"], errors);
+        }
+    }
+    let holder = spec.at("preferredHolder");
+    if !holder.is_empty() && strategy.is_empty() {
+        let detail = "may only be specified if `strategy` is defined";
+        errors.forbidden(&holder, detail);
+    }
+}
