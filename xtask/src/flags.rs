@@ -31,6 +31,10 @@ pub(crate) enum Chore {
         /// Only say whether the table is up to date.
         #[arg(long)]
         check: bool,
+        /// Work on the table of their protobuf messages instead, from the folder `src` of the
+        /// crate `k8s-pb`, wherever it was unpacked.
+        #[arg(long, value_name = "DIR")]
+        proto: Option<PathBuf>,
     },
     /// Looks for bytes that break the API server, with libFuzzer.
     Fuzz {

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let outcome = match Flags::parse().chore {
         Chore::Tidy { rules } => tidy::run(&root, &rules),
         Chore::Ci { steps } => ci::run(&root, &steps),
-        Chore::Schemas { check } => schemas::run(&root, check),
+        Chore::Schemas { check, proto } => schemas::run(&root, check, proto.as_deref()),
         Chore::Fuzz {
             targets,
             seconds,

@@ -4,6 +4,8 @@
 mod facts;
 mod source;
 mod table;
+mod zeros;
+mod proto;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,15 +18,23 @@ const VERSION: &str = "v1_36";
 /// Where the table is, relative to the repository.
 const TABLE: &str = "crates/steersman-apiserver/src/schema/types/builtin.txt";
 
-/// Writes the table, or with `check` compares it with what would be written.
+/// Where the table of protobuf messages is, relative to the repository.
+const MESSAGES: &str = "crates/steersman-apiserver/src/schema/types/protobuf.txt";
+
+/// Writes the table, or with `check` compares it with what would be written; with `proto`, the
+/// table of protobuf messages from the sources in that folder.
 ///
 /// # Errors
 /// Says that the sources are missing, that one of them reads differently than expected, or that
 /// the table is not up to date.
-pub(crate) fn run(root: &Path, check: bool) -> Result<(), String> {
+pub(crate) fn run(root: &Path, check: bool, proto: Option<&Path>) -> Result<(), String> {
     let folder = sources(root)?;
-    let fresh = table::write(&source::read(&folder)?)?;
-    let path = root.join(TABLE);
+    let types = table::write(&source::read(&folder)?)?;
+    let (table, fresh) = match proto {
+        Some(folder) => (MESSAGES, proto::write(&types, &proto::read(folder)?)?),
+        None => (TABLE, types),
+    };
+    let path = root.join(table);
     if !check {
         return fs::write(&path, fresh)
             .map_err(|error| format!("{} could not be written: {error}", path.display()));
@@ -35,7 +45,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{TABLE} is not what the sources of k8s-openapi say: run `cargo xtask schemas` and look at the difference"
+        "{table} is not what its sources say: run `cargo xtask schemas` and look at the difference"
     ))
 }
 
@@ -67,7 +77,7 @@ mod tests {
     fn the_table_of_types_is_up_to_date() {
         let root = crate::repository();
         if sources(&root).is_ok() {
-            run(&root, true).unwrap();
+            run(&root, true, None).unwrap();
         }
     }
 }

@@ -32,7 +32,8 @@
 //!   definition with rules gets a `Warning` that says so.
 //! - Validation of Kubernetes' own kinds in full: the rules that operators meet are checked
 //!   (names, selectors, what may not change), and much of a `spec` is not.
-//! - Bodies in protobuf or CBOR: JSON is taken, and YAML.
+//! - Bodies in CBOR, and answers in protobuf or CBOR: JSON, YAML and, for Kubernetes' own kinds,
+//!   protobuf are taken, JSON and YAML are answered.
 //! - Authentication and authorization: everybody may do everything, with any credentials.
 //! - Admission: no webhooks, no quotas, no policies, no injected defaults; and no conversion
 //!   webhooks.

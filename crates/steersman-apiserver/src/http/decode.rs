@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::http::negotiate::BodyFormat;
 use crate::registry::DeleteOptions;
+use crate::schema::types::Envelope;
 use crate::status::Status;
 use crate::yaml;
 
@@ -12,12 +13,7 @@ pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
 /// Reads the object of a create or an update; `null` is an empty object.
 pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Value, Status> {
-    let refuse = |why: String| {
-        Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-            excerpt(body)
-        ))
-    };
+    let refuse = |why: String| unrecognized(body, kind, &why);
     let value = match format {
         BodyFormat::Json => parse_json(body).map_err(|why| {
             refuse(format!(
@@ -25,6 +21,11 @@ pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Valu
             ))
         })?,
         BodyFormat::Yaml => yaml::parse(body).map_err(|why| refuse(format!("yaml: {why}")))?,
+        BodyFormat::Protobuf => {
+            let envelope = Envelope::open(body).map_err(refuse)?;
+            let read = envelope.object();
+            return read.map_err(|why| mishandled(&envelope, kind, &why));
+        }
     };
     match value {
         Value::Object(_) => Ok(value),
@@ -35,6 +36,33 @@ pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Valu
              \"json:\\\"kind,omitempty\\\"\" }}",
             type_word(&other)
         ))),
+    }
+}
+
+/// The refusal of a body that does not even say what it is.
+fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        excerpt(body)
+    ))
+}
+
+/// The refusal of an object that says its kind and is none.
+fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
+    let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
+    Status::bad_request(format!(
+        "{} in version \"{version}\" cannot be handled as a {kind}: {why}",
+        envelope.kind
+    ))
+}
+
+/// The refusal of a custom resource in protobuf: its type has no messages.
+pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
+    const WHY: &str = "object *unstructured.Unstructured does not implement the protobuf \
+                       marshalling interface and cannot be encoded to a protobuf message";
+    match Envelope::open(body) {
+        Ok(envelope) => mishandled(&envelope, kind, WHY),
+        Err(why) => unrecognized(body, kind, &why),
     }
 }
 
@@ -60,6 +88,7 @@ pub(crate) fn delete_options(
         BodyFormat::Json => parse_json(body)
             .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
         BodyFormat::Yaml => yaml::parse(body).map_err(|why| format!("yaml: {why}")),
+        BodyFormat::Protobuf => Envelope::open(body).and_then(|envelope| envelope.object()),
     }
     .map_err(Status::bad_request)?;
     if value.is_null() {

@@ -77,17 +77,17 @@ pub(crate) enum BodyFormat {
     Json,
     /// YAML.
     Yaml,
+    /// Protobuf, which Kubernetes' own kinds can be written in.
+    Protobuf,
 }
 
-/// The media types an answer can have, as refusals name them.
-const PRODUCIBLE: [&str; 3] = [
+/// The media types of bodies and answers, as refusals name them. No answer is in protobuf: every
+/// client that takes it takes JSON too.
+const KNOWN: [&str; 3] = [
     "application/json",
     "application/yaml",
     "application/vnd.kubernetes.protobuf",
 ];
-
-/// The media types a body can have.
-pub(crate) const CONSUMABLE: [&str; 2] = ["application/json", "application/yaml"];
 
 struct Clause {
     format: Option<Format>,
@@ -107,7 +107,7 @@ pub(crate) fn objects(accept: Option<&str>) -> Result<Media, Status> {
             });
         }
     }
-    Err(Status::not_acceptable(&PRODUCIBLE))
+    Err(Status::not_acceptable(&KNOWN))
 }
 
 /// Chooses how a discovery document is answered; only some paths have an aggregated form.
@@ -130,7 +130,7 @@ pub(crate) fn discovery(accept: Option<&str>, has_aggregated: bool) -> Result<Di
             Some(_) => {}
         }
     }
-    Err(Status::not_acceptable(&PRODUCIBLE))
+    Err(Status::not_acceptable(&KNOWN))
 }
 
 /// The format of an answer that has no shapes, such as a refusal: JSON where nothing else fits.
@@ -146,7 +146,8 @@ pub(crate) fn body(content_type: Option<&str>) -> Result<BodyFormat, Status> {
     match media_type(content_type.unwrap_or_default()).as_str() {
         "" | "application/json" => Ok(BodyFormat::Json),
         "application/yaml" => Ok(BodyFormat::Yaml),
-        _ => Err(Status::unsupported_media_type(&CONSUMABLE)),
+        "application/vnd.kubernetes.protobuf" => Ok(BodyFormat::Protobuf),
+        _ => Err(Status::unsupported_media_type(&KNOWN)),
     }
 }
 
@@ -176,7 +177,7 @@ fn servable(accept: Option<&str>) -> Result<Vec<(Format, Clause)>, Status> {
     if servable.is_empty() {
         let message = format!(
             "406: Not Acceptable\n\nAvailable representations: {}",
-            PRODUCIBLE.join(", ")
+            KNOWN.join(", ")
         );
         return Err(Status::failure(406, "NotAcceptable", message).with_details(Details::default()));
     }
@@ -322,19 +323,23 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_json_or_yaml() {
+    fn bodies_are_json_yaml_or_protobuf() {
         assert_eq!(body(None).unwrap(), BodyFormat::Json);
         assert_eq!(
             body(Some("Application/JSON; charset=utf-8")).unwrap(),
             BodyFormat::Json
         );
         assert_eq!(body(Some("application/yaml")).unwrap(), BodyFormat::Yaml);
-        let refused = body(Some("application/vnd.kubernetes.protobuf")).unwrap_err();
+        assert_eq!(
+            body(Some("application/vnd.kubernetes.protobuf")).unwrap(),
+            BodyFormat::Protobuf
+        );
+        let refused = body(Some("application/cbor")).unwrap_err();
         assert_eq!(refused.code, 415);
         assert!(
-            refused
-                .message
-                .ends_with("application/json, application/yaml"),
+            refused.message.ends_with(
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            ),
             "{refused}"
         );
     }

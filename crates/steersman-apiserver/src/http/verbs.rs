@@ -344,9 +344,13 @@ fn object_body(
     } else {
         &resource.kind
     };
+    let custom = !resource.built_in && subresource != Subresource::Scale;
+    if custom && format == BodyFormat::Protobuf {
+        return Err(decode::no_message(body, kind));
+    }
     let object = decode::object(body, format, kind)?;
     // Kubernetes' own kinds may leave their kind out: the path says it.
-    if !resource.built_in && subresource != Subresource::Scale && object.get("kind").is_none() {
+    if custom && object.get("kind").is_none() {
         return Err(decode::kind_is_missing(body, kind));
     }
     let mode = call.query.get("fieldValidation").unwrap_or_default();

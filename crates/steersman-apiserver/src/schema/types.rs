@@ -4,6 +4,7 @@
 mod table;
 mod go;
 mod decode;
+mod protobuf;
 
 use std::borrow::Cow;
 
@@ -11,6 +12,7 @@ use super::resource::Resource;
 use super::structural::{Additional, Structural};
 
 pub(crate) use decode::decode;
+pub(crate) use protobuf::Envelope;
 use table::{Node, Type};
 
 /// The type of one place in an object. Cheap to copy; it borrows the custom schema it views.

@@ -5,7 +5,7 @@ use proptest::sample::select;
 use serde_json::json;
 
 use crate::support::{
-    CONFIG_MAPS, ask, config_map, create_config_maps, get, server, website, website_crd,
+    CONFIG_MAPS, WEBSITES, ask, config_map, create_config_maps, get, server, website, website_crd,
 };
 
 #[tokio::test(start_paused = true)]
@@ -55,20 +55,66 @@ async fn a_body_that_is_too_large() {
 async fn a_body_of_another_type() {
     let server = server();
     create_config_maps(&server, &["a"]).await;
-    let protobuf = [("content-type", "application/vnd.kubernetes.protobuf")];
-    let refused = ask(&server, "POST", CONFIG_MAPS, &protobuf, "k8s\0")
+    let cbor = [("content-type", "application/cbor")];
+    let refused = ask(&server, "POST", CONFIG_MAPS, &cbor, "{}")
         .await
         .expect(415);
     assert_eq!(
         refused["message"],
         "the body of the request was in an unknown format - accepted media types include: \
-         application/json, application/yaml"
+         application/json, application/yaml, application/vnd.kubernetes.protobuf"
     );
     let json = [("content-type", "application/json")];
     let refused = ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json, "{}")
         .await
         .expect(415);
     assert_eq!(refused["reason"], "UnsupportedMediaType");
+}
+
+#[tokio::test(start_paused = true)]
+async fn protobuf_that_is_none_or_of_a_custom_resource() {
+    let server = server();
+    server.install_crd(website_crd()).unwrap();
+    let protobuf = [("content-type", "application/vnd.kubernetes.protobuf")];
+    let config_map = "k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12";
+    for (path, body, why) in [
+        (
+            CONFIG_MAPS,
+            format!("{config_map}\x02\x0a\x05"),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: unexpected EOF",
+        ),
+        (
+            CONFIG_MAPS,
+            "{}".to_owned(),
+            "the object provided is unrecognized (must be of type ConfigMap): provided data does not \
+             appear to be a protobuf message, expected prefix [107 56 115 0] ({})",
+        ),
+        (
+            WEBSITES,
+            format!("{config_map}\x00"),
+            "ConfigMap in version \"v1\" cannot be handled as a Website: object \
+             *unstructured.Unstructured does not implement the protobuf marshalling interface and \
+             cannot be encoded to a protobuf message",
+        ),
+    ] {
+        let refused = ask(&server, "POST", path, &protobuf, body)
+            .await
+            .expect(400);
+        assert_eq!(refused["message"], why, "{path}");
+    }
+    let named = format!("{config_map}\x07\x0a\x05\x0a\x03one");
+    let created = ask(&server, "POST", CONFIG_MAPS, &protobuf, named)
+        .await
+        .expect(201);
+    assert_eq!(created["metadata"]["name"], "one");
+    assert!(created.get("data").is_none());
+    // The options of a dry run.
+    let options = "k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x05\x2a\x03All";
+    let one = format!("{CONFIG_MAPS}/one");
+    ask(&server, "DELETE", &one, &protobuf, options)
+        .await
+        .expect(200);
+    get(&server, &one).await.expect(200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,137 @@
+//! Machine: reads the generated table of protobuf messages, once, on first use.
+//!
+//! One line is one message: its name, then `number:name=kind` for each field. A `*` behind the name
+//! says that a zero stands: elsewhere it is what Go writes for a field that nobody set, and JSON
+//! leaves it out. A field without a name is a part of its owner. `[]` before the kind makes a list,
+//! `{}` a map with texts for keys. A kind with a dot is a message.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// The generated table.
+const TEXT: &str = include_str!("../protobuf.txt");
+
+/// A field of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) number: u32,
+    /// Its name in JSON; empty where its fields are its owner's.
+    pub(super) name: &'static str,
+    /// Whether a zero means something.
+    pub(super) zero_stands: bool,
+    pub(super) shape: Shape,
+    pub(super) kind: Kind,
+}
+
+/// How often a field may be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    One,
+    List,
+    Map,
+}
+
+/// What a field, an element or a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    String,
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    Bytes,
+    Message(&'static str),
+    Quantity,
+    IntOrString,
+    Time,
+    MicroTime,
+    /// JSON in a message of its own.
+    Raw,
+    /// A list of texts in a message of its own.
+    Strings,
+    SchemaOrArray,
+    SchemaOrBool,
+    SchemaOrStrings,
+}
+
+/// The fields of a message; none for one that is not in the table.
+pub(super) fn message(name: &str) -> &'static [Field] {
+    static TABLE: OnceLock<HashMap<&'static str, Vec<Field>>> = OnceLock::new();
+    let table = TABLE.get_or_init(|| lines().collect());
+    table.get(name).map_or(&[], Vec::as_slice)
+}
+
+fn lines() -> impl Iterator<Item = (&'static str, Vec<Field>)> {
+    let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default();
+        (name, words.filter_map(field).collect())
+    })
+}
+
+/// Reads one field. What cannot be read is left out; a test reads the table strictly.
+fn field(word: &'static str) -> Option<Field> {
+    let (number, rest) = word.split_once(':')?;
+    let (name, kind) = rest.split_once('=')?;
+    let (shape, kind) = if let Some(items) = kind.strip_prefix("[]") {
+        (Shape::List, items)
+    } else if let Some(values) = kind.strip_prefix("{}") {
+        (Shape::Map, values)
+    } else {
+        (Shape::One, kind)
+    };
+    let kind = match kind {
+        "string" => Kind::String,
+        "bool" => Kind::Bool,
+        "int32" => Kind::Int32,
+        "int64" => Kind::Int64,
+        "double" => Kind::Double,
+        "bytes" => Kind::Bytes,
+        "quantity" => Kind::Quantity,
+        "intOrString" => Kind::IntOrString,
+        "time" => Kind::Time,
+        "microTime" => Kind::MicroTime,
+        "raw" => Kind::Raw,
+        "strings" => Kind::Strings,
+        "schemaOrArray" => Kind::SchemaOrArray,
+        "schemaOrBool" => Kind::SchemaOrBool,
+        "schemaOrStrings" => Kind::SchemaOrStrings,
+        name if name.contains('.') => Kind::Message(name),
+        _ => return None,
+    };
+    Some(Field {
+        number: number.parse().ok()?,
+        name: name.trim_end_matches('*'),
+        zero_stands: name.ends_with('*'),
+        shape,
+        kind,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read_and_every_message_is_there() {
+        let words: usize = TEXT
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split(' ').count() - 1)
+            .sum();
+        let all: Vec<_> = lines().collect();
+        assert_eq!(
+            all.iter().map(|(_, fields)| fields.len()).sum::<usize>(),
+            words
+        );
+        for (owner, fields) in &all {
+            for field in fields {
+                if let Kind::Message(name) = field.kind {
+                    let found = all.iter().any(|(known, _)| *known == name);
+                    assert!(found, "{owner}.{}: there is no message {name}", field.name);
+                }
+            }
+        }
+    }
+}

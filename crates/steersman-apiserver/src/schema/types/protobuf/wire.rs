@@ -1,0 +1,178 @@
+//! Machine: the fields of a protobuf message, with the complaints of Kubernetes' generated code.
+
+use super::messages::Kind;
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+    Fixed32,
+}
+
+impl<'a> Content<'a> {
+    /// What a field of this kind holds that was not written.
+    pub(super) fn nothing(kind: Kind) -> Self {
+        match kind {
+            Kind::Bool | Kind::Int32 | Kind::Int64 => Self::Varint(0),
+            Kind::Double => Self::Fixed64(0),
+            _ => Self::Bytes(&[]),
+        }
+    }
+
+    pub(super) fn varint(self, field: &str) -> Result<u64, String> {
+        match self {
+            Self::Varint(number) => Ok(number),
+            other => Err(other.wrong(field)),
+        }
+    }
+
+    pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], String> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            other => Err(other.wrong(field)),
+        }
+    }
+
+    pub(super) fn double(self, field: &str) -> Result<f64, String> {
+        match self {
+            Self::Fixed64(bits) => Ok(f64::from_bits(bits)),
+            other => Err(other.wrong(field)),
+        }
+    }
+
+    fn wrong(self, field: &str) -> String {
+        let wire = match self {
+            Self::Varint(_) => 0,
+            Self::Fixed64(_) => 1,
+            Self::Bytes(_) => 2,
+            Self::Fixed32 => 5,
+        };
+        // Fields have their names in Go.
+        let field = field.rsplit('.').next().unwrap_or_default();
+        let mut letters = field.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        let name: String = first.into_iter().chain(letters).collect();
+        format!("proto: wrong wireType = {wire} for field {name}")
+    }
+}
+
+/// Reads a message field by field.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+const EARLY: &str = "unexpected EOF";
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The next field's number and content; nothing at the end.
+    ///
+    /// # Errors
+    /// What the generated code says; `message` is the name it has there.
+    pub(super) fn next(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
+        loop {
+            let Some(tag) = self.varint()? else {
+                return Ok(None);
+            };
+            let wire = tag & 7;
+            if wire == 4 {
+                return Err(format!(
+                    "proto: {message}: wiretype end group for non-group"
+                ));
+            }
+            let number = u32::try_from(tag >> 3).ok().filter(|number| *number > 0);
+            let Some(number) = number else {
+                let number = tag >> 3;
+                return Err(format!(
+                    "proto: {message}: illegal tag {number} (wire type {wire})"
+                ));
+            };
+            let content = match wire {
+                0 => Content::Varint(self.varint()?.ok_or(EARLY)?),
+                1 => {
+                    let bytes = self.take(8)?.first_chunk().copied().unwrap_or_default();
+                    Content::Fixed64(u64::from_le_bytes(bytes))
+                }
+                2 => {
+                    let length = self.varint()?.ok_or(EARLY)?;
+                    if i64::try_from(length).is_err() {
+                        return Err("proto: negative length found during unmarshaling".to_owned());
+                    }
+                    Content::Bytes(self.take(length)?)
+                }
+                3 => {
+                    // No message of Kubernetes has a group; it is passed over.
+                    self.pass_group()?;
+                    continue;
+                }
+                5 => {
+                    self.take(4)?;
+                    Content::Fixed32
+                }
+                wire => return Err(format!("proto: illegal wireType {wire}")),
+            };
+            return Ok(Some((number, content)));
+        }
+    }
+
+    /// A number; nothing at the end.
+    pub(super) fn varint(&mut self) -> Result<Option<u64>, String> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let Some((byte, rest)) = self.rest.split_first() else {
+                return Err(EARLY.to_owned());
+            };
+            self.rest = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if *byte < 0x80 {
+                return Ok(Some(number));
+            }
+        }
+        Err("proto: integer overflow".to_owned())
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], String> {
+        let split = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.rest.split_at_checked(length));
+        let (taken, rest) = split.ok_or(EARLY)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Passes over the rest of a group, and the groups in it.
+    fn pass_group(&mut self) -> Result<(), String> {
+        let mut open = 1_u64;
+        while open > 0 {
+            let tag = self.varint()?.ok_or(EARLY)?;
+            match tag & 7 {
+                0 => {
+                    self.varint()?.ok_or(EARLY)?;
+                }
+                1 => {
+                    self.take(8)?;
+                }
+                2 => {
+                    let length = self.varint()?.ok_or(EARLY)?;
+                    self.take(length)?;
+                }
+                3 => open += 1,
+                4 => open -= 1,
+                5 => {
+                    self.take(4)?;
+                }
+                wire => return Err(format!("proto: illegal wireType {wire}")),
+            }
+        }
+        Ok(())
+    }
+}
