@@ -17,6 +17,7 @@ mod verbs;
 mod cache;
 mod documents;
 mod body;
+mod webhooks;
 mod context;
 mod watch;
 mod service;

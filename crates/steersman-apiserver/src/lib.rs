@@ -10,6 +10,8 @@
 //!   time is tokio's, so a test with a paused clock lives through hours at once.
 //! - Over HTTPS on loopback ([`ApiServer::serve`]) kubectl and any other client reach it, with the
 //!   kubeconfig that [`Serving::write_kubeconfig`] writes.
+//! - Admission webhooks are asked about requests: over HTTPS, or in process
+//!   ([`ApiServer::route_service_to`]).
 //! - What was asked is in the log ([`ApiServer::requests`]), and requests and watches fail on
 //!   demand ([`ApiServer::faults`]).
 //!
@@ -35,8 +37,8 @@
 //! - Bodies in CBOR, and answers in protobuf or CBOR: JSON, YAML and, for Kubernetes' own kinds,
 //!   protobuf are taken, JSON and YAML are answered.
 //! - Authentication and authorization: everybody may do everything, with any credentials.
-//! - Admission: no webhooks, no quotas, no policies, no injected defaults; and no conversion
-//!   webhooks.
+//! - Admission beyond webhooks: no quotas, no policies, no injected defaults. The match conditions
+//!   of a webhook are not evaluated: it is asked. Conversion webhooks are not asked at all.
 //! - Logs, exec and port-forward: there are no containers. No scheduler places Pods, and no
 //!   controller but those named above acts.
 //!
@@ -45,8 +47,8 @@
 //!
 //! # Invariants of the driver
 //!
-//! - SRV-1: a request does all of its work or none: nothing waits between reading its body
-//!   and its answer.
+//! - SRV-1: a request does all of its work or none: nothing waits within a verb. One that has to
+//!   ask a webhook stops, having changed nothing, and is run again with the answer (ADM-1, ADM-2).
 //! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between
 //!   the poll and the wait.
 //! - SRV-3: no bytes that a client sends make the server panic.
@@ -61,6 +63,7 @@ mod yaml;
 pub mod auth;
 pub mod store;
 pub mod patch;
+mod webhook;
 pub mod registry;
 pub mod faults;
 mod http;

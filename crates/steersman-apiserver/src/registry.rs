@@ -16,9 +16,13 @@ mod select;
 mod manager;
 mod intake;
 mod faces;
+mod memory;
 mod state;
 mod scale;
 mod managed;
+mod admission;
+mod attempt;
+mod dispatch;
 mod read;
 mod service_address;
 mod create;
@@ -30,10 +34,12 @@ mod token;
 mod acts;
 mod lifecycle;
 mod update;
+mod admit;
 mod apply;
 mod watch;
 
 pub use acts::Deed;
+pub(crate) use attempt::Attempt;
 pub use options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
     Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,

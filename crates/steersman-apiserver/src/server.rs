@@ -6,6 +6,10 @@ mod serving;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Full;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::net::ToSocketAddrs;
@@ -133,6 +137,81 @@ impl ApiServer {
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.context.faults
+    }
+
+    /// Leads the webhooks of a Service to a service in this process: an axum router, for instance,
+    /// or `tower::service_fn`. It is asked without sockets and TLS, so on a paused clock too. A
+    /// webhook configured with a URL is led there as well where its host is
+    /// `name.namespace.svc`.
+    ///
+    /// Without a route a Service leads to the addresses of its Endpoints, over HTTPS.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::{Request, Response};
+    /// use http_body_util::{BodyExt, Full};
+    /// use serde_json::{Value, json};
+    /// use steersman_apiserver::ApiServer;
+    /// use tower::ServiceExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = ApiServer::new();
+    /// server.route_service_to("hooks", "judge", tower::service_fn(|request: Request<Full<Bytes>>| async {
+    ///     let body = request.into_body().collect().await?.to_bytes();
+    ///     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    ///     let answer = json!({
+    ///         "apiVersion": "admission.k8s.io/v1",
+    ///         "kind": "AdmissionReview",
+    ///         "response": {
+    ///             "uid": review["request"]["uid"],
+    ///             "allowed": review["request"]["object"]["data"]["colour"] != "red",
+    ///         },
+    ///     });
+    ///     Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(answer.to_string()))))
+    /// }));
+    /// server.create(json!({
+    ///     "apiVersion": "admissionregistration.k8s.io/v1",
+    ///     "kind": "ValidatingWebhookConfiguration",
+    ///     "metadata": {"name": "judge"},
+    ///     "webhooks": [{
+    ///         "name": "judge.example.com",
+    ///         "clientConfig": {"service": {"namespace": "hooks", "name": "judge"}},
+    ///         "rules": [{
+    ///             "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+    ///             "resources": ["configmaps"],
+    ///         }],
+    ///         "sideEffects": "None",
+    ///         "admissionReviewVersions": ["v1"],
+    ///     }],
+    /// }))?;
+    /// let red = json!({"metadata": {"name": "a"}, "data": {"colour": "red"}});
+    /// let request = Request::post("/api/v1/namespaces/default/configmaps").body(Full::new(Bytes::from(red.to_string())));
+    /// let response = server.service().oneshot(request?).await?;
+    /// assert_eq!(response.status(), 400);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn route_service_to<S, B>(&self, namespace: &str, name: &str, service: S)
+    where
+        S: tower::Service<Request<Full<Bytes>>, Response = Response<B>>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: fmt::Display + Send,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let host = format!("{name}.{namespace}.svc");
+        self.context.webhooks.route_in_process(host, service);
+    }
+
+    /// Leads the webhooks behind a port of a Service to another `https://` URL, of which scheme,
+    /// host and port count. Its certificate must be one for that host, from the authority that the
+    /// webhook's configuration names.
+    pub fn route_service(&self, namespace: &str, name: &str, port: u16, url: &str) {
+        let host = format!("{name}.{namespace}.svc");
+        self.context.webhooks.route(host, port, url.to_owned());
     }
 
     /// Forgets every past revision. Watches that resume from before now end with 410, and so do

@@ -11,8 +11,10 @@ use tokio::sync::watch;
 
 use crate::faults::{Faults, RequestLog};
 use crate::http::cache::DocumentCache;
-use crate::registry::Registry;
+use crate::http::webhooks::Webhooks;
+use crate::registry::{Attempt, Registry};
 use crate::schema::StorageKey;
+use crate::webhook::Question;
 
 /// Tells the wall time.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -38,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) faults: Faults,
     /// Discovery and OpenAPI as they were last made.
     pub(crate) documents: Mutex<DocumentCache>,
+    /// Who is asked before a write, and about versions.
+    pub(crate) webhooks: Webhooks,
 }
 
 impl Context {
@@ -50,6 +54,7 @@ impl Context {
             log,
             faults: Faults::default(),
             documents: Mutex::default(),
+            webhooks: Webhooks::default(),
         }
     }
 
@@ -70,6 +75,34 @@ impl Context {
             self.wake(&changed);
         }
         result
+    }
+
+    /// Runs a verb, asking webhooks whatever it has to know: each run either ends or changes
+    /// nothing (ADM-2). Answers what the last run did, and what webhooks tell the client.
+    ///
+    /// Dropping the future abandons the verb, which has changed nothing then.
+    pub(crate) async fn asking<R>(
+        &self,
+        mut verb: impl FnMut(&mut Registry) -> R,
+    ) -> (R, Vec<String>) {
+        let mut attempt = Attempt::default();
+        loop {
+            let run = self.with_registry(|registry| registry.attempt(&mut attempt, &mut verb));
+            match run {
+                Ok(result) => return (result, attempt.warnings()),
+                Err(question) => self.put(question, &mut attempt).await,
+            }
+        }
+    }
+
+    /// Asks, without the lock.
+    pub(crate) async fn put(&self, question: Question, attempt: &mut Attempt) {
+        let resolve = |namespace: &str, name: &str, port: u16| {
+            self.with_registry(|registry| registry.service_address(namespace, name, port))
+        };
+        for (key, answer) in self.webhooks.ask(question.calls, &resolve).await {
+            attempt.learn(key, answer);
+        }
     }
 
     /// Something that is marked changed whenever the storage is. Subscribe before the first poll.

@@ -26,6 +26,7 @@ use crate::http::query::Query;
 use crate::http::reply::{Reply, ReplyBody};
 use crate::http::verbs::{self, Call, Refusal};
 use crate::http::watch;
+use crate::registry::Registry;
 use crate::status::Status;
 
 /// How much of a body that is too long is read and dropped, and for how long.
@@ -86,13 +87,8 @@ impl ApiService {
             Some(status) => Err(Refusal::Status(status)),
             None => self.answer(&parts, body, &route, &query, record.verb).await,
         };
-        let reply = outcome.unwrap_or_else(|refusal| match refusal {
-            Refusal::PageNotFound => Reply::page_not_found(),
-            Refusal::Status(status) => {
-                let format = negotiate::format(text(&parts.headers, header::ACCEPT));
-                Reply::status(&status, format)
-            }
-        });
+        let accept = text(&parts.headers, header::ACCEPT);
+        let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
         self.context.log.finish(record.sequence, reply.code);
         self.respond(reply, &record, decision.silence)
     }
@@ -150,9 +146,16 @@ impl ApiService {
             read(&parts.headers, body).await?
         };
         let now = self.context.now();
-        // SRV-1: nothing waits between here and the answer.
-        self.context
-            .with_registry(|registry| verbs::perform(registry, &call, &body, now))
+        // SRV-1: the verb waits for nothing. Where it has to know more, it has changed nothing and
+        // is run again with the answer.
+        let perform = |registry: &mut Registry| verbs::perform(registry, &call, &body, now);
+        let (outcome, warnings) = self.context.asking(perform).await;
+        if warnings.is_empty() {
+            return outcome;
+        }
+        let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
+        reply.warnings.extend(warnings);
+        Ok(reply)
     }
 
     /// A path that nothing serves is refused before its Accept and its body are looked at.
@@ -240,6 +243,14 @@ impl ApiService {
             append(headers, header::WARNING, &format!("299 - \"{quoted}\""));
         }
         response
+    }
+}
+
+/// The answer that a refusal is.
+fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
+    match refusal {
+        Refusal::PageNotFound => Reply::page_not_found(),
+        Refusal::Status(status) => Reply::status(&status, negotiate::format(accept)),
     }
 }
 

@@ -44,6 +44,7 @@ impl Registry {
             name,
             body,
         } = deed;
+        self.admit_act(&deed, options)?;
         match act {
             Act::Bind => self.bind(namespace, name, body, dry, now).map(|()| None),
             Act::Evict => self

@@ -68,7 +68,7 @@ impl Registry {
             if subresource != Subresource::Main {
                 return Err(Status::not_found(resource.subject(), name));
             }
-            return self.apply_new(&mut request);
+            return self.apply_new(&mut request, options);
         };
         check(&request)?;
         let shown = self.present(resource, &stored);
@@ -92,14 +92,19 @@ impl Registry {
             reached_metadata: true,
         };
         let ownership = Ownership::Given(entries.write());
-        let write = Write::new(target, stored, origin, (checked, ownership), now);
+        let asked = (checked, options, ownership);
+        let write = Write::new(target, stored, origin, asked, now);
         let mut written = self.write(&write, new)?;
         written.warnings.append(&mut request.warnings);
         Ok(written)
     }
 
     /// Applies to an object that is not there.
-    fn apply_new(&mut self, request: &mut Request<'_>) -> Result<Written, Status> {
+    fn apply_new(
+        &mut self,
+        request: &mut Request<'_>,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         let target = request.target;
         let Target { resource, name, .. } = target;
         check(request)?;
@@ -118,8 +123,12 @@ impl Registry {
         }
         metadata::of(&mut new).remove("resourceVersion");
         let ownership = Ownership::Given(entries.write());
-        let mut written =
-            self.create_owned(target, new, request.checked, ownership, request.now)?;
+        let mut written = self.create_owned(
+            target,
+            new,
+            (request.checked, options, ownership),
+            request.now,
+        )?;
         written.warnings.append(&mut request.warnings);
         Ok(written)
     }

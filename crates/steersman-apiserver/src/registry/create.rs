@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::schema::{Generation, Resource, StorageKey, kinds};
 use crate::status::{Cause, Details, Status};
 
+use super::admission::Admission;
 use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
 use super::metadata;
@@ -29,7 +30,7 @@ impl Registry {
     ) -> Result<Written, Status> {
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
-        self.create_owned(target, body, checked, ownership, now)
+        self.create_owned(target, body, (checked, options, ownership), now)
     }
 
     /// Creates an object; its fields are owned as told.
@@ -37,8 +38,11 @@ impl Registry {
         &mut self,
         target: Target<'_>,
         body: Value,
-        (dry, validation): (bool, FieldValidation),
-        ownership: Ownership<'_>,
+        ((dry, validation), options, ownership): (
+            (bool, FieldValidation),
+            &WriteOptions,
+            Ownership<'_>,
+        ),
         now: Timestamp,
     ) -> Result<Written, Status> {
         let resource = target.resource;
@@ -51,18 +55,22 @@ impl Registry {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Status::internal_plain(message));
         }
+        let asked_name = metadata::text(&object, "name").to_owned();
         self.name(resource, namespace, &mut object);
         self.admit(resource, namespace, &object)?;
         self.stamp(resource, &mut object, now);
         let asked = managed::asked(resource, &object);
         intake::complete(resource, &mut object);
         self.track_create(resource, &mut object, (&asked, ownership), now);
+        let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
+        self.admit_new(&admission, &mut object)?;
         self.complete_new(resource, &mut object)?;
         let name = metadata::text(&object, "name").to_owned();
         let errors = intake::check(resource, &object, None);
         if !errors.is_empty() {
             return Err(Status::invalid(resource.kind_subject(), &name, &errors));
         }
+        self.admit_validating(&admission, Some(&object), None)?;
         if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
             let mut refusal = Status::already_exists(resource.subject(), &name);
             if !taken.meta("deletionTimestamp").is_empty() {

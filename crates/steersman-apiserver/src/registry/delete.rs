@@ -9,6 +9,7 @@ use crate::schema::Resource;
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
+use super::admission::Admission;
 use super::intake::{self, is_definition};
 use super::metadata;
 use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
@@ -43,6 +44,18 @@ impl Registry {
         options: &DeleteOptions,
         now: Timestamp,
     ) -> Result<Deleted, Status> {
+        self.delete_asked(target, options, true, now)
+    }
+
+    /// Deletes one object; webhooks are asked where told, which is everywhere but within another
+    /// request that they were asked about.
+    pub(super) fn delete_asked(
+        &mut self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+        admitted: bool,
+        now: Timestamp,
+    ) -> Result<Deleted, Status> {
         let (dry, policy) = check_options(options)?;
         let Target { resource, name, .. } = target;
         let found = self.store.get(&resource.storage, target.scope(), name);
@@ -58,6 +71,11 @@ impl Registry {
         }
         check_preconditions(resource, &stored, options)?;
         let grace = options.grace_period_seconds;
+        if admitted && self.is_attended() && !is_pending(&stored, grace) {
+            let shown = self.present(resource, &stored);
+            let admission = Admission::of_delete(target, name, options);
+            self.admit_removal(&admission, shown.value())?;
+        }
         if dry {
             return Ok(self.rehearse(resource, &stored, grace, policy, now));
         }
@@ -86,6 +104,7 @@ impl Registry {
         for object in &page.items {
             check_preconditions(resource, &object.stored, options)?;
         }
+        self.admit_removals(target, &page, options)?;
         if !dry {
             for object in &page.items {
                 let Object { stored } = object;
@@ -239,6 +258,14 @@ impl Registry {
             fields.remove("finalizers");
         }
     }
+}
+
+/// Whether an object only waits for its grace period to end, which the delete does not shorten.
+fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
+    let left = stored.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    let left = left.unwrap_or_default();
+    let shorter = grace.is_some_and(|grace| grace < left);
+    !stored.meta("deletionTimestamp").is_empty() && left > 0 && !shorter
 }
 
 fn is_namespace(resource: &Resource) -> bool {

@@ -56,7 +56,7 @@ impl Registry {
             ..options.clone()
         };
         let target = Target::object(&pods, Some(namespace), name);
-        self.delete(target, &rehearsal, now)?;
+        self.delete_asked(target, &rehearsal, false, now)?;
         if let Some(budget) = self.budget_of(&pod)? {
             let taken = take_disruption(&budget.value, name, now)?;
             if options.dry_run.is_empty() {
@@ -68,7 +68,7 @@ impl Registry {
                 self.put(&storage, namespace, &budget.name, taken);
             }
         }
-        self.delete(target, &options, now)?;
+        self.delete_asked(target, &options, false, now)?;
         Ok(())
     }
 

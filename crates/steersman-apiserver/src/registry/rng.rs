@@ -20,6 +20,18 @@ impl Rng {
         z ^ (z >> 31)
     }
 
+    /// A generator whose numbers are not those of this one.
+    pub(crate) fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    /// A generator that a text decides.
+    pub(crate) fn of_text(text: &str) -> Self {
+        // FNV-1a, whose spread the generator makes up for.
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    }
+
     /// A version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());

@@ -1,5 +1,6 @@
 //! Machine: what the server holds, and the few ways in which it changes.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -9,9 +10,14 @@ use crate::schema::{Resource, StorageKey, autoscaling, events};
 use crate::store::{Store, Stored};
 
 use super::catalogue::Catalogue;
+use super::memory::Memory;
 use super::metadata;
 use super::options::Object;
 use super::rng::Rng;
+
+/// The text of every lost race.
+pub(super) const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
 
 /// Chosen when the registry is made.
 #[derive(Debug, Clone)]
@@ -69,6 +75,8 @@ pub struct Registry {
     pub(super) last_address: u16,
     pub(super) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
+    /// What the verb that is running knows of webhooks. Reads ask too, hence the cell.
+    pub(super) memory: RefCell<Memory>,
     /// A watch that opens from before this revision is told that it comes too late.
     pub(super) forgotten: u64,
 }
@@ -87,6 +95,7 @@ impl Registry {
             last_address: 0,
             last_node_port: 0,
             changed: BTreeSet::new(),
+            memory: RefCell::default(),
             forgotten: 0,
             options,
         };

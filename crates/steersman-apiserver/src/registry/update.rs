@@ -11,6 +11,7 @@ use crate::schema::{Generation, Resource, kinds, order};
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
+use super::admission::Admission;
 use super::create::place;
 use super::delete::has_finalizers;
 use super::faces;
@@ -21,11 +22,7 @@ use super::options::{PatchKind, Subresource, Target, WriteOptions, Written};
 use super::pod_update;
 use super::read::parse_version;
 use super::scale;
-use super::state::Registry;
-
-/// The text of every lost race.
-const MODIFIED: &str =
-    "the object has been modified; please apply your changes to the latest version and try again";
+use super::state::{MODIFIED, Registry};
 
 /// One write to an object that exists, on its way.
 pub(super) struct Write<'a> {
@@ -36,6 +33,7 @@ pub(super) struct Write<'a> {
     pub(super) dry: bool,
     pub(super) validation: FieldValidation,
     pub(super) ownership: Ownership<'a>,
+    pub(super) admission: Admission<'a>,
     pub(super) now: Timestamp,
 }
 
@@ -45,9 +43,14 @@ impl<'a> Write<'a> {
         target: Target<'a>,
         stored: Arc<Stored>,
         origin: Origin,
-        ((dry, validation), ownership): ((bool, FieldValidation), Ownership<'a>),
+        ((dry, validation), options, ownership): (
+            (bool, FieldValidation),
+            &'a WriteOptions,
+            Ownership<'a>,
+        ),
         now: Timestamp,
     ) -> Self {
+        let admission = Admission::of_write(target, ("UPDATE", target.name), options);
         Self {
             resource: target.resource,
             subresource: target.subresource,
@@ -56,6 +59,7 @@ impl<'a> Write<'a> {
             dry,
             validation,
             ownership,
+            admission,
             now,
         }
     }
@@ -104,7 +108,8 @@ impl Registry {
             body = scale::rescale(resource, shown.value(), &body)?;
         }
         let ownership = Ownership::Track(options);
-        let write = Write::new(target, stored, Origin::Body, (checked, ownership), now);
+        let asked = (checked, options, ownership);
+        let write = Write::new(target, stored, Origin::Body, asked, now);
         self.write(&write, body)
     }
 
@@ -165,7 +170,8 @@ impl Registry {
         place(target, &mut patched)?;
         let origin = Origin::Patch { reached_metadata };
         let ownership = Ownership::Track(options);
-        let write = Write::new(target, stored, origin, (checked, ownership), now);
+        let asked = (checked, options, ownership);
+        let write = Write::new(target, stored, origin, asked, now);
         self.write(&write, patched)
     }
 
@@ -185,7 +191,9 @@ impl Registry {
             return Err(precondition(target.resource, &absent, &uid, ""));
         }
         metadata::of(&mut body).remove("resourceVersion");
-        self.create(target, body, options, now)
+        let checked = intake::options("CreateOptions", options)?;
+        let ownership = Ownership::Track(options);
+        self.create_owned(target, body, (checked, options, ownership), now)
     }
 
     /// What the strategy of a built-in kind does with an update before anybody checks it.
@@ -225,13 +233,14 @@ impl Registry {
         let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
         let sent = (named, sent.as_ref());
         self.track_update(face, states, sent, &write.ownership, *now);
+        let mut merged = self.admit_change(write, merged, shown.value())?;
         if write.subresource == Subresource::Main {
             warnings.extend(intake::ignored_rules(resource, &merged));
         }
         self.check(write, &merged, shown.value())?;
         raise_generation(resource, &mut merged, shown.value());
-        let definition = is_definition(resource);
-        if definition && !write.dry && write.subresource == Subresource::Main {
+        self.admit_changed(write, &merged, shown.value())?;
+        if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
             self.judge_names(&mut merged, *now);
         }
         let version = stored.value["metadata"]["resourceVersion"].clone();
@@ -241,32 +250,7 @@ impl Registry {
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged);
-        let object = if value == *stored.value || managed::same_but_times(&value, &stored.value) {
-            Arc::clone(stored)
-        } else if write.dry {
-            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-            Arc::new(Stored::new(namespace, name, value, stored.revision))
-        } else if may_go(&value) {
-            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-            let gone = self.remove(&resource.storage, stored);
-            let revision = gone.map_or(stored.revision, |gone| gone.revision);
-            self.settle(*now);
-            Arc::new(Stored::new(namespace, name, value, revision))
-        } else {
-            let put = self.put(&resource.storage, &stored.namespace, &stored.name, value);
-            if definition {
-                self.serve_again(&put.value);
-                let storage = super::definitions::storage_of(&put.value);
-                if !put.meta("deletionTimestamp").is_empty() {
-                    self.finish_definition(&storage, *now);
-                }
-            }
-            if resource.kind == "Namespace" && resource.built_in {
-                self.finalize_namespace(&put);
-                self.settle(*now);
-            }
-            put
-        };
+        let object = self.commit(write, value);
         let object = match write.subresource {
             Subresource::Scale => self.scale(resource, &object)?,
             Subresource::Main
@@ -280,6 +264,42 @@ impl Registry {
             created: false,
             warnings,
         })
+    }
+
+    /// Keeps what an update made, unless that changes nothing.
+    fn commit(&mut self, write: &Write<'_>, value: Value) -> Arc<Stored> {
+        let Write {
+            resource,
+            stored,
+            now,
+            ..
+        } = write;
+        if value == *stored.value || managed::same_but_times(&value, &stored.value) {
+            Arc::clone(stored)
+        } else if write.dry {
+            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+            Arc::new(Stored::new(namespace, name, value, stored.revision))
+        } else if may_go(&value) {
+            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+            let gone = self.remove(&resource.storage, stored);
+            let revision = gone.map_or(stored.revision, |gone| gone.revision);
+            self.settle(*now);
+            Arc::new(Stored::new(namespace, name, value, revision))
+        } else {
+            let put = self.put(&resource.storage, &stored.namespace, &stored.name, value);
+            if is_definition(resource) {
+                self.serve_again(&put.value);
+                let storage = super::definitions::storage_of(&put.value);
+                if !put.meta("deletionTimestamp").is_empty() {
+                    self.finish_definition(&storage, *now);
+                }
+            }
+            if resource.kind == "Namespace" && resource.built_in {
+                self.finalize_namespace(&put);
+                self.settle(*now);
+            }
+            put
+        }
     }
 
     #[expect(

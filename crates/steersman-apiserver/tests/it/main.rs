@@ -16,3 +16,4 @@ mod python;
 mod shapes;
 mod verbs;
 mod watches;
+mod webhooks;

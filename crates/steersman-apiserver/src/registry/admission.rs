@@ -1,0 +1,156 @@
+//! Words: a write on its way through admission, as webhooks are told of it.
+
+use serde_json::{Map, Value, json};
+
+use crate::auth::User;
+use crate::schema::Resource;
+use crate::webhook::Occasion;
+
+use super::managed;
+use super::metadata;
+use super::options::{DeleteOptions, Subresource, Target, WriteOptions};
+
+/// The group of the configurations, which no webhook is asked about.
+pub(super) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// A write on its way through admission.
+#[derive(Debug)]
+pub(super) struct Admission<'a> {
+    pub(super) target: Target<'a>,
+    /// The name as the request has it; empty where it names none.
+    pub(super) name: &'a str,
+    /// The subresource as rules name it.
+    pub(super) subresource: &'a str,
+    /// The kind of the objects, where it is not the resource's: group, version and kind.
+    pub(super) kind: Option<(&'a str, &'a str, &'a str)>,
+    pub(super) operation: &'static str,
+    pub(super) user: &'a User,
+    pub(super) dry: bool,
+    pub(super) options: Value,
+}
+
+impl<'a> Admission<'a> {
+    /// A create or an update of an object or one of its faces.
+    pub(super) fn of_write(
+        target: Target<'a>,
+        (operation, name): (&'static str, &'a str),
+        options: &'a WriteOptions,
+    ) -> Self {
+        let scale = target.subresource == Subresource::Scale;
+        let kind = if operation == "CREATE" {
+            "CreateOptions"
+        } else {
+            "UpdateOptions"
+        };
+        Self {
+            target,
+            name,
+            subresource: managed::subresource_name(target.subresource),
+            kind: scale.then_some(("autoscaling", "v1", "Scale")),
+            operation,
+            user: &options.user,
+            dry: !options.dry_run.is_empty(),
+            options: write_options(kind, options),
+        }
+    }
+
+    /// A delete; of a collection without a name.
+    pub(super) fn of_delete(target: Target<'a>, name: &'a str, options: &'a DeleteOptions) -> Self {
+        Self {
+            target,
+            name,
+            subresource: "",
+            kind: None,
+            operation: "DELETE",
+            user: &options.user,
+            dry: !options.dry_run.is_empty(),
+            options: delete_options(options),
+        }
+    }
+
+    /// The namespace that is told: a Namespace is in itself.
+    pub(super) fn namespace(&self, object: Option<&Value>) -> String {
+        let resource = self.target.resource;
+        if !(resource.built_in && resource.kind == "Namespace") {
+            return self.target.scope().to_owned();
+        }
+        let named = object.map(|object| metadata::text(object, "name"));
+        match named {
+            Some(named) if !named.is_empty() => named.to_owned(),
+            _ => self.name.to_owned(),
+        }
+    }
+
+    pub(super) fn occasion<'b>(&'b self, resource: &'b Resource) -> Occasion<'b> {
+        Occasion {
+            group: &resource.group,
+            version: &resource.version,
+            resource: &resource.plural,
+            subresource: self.subresource,
+            operation: self.operation,
+            namespaced: resource.namespaced,
+        }
+    }
+
+    pub(super) fn is_exempt(&self) -> bool {
+        self.target.resource.built_in && self.target.resource.group == GROUP
+    }
+}
+
+/// The options of a write as a review has them.
+fn write_options(kind: &str, options: &WriteOptions) -> Value {
+    let mut told = Map::new();
+    told.insert("kind".to_owned(), json!(kind));
+    told.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+    if !options.dry_run.is_empty() {
+        told.insert("dryRun".to_owned(), json!(options.dry_run));
+    }
+    for (field, text) in [
+        ("fieldManager", &options.field_manager),
+        ("fieldValidation", &options.field_validation),
+    ] {
+        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
+            told.insert(field.to_owned(), json!(text));
+        }
+    }
+    Value::Object(told)
+}
+
+fn delete_options(options: &DeleteOptions) -> Value {
+    let mut told = Map::new();
+    told.insert("kind".to_owned(), json!("DeleteOptions"));
+    told.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+    let mut put = |field: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            told.insert(field.to_owned(), value);
+        }
+    };
+    put(
+        "gracePeriodSeconds",
+        options.grace_period_seconds.map(Value::from),
+    );
+    put(
+        "orphanDependents",
+        options.orphan_dependents.map(Value::from),
+    );
+    put(
+        "propagationPolicy",
+        options.propagation_policy.clone().map(Value::from),
+    );
+    let dry = Some(&options.dry_run).filter(|dry| !dry.is_empty());
+    put("dryRun", dry.map(|dry| json!(dry)));
+    let wanted = options.preconditions.as_ref().map(|wanted| {
+        let mut members = Map::new();
+        for (field, text) in [
+            ("uid", &wanted.uid),
+            ("resourceVersion", &wanted.resource_version),
+        ] {
+            if let Some(text) = text {
+                members.insert(field.to_owned(), json!(text));
+            }
+        }
+        Value::Object(members)
+    });
+    put("preconditions", wanted);
+    Value::Object(told)
+}

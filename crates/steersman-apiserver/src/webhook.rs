@@ -1,0 +1,11 @@
+//! Room: what is asked of webhooks, and what their answers mean.
+//!
+//! Nothing in here waits: who sends a question is the driver's business.
+
+mod call;
+mod hook;
+mod review;
+
+pub(crate) use call::{Answer, Call, Endpoint, Question};
+pub(crate) use hook::{Hook, Occasion};
+pub(crate) use review::{About, Verdict, read, request};

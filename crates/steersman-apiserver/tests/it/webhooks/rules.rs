@@ -1,0 +1,208 @@
+//! Which requests a webhook is asked about.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn dry_runs_ask_only_webhooks_without_side_effects() {
+    let server = server();
+    let judge = answer_for(&server, "judge", |_| allowed());
+    validating(&server, "judge", &json!({"sideEffects": "NoneOnDryRun"}));
+    let path = format!("{CONFIG_MAPS}?dryRun=All");
+    post(&server, &path, &config_map("a")).await.expect(201);
+    assert_eq!(judge.lock()[0]["dryRun"], true);
+    // Only objects from before the rule can have such a webhook; the store has one.
+    let mut found = server.list(
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "",
+    );
+    found[0]["webhooks"][0]["sideEffects"] = json!("Some");
+    if server
+        .update(
+            "validatingwebhookconfigurations.admissionregistration.k8s.io",
+            found.remove(0),
+        )
+        .is_ok()
+    {
+        let message = "admission webhook \"judge.example.com\" does not support dry run";
+        let refused = told(&post(&server, &path, &config_map("a")).await);
+        assert_eq!(refused, (400, message.to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_choose_what_is_asked_about() {
+    let server = server();
+    let chosen = json!({"matchLabels": {"ask": "yes"}});
+    let objects = answer_for(&server, "objects", |_| allowed());
+    validating(&server, "objects", &json!({"objectSelector": chosen}));
+    let spaces = answer_for(&server, "spaces", |_| allowed());
+    validating(&server, "spaces", &json!({"namespaceSelector": chosen}));
+    create_config_maps(&server, &["a"]).await;
+    assert_eq!((objects.lock().len(), spaces.lock().len()), (0, 0));
+    let label = json!({"metadata": {"labels": {"ask": "yes"}}});
+    merge(&server, &at("a"), &label).await.expect(200);
+    assert_eq!(objects.lock().len(), 1);
+    // What loses the label had it.
+    let unlabel = json!({"metadata": {"labels": {"ask": null}}});
+    merge(&server, &at("a"), &unlabel).await.expect(200);
+    assert_eq!(objects.lock().len(), 2);
+    merge(&server, "/api/v1/namespaces/default", &label)
+        .await
+        .expect(200);
+    merge(&server, &at("a"), &json!({"data": {"k": "w"}}))
+        .await
+        .expect(200);
+    assert_eq!((objects.lock().len(), spaces.lock().len()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn subresources_are_asked_about_where_rules_name_them() {
+    let server = server();
+    server.create(deployment("d")).unwrap();
+    let path = "/apis/apps/v1/namespaces/default/deployments/d";
+    let of = |resources: Value| {
+        rules(
+            &json!({"operations": ["UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"],
+            "resources": resources}),
+        )
+    };
+    let main = answer_for(&server, "main", |_| allowed());
+    validating(&server, "main", &of(json!(["deployments"])));
+    let parts = answer_for(&server, "parts", |_| allowed());
+    validating(
+        &server,
+        "parts",
+        &of(json!(["deployments/status", "deployments/scale"])),
+    );
+    answer_for(&server, "scaler", |_| {
+        patched(&json!([{"op": "replace", "path": "/spec/replicas", "value": 7}]))
+    });
+    mutating(&server, "scaler", &of(json!(["deployments/scale"])));
+    let status = json!({"status": {"replicas": 1}});
+    merge(&server, &format!("{path}/status"), &status)
+        .await
+        .expect(200);
+    assert_eq!((main.lock().len(), parts.lock().len()), (0, 1));
+    assert_eq!(parts.lock()[0]["subResource"], "status");
+    assert_eq!(parts.lock()[0]["object"]["kind"], "Deployment");
+    let scale = json!({"spec": {"replicas": 3}});
+    let scaled = merge(&server, &format!("{path}/scale"), &scale)
+        .await
+        .expect(200);
+    assert_eq!(scaled["spec"]["replicas"], 7);
+    let asked = parts.lock().remove(1);
+    assert_eq!(asked["kind"]["kind"], "Scale");
+    assert_eq!(asked["resource"]["resource"], "deployments");
+    assert_eq!(asked["object"]["spec"]["replicas"], 7);
+    assert_eq!(asked["oldObject"]["spec"]["replicas"], 2);
+    merge(&server, path, &json!({"spec": {"replicas": 4}}))
+        .await
+        .expect(200);
+    assert_eq!(main.lock().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn configurations_are_nobodys_business() {
+    let server = server();
+    let everything = rules(
+        &json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
+        "resources": ["*/*"]}),
+    );
+    let all = answer_for(&server, "all", |_| json!({"allowed": false}));
+    validating(&server, "all", &everything);
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/all";
+    merge(&server, path, &json!({"metadata": {"labels": {"a": "b"}}}))
+        .await
+        .expect(200);
+    assert_eq!(
+        post(&server, CONFIG_MAPS, &config_map("a")).await.status,
+        400
+    );
+    delete(&server, path).await.expect(200);
+    assert_eq!(all.lock().len(), 1);
+    post(&server, CONFIG_MAPS, &config_map("a"))
+        .await
+        .expect(201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_one_version_is_about_the_others() {
+    let server = server();
+    let mut crd = website_crd();
+    let mut beta = crd["spec"]["versions"][0].clone();
+    beta["name"] = json!("v1beta1");
+    beta["storage"] = json!(false);
+    crd["spec"]["versions"].as_array_mut().unwrap().push(beta);
+    server.install_crd(crd).unwrap();
+    let of = |policy: &str| {
+        json!({"matchPolicy": policy, "rules": [{"operations": ["CREATE"],
+            "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["websites"]}]})
+    };
+    let same = answer_for(&server, "same", |_| {
+        patched(&json!([{"op": "add", "path": "/spec/replicas", "value": 5}]))
+    });
+    mutating(&server, "same", &of("Equivalent"));
+    let exact = answer_for(&server, "exact", |_| allowed());
+    validating(&server, "exact", &of("Exact"));
+    let mut body = website("w");
+    body["apiVersion"] = json!("example.com/v1beta1");
+    let path = "/apis/example.com/v1beta1/namespaces/default/websites";
+    let made = post(&server, path, &body).await.expect(201);
+    assert_eq!(made["apiVersion"], "example.com/v1beta1");
+    assert_eq!(made["spec"]["replicas"], 5);
+    let asked = same.lock().remove(0);
+    assert_eq!(asked["object"]["apiVersion"], "example.com/v1");
+    assert_eq!(asked["resource"]["version"], "v1");
+    assert_eq!(asked["requestResource"]["version"], "v1beta1");
+    assert!(exact.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_to_pods_is_asked_about() {
+    let server = server();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "main", "image": "i"}]}});
+    server.create(pod).unwrap();
+    let judge = answer_for(&server, "judge", |_| json!({"allowed": false}));
+    let evictions = rules(&json!({"operations": ["CREATE"], "apiGroups": ["*"],
+        "apiVersions": ["*"], "resources": ["pods/eviction"]}));
+    validating(&server, "judge", &evictions);
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let path = "/api/v1/namespaces/default/pods/p";
+    let answer = post(&server, &format!("{path}/eviction"), &eviction).await;
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    get(&server, path).await.expect(200);
+    let asked = judge.lock().remove(0);
+    assert_eq!(asked["kind"]["kind"], "Eviction");
+    assert_eq!(
+        (&asked["subResource"], &asked["name"]),
+        (&json!("eviction"), &json!("p"))
+    );
+    delete(&server, path).await.expect(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_is_a_create_or_an_update() {
+    let server = server();
+    let judge = answer_for(&server, "judge", |_| allowed());
+    validating(&server, "judge", &json!({}));
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let path = format!("{}?fieldManager=me", at("a"));
+    for text in ["1", "2"] {
+        let mut body = config_map("a");
+        body["data"]["k"] = json!(text);
+        ask(&server, "PATCH", &path, &headers, body.to_string()).await;
+    }
+    let seen = judge.lock();
+    let found: Vec<_> = seen
+        .iter()
+        .map(|one| (&one["operation"], &one["name"]))
+        .collect();
+    let name = json!("a");
+    assert_eq!(
+        found,
+        [(&json!("CREATE"), &name), (&json!("UPDATE"), &name)]
+    );
+    assert_eq!(seen[1]["options"]["kind"], "UpdateOptions");
+}

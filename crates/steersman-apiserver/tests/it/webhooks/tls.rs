@@ -1,0 +1,127 @@
+//! A webhook on a real socket.
+
+use hyper_util::rt::TokioIo;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::*;
+
+/// A webhook that refuses everything, behind a certificate for `localhost`.
+struct Refuser {
+    port: u16,
+    ca: String,
+    paths: Arc<Mutex<Vec<String>>>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+async fn refuser() -> Refuser {
+    let mut ca = CertificateParams::new(Vec::new()).unwrap();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let names = vec!["localhost".to_owned(), "judge.hooks.svc".to_owned()];
+    let certificate = CertificateParams::new(names)
+        .unwrap()
+        .signed_by(&key, &ca)
+        .unwrap();
+    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let paths = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&paths);
+    let serving = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            // A client that does not trust the certificate hangs up.
+            let Ok(stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let record = Arc::clone(&record);
+            let service =
+                hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
+                    record.lock().push(request.uri().to_string());
+                    async move {
+                        let body = request.into_body().collect().await?.to_bytes();
+                        let answer =
+                            reviewed(&body, &|_| json!({"allowed": false}), &Seen::default());
+                        Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(answer))))
+                    }
+                });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = connection.await;
+        }
+    });
+    Refuser {
+        port,
+        ca: ca.pem(),
+        paths,
+        serving,
+    }
+}
+
+/// A webhook with a certificate of its own authority, on a real socket.
+#[tokio::test]
+async fn over_https_a_certificate_is_asked_for() {
+    let Refuser {
+        port,
+        ca,
+        paths,
+        serving,
+    } = refuser().await;
+    let server = ApiServer::new();
+    let url = format!("https://localhost:{port}/judge");
+    let bundle = STANDARD.encode(ca);
+    let client = json!({"clientConfig": {"url": url, "caBundle": bundle}, "timeoutSeconds": 30});
+    validating(&server, "url", &client);
+    let refused = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    let message = "admission webhook \"url.example.com\" denied the request without explanation";
+    assert_eq!(refused, (400, message.to_owned()));
+    assert_eq!(*paths.lock(), ["/judge?timeout=30s"]);
+    let plural = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+    server.delete(plural, "", "url").unwrap();
+
+    // Through a Service, which leads elsewhere.
+    server.route_service("hooks", "judge", 443, &format!("https://localhost:{port}"));
+    let service = json!({"namespace": "hooks", "name": "judge"});
+    let client =
+        json!({"clientConfig": {"service": service, "caBundle": bundle}, "timeoutSeconds": 30});
+    validating(&server, "judge", &client);
+    let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    assert_eq!(code, 400, "{message}");
+    server.delete(plural, "", "judge").unwrap();
+
+    validating(
+        &server,
+        "stranger",
+        &json!({"clientConfig": {"url": url}, "timeoutSeconds": 30}),
+    );
+    let refused = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    let message = format!(
+        "Internal error occurred: failed calling webhook \"stranger.example.com\": failed to call webhook: Post \"{url}?timeout=30s\": tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    );
+    assert_eq!(refused, (500, message));
+    server.delete(plural, "", "stranger").unwrap();
+
+    serving.abort();
+    let _ = serving.await;
+    validating(&server, "url", &client_at(&url, &bundle));
+    let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    assert_eq!(code, 500);
+    assert!(
+        message.ends_with("connect: connection refused"),
+        "{message}"
+    );
+}
+
+fn client_at(url: &str, bundle: &str) -> Value {
+    json!({"clientConfig": {"url": url, "caBundle": bundle}, "timeoutSeconds": 30})
+}
