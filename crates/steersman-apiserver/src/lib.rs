@@ -3,8 +3,8 @@
 //! [`ApiServer`] behaves towards its clients like a kube-apiserver 1.36 with a store of its own:
 //! discovery, Kubernetes' own kinds and custom resources, list and watch, optimistic locking,
 //! finalizers, status and scale. The garbage collector and the namespace controller are played in
-//! place; beyond that there is no cluster behind it: no scheduler, no kubelet and no controllers of
-//! workloads, unless a test or an example plays them.
+//! place; the controllers of workloads, the scheduler and the kubelets are played where that is
+//! asked for ([`play`]).
 //!
 //! - In process it is a [`tower::Service`] ([`ApiServer::service`]): no sockets, and all of its
 //!   time is tokio's, so a test with a paused clock lives through hours at once.
@@ -39,8 +39,8 @@
 //! - Authentication and authorization: everybody may do everything, with any credentials.
 //! - Admission beyond webhooks: no quotas, no policies, no injected defaults. The match conditions
 //!   of a webhook are not evaluated: it is asked. Conversion webhooks are not asked at all.
-//! - Logs, exec and port-forward: there are no containers. No scheduler places Pods, and no
-//!   controller but those named above acts.
+//! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
+//!   controllers of a cluster those of [`play`] act, and no others.
 //!
 //! The guide's page on it, `crates/steersman/guide/api-server.md`, has the same as a table with
 //! what one sees in each case.
@@ -67,6 +67,7 @@ mod webhook;
 pub mod registry;
 pub mod faults;
 mod http;
+pub mod play;
 mod tls;
 mod kubeconfig;
 mod server;

@@ -18,6 +18,7 @@ mod intake;
 mod faces;
 mod memory;
 mod state;
+mod follow;
 mod scale;
 mod managed;
 mod admission;
@@ -37,6 +38,9 @@ mod update;
 mod admit;
 mod apply;
 mod watch;
+
+pub(crate) use metadata::{members as members_of, of as metadata_of, time as time_text};
+pub(crate) use scale::selector_text;
 
 pub use acts::Deed;
 pub(crate) use attempt::Attempt;

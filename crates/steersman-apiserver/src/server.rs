@@ -21,6 +21,7 @@ pub use serving::Serving;
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog};
 use crate::http::{ApiService, Clock, Context, Tuning};
+use crate::play::{self, Player};
 use crate::registry::{
     DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Subresource,
     Target, WriteOptions,
@@ -40,6 +41,7 @@ use crate::status::{Status, Subject};
 #[derive(Clone)]
 pub struct ApiServer {
     context: Arc<Context>,
+    player: Player,
     stop: CancellationToken,
 }
 
@@ -53,7 +55,8 @@ impl ApiServerBuilder {
             seed: self.seed,
             retained_revisions: self.retained_revisions,
             retained_bytes: self.retained_bytes,
-            play_controllers: self.play_controllers,
+            collect_garbage: self.played.garbage_collection,
+            end_namespaces: self.played.namespaces,
             track_managed_fields: self.track_managed_fields,
         };
         let tuning = Tuning {
@@ -64,10 +67,13 @@ impl ApiServerBuilder {
         let registry = Registry::new(options, clock());
         let log = RequestLog::new(self.log_capacity);
         let context = Arc::new(Context::new(registry, clock, tuning, log));
-        ApiServer {
+        let server = ApiServer {
             context,
+            player: Player::new(&self.played, self.seed),
             stop: CancellationToken::new(),
-        }
+        };
+        server.drive();
+        server
     }
 }
 
@@ -104,6 +110,7 @@ impl ApiServer {
     /// runtime: watches and delays need its timers.
     #[must_use]
     pub fn service(&self) -> ApiService {
+        self.drive();
         ApiService::new(Arc::clone(&self.context), self.stop.clone())
     }
 
@@ -117,6 +124,7 @@ impl ApiServer {
     /// # Cancel safety
     /// Safe: nothing is listening before it returns.
     pub async fn serve(&self, address: impl ToSocketAddrs + fmt::Debug) -> Result<Serving, Error> {
+        self.drive();
         let described = format!("{address:?}");
         let stop = self.stop.child_token();
         Serving::start(Arc::clone(&self.context), stop, address, described).await
@@ -212,6 +220,18 @@ impl ApiServer {
     pub fn route_service(&self, namespace: &str, name: &str, port: u16, url: &str) {
         let host = format!("{name}.{namespace}.svc");
         self.context.webhooks.route(host, port, url.to_owned());
+    }
+
+    /// What is played of a cluster: troubles of Pods, and the speed. It acts as soon as the server is
+    /// used within a tokio runtime.
+    #[must_use]
+    pub fn player(&self) -> &Player {
+        &self.player
+    }
+
+    /// Sees to it that a task drives the player, if there is a runtime for one.
+    fn drive(&self) {
+        play::start(&self.player, &self.context, &self.stop);
     }
 
     /// Forgets every past revision. Watches that resume from before now end with 410, and so do

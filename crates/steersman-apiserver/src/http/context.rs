@@ -34,6 +34,7 @@ pub(crate) struct Tuning {
 pub(crate) struct Context {
     registry: Mutex<Registry>,
     changes: Mutex<HashMap<StorageKey, watch::Sender<u64>>>,
+    any_change: watch::Sender<u64>,
     clock: Clock,
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
@@ -49,6 +50,7 @@ impl Context {
         Self {
             registry: Mutex::new(registry),
             changes: Mutex::new(HashMap::new()),
+            any_change: watch::Sender::new(0),
             clock,
             tuning,
             log,
@@ -116,7 +118,13 @@ impl Context {
             .subscribe()
     }
 
+    /// Something that is marked changed whenever anything is stored.
+    pub(crate) fn subscribe_to_all(&self) -> watch::Receiver<u64> {
+        self.any_change.subscribe()
+    }
+
     fn wake(&self, changed: &[StorageKey]) {
+        self.any_change.send_modify(|version| *version += 1);
         let changes = self.changes.lock();
         for sender in changed.iter().filter_map(|storage| changes.get(storage)) {
             sender.send_modify(|version| *version += 1);

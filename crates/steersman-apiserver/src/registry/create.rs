@@ -196,7 +196,7 @@ impl Registry {
     /// Holds a volume until nobody uses it. Where the controllers are played nobody does, and the
     /// finalizer would be gone as soon as it mattered.
     fn protect(&self, object: &mut Value, finalizer: &str) {
-        if self.options.play_controllers {
+        if self.options.collect_garbage {
             return;
         }
         let finalizers = metadata::of(object)

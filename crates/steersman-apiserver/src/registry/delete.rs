@@ -182,7 +182,7 @@ impl Registry {
         let terminating = !stored.meta("deletionTimestamp").is_empty();
         let mut value = (*stored.value).clone();
         self.set_policy(&mut value, policy);
-        if self.options.play_controllers && policy == Some(Policy::Orphan) {
+        if self.options.collect_garbage && policy == Some(Policy::Orphan) {
             self.orphan_dependents(stored.meta("uid"));
         }
         let mut seconds = grace_of(resource, &value, grace);
@@ -213,7 +213,7 @@ impl Registry {
             return Progress::Marked(Arc::clone(stored));
         }
         let marked = self.put(&resource.storage, &stored.namespace, &stored.name, value);
-        if self.options.play_controllers && policy == Some(Policy::Foreground) {
+        if self.options.collect_garbage && policy == Some(Policy::Foreground) {
             self.collect_dependents(marked.meta("uid"), now);
             return self.finish_foreground(resource, &marked);
         }
@@ -250,7 +250,7 @@ impl Registry {
         };
         list.retain(|one| one != "orphan" && one != "foregroundDeletion");
         match policy {
-            Policy::Orphan if !self.options.play_controllers => list.push(json!("orphan")),
+            Policy::Orphan if !self.options.collect_garbage => list.push(json!("orphan")),
             Policy::Foreground => list.push(json!("foregroundDeletion")),
             Policy::Orphan | Policy::Background => {}
         }

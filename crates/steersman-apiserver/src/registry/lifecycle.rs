@@ -18,12 +18,13 @@ impl Registry {
     pub(super) fn settle(&mut self, now: Timestamp) {
         while let Some((storage, gone)) = self.removed.pop_front() {
             self.finish_definition(&storage, now);
-            if !self.options.play_controllers {
-                continue;
+            if self.options.collect_garbage {
+                self.collect_dependents(gone.meta("uid"), now);
+                self.finish_owners(&gone);
             }
-            self.collect_dependents(gone.meta("uid"), now);
-            self.finish_owners(&gone);
-            self.finish_namespace(&gone.namespace);
+            if self.options.end_namespaces {
+                self.finish_namespace(&gone.namespace);
+            }
         }
     }
 
@@ -42,7 +43,7 @@ impl Registry {
         let is_there = |owner: &Value| {
             !self.knows_owner(owner) || self.owner(owner, &written.namespace).is_some()
         };
-        if !self.options.play_controllers || owners.iter().any(is_there) {
+        if !self.options.collect_garbage || owners.iter().any(is_there) {
             return;
         }
         self.begin_delete(resource, written, None, None, now);
@@ -198,7 +199,7 @@ impl Registry {
         } else {
             Arc::clone(stored)
         };
-        if self.options.play_controllers {
+        if self.options.end_namespaces {
             let mut storages: Vec<StorageKey> = self.store.storages().cloned().collect();
             storages.sort();
             for storage in storages {
@@ -214,7 +215,7 @@ impl Registry {
         let namespaces = StorageKey::new("", "namespaces");
         if !written.meta("deletionTimestamp").is_empty() && may_go(&written.value) {
             self.remove(&namespaces, written);
-        } else if self.options.play_controllers {
+        } else if self.options.end_namespaces {
             self.finish_namespace(&written.name);
         }
     }

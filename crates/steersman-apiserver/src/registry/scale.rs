@@ -146,7 +146,7 @@ fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
 }
 
 /// A selector as text: as it is, from a plain map, or from a label selector.
-pub(super) fn selector_text(selector: &Value) -> String {
+pub(crate) fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
     }

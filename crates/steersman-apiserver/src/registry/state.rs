@@ -30,11 +30,12 @@ pub struct RegistryOptions {
     /// How many bytes of JSON past revisions may hold before the older half is compacted away.
     /// Default 128 MiB.
     pub retained_bytes: usize,
-    /// Whether the work of the cluster's own controllers is done in place, within the request
-    /// that makes it due: dependents of a deleted owner are collected, orphaned or waited for,
-    /// and a deleted namespace is emptied and removed. Default true. Without it such objects
-    /// wait for somebody to do it, as on a server that runs alone.
-    pub play_controllers: bool,
+    /// Whether the garbage collector's work is done in place, within the request that makes it due:
+    /// dependents of a deleted owner are collected, orphaned or waited for. Default true. Without
+    /// it such objects wait for somebody to do it, as on a server that runs alone.
+    pub collect_garbage: bool,
+    /// Whether a deleted namespace is emptied and removed in place. Default true.
+    pub end_namespaces: bool,
     /// Whether it is noted in `metadata.managedFields` who owns which field. Default true. Without
     /// it an apply finds no conflicts and removes nothing.
     pub track_managed_fields: bool,
@@ -46,7 +47,8 @@ impl Default for RegistryOptions {
             seed: 0,
             retained_revisions: 10_000,
             retained_bytes: 128 << 20,
-            play_controllers: true,
+            collect_garbage: true,
+            end_namespaces: true,
             track_managed_fields: true,
         }
     }

@@ -34,7 +34,8 @@ impl Server {
     /// One where nobody plays the cluster's controllers.
     fn alone() -> Self {
         Self::with(RegistryOptions {
-            play_controllers: false,
+            collect_garbage: false,
+            end_namespaces: false,
             ..RegistryOptions::default()
         })
     }

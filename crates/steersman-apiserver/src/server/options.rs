@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::http::Clock;
+use crate::play::Played;
 
 /// Sets up an [`ApiServer`](crate::ApiServer). Nothing is done before `build`.
 #[derive(Clone)]
@@ -18,7 +19,7 @@ pub struct ApiServerBuilder {
     pub(super) retained_revisions: usize,
     pub(super) retained_bytes: usize,
     pub(super) watch_list: bool,
-    pub(super) play_controllers: bool,
+    pub(super) played: Played,
     pub(super) track_managed_fields: bool,
     pub(super) bookmark_every: Duration,
     pub(super) watch_timeout: Duration,
@@ -34,7 +35,7 @@ impl Default for ApiServerBuilder {
             retained_revisions: 10_000,
             retained_bytes: 128 << 20,
             watch_list: true,
-            play_controllers: true,
+            played: Played::default(),
             track_managed_fields: true,
             bookmark_every: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(45 * 60),
@@ -86,13 +87,22 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Whether the garbage collector and the namespace controller are played in place, within the
-    /// request that gives them work: dependents of a deleted owner go, a deleted namespace is
-    /// emptied. Where not, such objects wait for somebody to do it, as on a kube-apiserver that runs
-    /// alone. Default on.
-    pub fn play_controllers(mut self, on: bool) -> Self {
-        self.play_controllers = on;
+    /// Which parts of a cluster are played, and how fast. The default is [`Played::default`]: the
+    /// garbage collector and the namespace controller, and no workloads.
+    pub fn play(mut self, played: Played) -> Self {
+        self.played = played;
         self
+    }
+
+    /// Short for [`play`](Self::play) with the default, or with [`Played::nothing`]: without, a
+    /// deleted owner's dependents and a deleted namespace wait for somebody to do the work, as on a
+    /// kube-apiserver that runs alone.
+    pub fn play_controllers(self, on: bool) -> Self {
+        self.play(if on {
+            Played::default()
+        } else {
+            Played::nothing()
+        })
     }
 
     /// Whether it is noted in `metadata.managedFields` who owns which field. Where not, writes are

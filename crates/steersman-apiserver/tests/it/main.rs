@@ -12,6 +12,7 @@ mod golden;
 mod https;
 mod kubectl;
 mod lists;
+mod play;
 mod python;
 mod shapes;
 mod verbs;

@@ -1,0 +1,223 @@
+//! Machine: the DaemonSet controller: a Pod on every node that takes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::store::Stored;
+
+use super::facts::{Key, Kind, Stage, number, share, stage_of, text};
+use super::revisions;
+use super::world::{Part, World};
+
+/// Taints that a daemon bears, with their effects.
+const TOLERATED: &[(&str, &str)] = &[
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+];
+
+/// How many Pods of a set are where.
+#[derive(Debug, Default)]
+struct Numbers {
+    scheduled: i64,
+    ready: i64,
+    available: i64,
+    updated: i64,
+    misplaced: i64,
+}
+
+/// The Pods of a set by node, and what a new one looks like.
+struct Daemons {
+    hash: String,
+    spec: Value,
+    pods: BTreeMap<String, Vec<Arc<Stored>>>,
+}
+
+impl World<'_> {
+    /// Gives each node its Pod, replaces old ones within bounds, and reports.
+    pub(super) fn daemon_set(&mut self, key: &Key) {
+        let Some(set) = self.get(Kind::DaemonSet, &key.namespace, &key.name) else {
+            return;
+        };
+        let leaving = !set.meta("deletionTimestamp").is_empty();
+        if !leaving && self.adopt_pods(&set) {
+            return;
+        }
+        let revision = self.revision(&set);
+        let mut spec = set.value["spec"]["template"]["spec"].clone();
+        tolerate(&mut spec);
+        let view = self.view;
+        let nodes = view.nodes.iter();
+        let nodes = nodes.filter(|(_, node)| node.refuses(&spec).is_none());
+        let nodes: Vec<&Arc<str>> = nodes.map(|(name, _)| name).collect();
+        let kind = Arc::clone(self.kinds.of(Kind::Pod));
+        let mut daemons = Daemons {
+            hash: revision.hash,
+            spec,
+            pods: BTreeMap::new(),
+        };
+        for pod in self.controlled(&kind, set.meta("uid")) {
+            let node = node_of(&pod.value).to_owned();
+            daemons.pods.entry(node).or_default().push(pod);
+        }
+        let mut numbers = Numbers::default();
+        let mut replaceable = Vec::new();
+        for node in &nodes {
+            let Some(pod) = self.daemon(key, &set, node, &mut daemons) else {
+                continue;
+            };
+            numbers.scheduled += 1;
+            numbers.ready += i64::from(self.facts(&pod).is_some_and(|facts| facts.ready));
+            let seconds = number(&set.value["spec"]["minReadySeconds"], 0);
+            let well = self.is_available(key, &pod, seconds);
+            numbers.available += i64::from(well);
+            if revisions::hash_of(&pod.value) == daemons.hash {
+                numbers.updated += 1;
+            } else {
+                replaceable.push((well, pod));
+            }
+        }
+        for pod in daemons.pods.into_values().flatten() {
+            let stage = stage_of(&pod.value);
+            numbers.misplaced += i64::from(!matches!(stage, Stage::Over | Stage::Leaving));
+            if !leaving && stage != Stage::Leaving {
+                self.delete(&kind, &pod, None);
+            }
+        }
+        let wanted = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+        if !leaving {
+            self.replace(&set, replaceable, wanted, wanted - numbers.available);
+        }
+        self.report_daemons(&set, wanted, &numbers);
+    }
+
+    /// The living Pod of a node. Where there is none and none is on its way out, one is made, which
+    /// counts from the next look on.
+    fn daemon(
+        &mut self,
+        key: &Key,
+        set: &Stored,
+        node: &str,
+        daemons: &mut Daemons,
+    ) -> Option<Arc<Stored>> {
+        let deleted = !set.meta("deletionTimestamp").is_empty();
+        let kind = Arc::clone(self.kinds.of(Kind::Pod));
+        let (mut live, mut leaving) = (None, deleted);
+        for pod in daemons.pods.remove(node).unwrap_or_default() {
+            match stage_of(&pod.value) {
+                Stage::Leaving => leaving = true,
+                Stage::Over if deleted => {}
+                Stage::Over => self.delete(&kind, &pod, None),
+                Stage::Unplaced | Stage::Placed | Stage::Running => live = Some(pod),
+            }
+        }
+        if live.is_none() && !leaving {
+            let mut pod = Self::pod_of(set, &set.value["spec"]["template"]);
+            pod["spec"] = daemons.spec.clone();
+            label_pod(&mut pod, &daemons.hash, set);
+            pin(&mut pod["spec"], node);
+            // A refusal brings it here again.
+            let _ = self.create_pod(key, pod);
+        }
+        live
+    }
+
+    /// Deletes Pods of older templates: those that serve nobody, and of the others as many as may
+    /// be missing.
+    fn replace(&mut self, set: &Stored, mut old: Vec<(bool, Arc<Stored>)>, wanted: i64, down: i64) {
+        let strategy = &set.value["spec"]["updateStrategy"];
+        if strategy["type"] == "OnDelete" {
+            return;
+        }
+        let most = match &strategy["rollingUpdate"]["maxUnavailable"] {
+            Value::Null => 1,
+            value => share(value, wanted, true).max(1),
+        };
+        let kind = Arc::clone(self.kinds.of(Kind::Pod));
+        old.sort_by_key(|(well, _)| *well);
+        let mut down = down;
+        for (well, pod) in old {
+            if well && down >= most {
+                break;
+            }
+            down += i64::from(well);
+            self.delete(&kind, &pod, None);
+        }
+    }
+
+    fn report_daemons(&mut self, set: &Stored, wanted: i64, numbers: &Numbers) {
+        let mut status = json!({
+            "currentNumberScheduled": numbers.scheduled,
+            "numberMisscheduled": numbers.misplaced,
+            "desiredNumberScheduled": wanted,
+            "numberReady": numbers.ready,
+            "observedGeneration": set.value["metadata"]["generation"],
+        });
+        for (field, count) in [
+            ("updatedNumberScheduled", numbers.updated),
+            ("numberAvailable", numbers.available),
+            ("numberUnavailable", wanted - numbers.available),
+        ] {
+            if count > 0 {
+                status[field] = json!(count);
+            }
+        }
+        self.report(Kind::DaemonSet, Part::Controllers, set, status);
+    }
+}
+
+fn label_pod(pod: &mut Value, hash: &str, set: &Stored) {
+    let generation =
+        set.value["metadata"]["annotations"]["deprecated.daemonset.template.generation"]
+            .as_str()
+            .unwrap_or("1")
+            .to_owned();
+    let fields = crate::registry::metadata_of(pod);
+    let labels = fields.entry("labels").or_insert_with(|| json!({}));
+    labels[revisions::HASH] = json!(hash);
+    labels["pod-template-generation"] = json!(generation);
+}
+
+fn tolerate(spec: &mut Value) {
+    let mut list = spec["tolerations"].as_array().cloned().unwrap_or_default();
+    for (key, effect) in TOLERATED {
+        let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
+        if !list.contains(&toleration) {
+            list.push(toleration);
+        }
+    }
+    spec["tolerations"] = Value::Array(list);
+}
+
+/// Lets the scheduler put a Pod on one node alone.
+fn pin(spec: &mut Value, node: &str) {
+    let term = json!({"matchFields": [
+        {"key": "metadata.name", "operator": "In", "values": [node]},
+    ]});
+    if !spec["affinity"].is_object() {
+        spec["affinity"] = json!({});
+    }
+    if !spec["affinity"]["nodeAffinity"].is_object() {
+        spec["affinity"]["nodeAffinity"] = json!({});
+    }
+    spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+        json!({"nodeSelectorTerms": [term]});
+}
+
+/// The node that a daemon's Pod is on, or meant for.
+fn node_of(pod: &Value) -> &str {
+    let placed = text(&pod["spec"], "nodeName");
+    if !placed.is_empty() {
+        return placed;
+    }
+    let required =
+        &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
+        .as_str()
+        .unwrap_or_default()
+}

@@ -1,0 +1,388 @@
+//! Machine: the Deployment controller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::store::Stored;
+
+use super::facts::{Key, Kind, annotation, number, time};
+use super::pods_of::selector_of;
+use super::rollout::{Size, Terms};
+use super::sets::{
+    DESIRED, HISTORY, MOST, OWN, REVISION, Sets, annotations_of, is_complete, new_set, progressing,
+    put_condition, revision_of, same_template,
+};
+use super::world::{Part, World};
+
+/// What the ReplicaSets of a Deployment report in all.
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    total: i64,
+    ready: i64,
+    available: i64,
+    updated: i64,
+}
+
+impl World<'_> {
+    /// Moves a Deployment's rollout on by what its ReplicaSets allow, and reports it.
+    pub(super) fn deployment(&mut self, key: &Key) {
+        let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) else {
+            return;
+        };
+        let mut reason = None;
+        if deployment.meta("deletionTimestamp").is_empty() {
+            self.adopt_sets(&deployment);
+            let paused = deployment.value["spec"]["paused"] == true;
+            if !paused {
+                reason = self.ensure_new_set(&deployment);
+            }
+            self.resize(&deployment, paused);
+            self.forget_old_sets(&deployment);
+        }
+        // Its annotations may have changed meanwhile.
+        if let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) {
+            self.report_deployment(key, &deployment, reason);
+        }
+    }
+
+    fn sets_of(&self, deployment: &Stored) -> Sets {
+        let kind = self.kinds.of(Kind::ReplicaSet);
+        let mut all = self.controlled(kind, deployment.meta("uid"));
+        all.sort_by(|a, b| {
+            let age = |set: &Stored| {
+                (
+                    set.meta("creationTimestamp").to_owned(),
+                    Arc::clone(&set.name),
+                )
+            };
+            age(a).cmp(&age(b))
+        });
+        let template = &deployment.value["spec"]["template"];
+        let at = all
+            .iter()
+            .position(|set| same_template(&set.value["spec"]["template"], template));
+        let new = at.map(|at| all.remove(at));
+        Sets { new, old: all }
+    }
+
+    fn adopt_sets(&mut self, deployment: &Stored) {
+        let loose = self.view.loose(Kind::ReplicaSet, &deployment.namespace);
+        let Some(selector) = selector_of(&deployment.value).filter(|_| !loose.is_empty()) else {
+            return;
+        };
+        for key in loose {
+            if let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name)
+                && set.meta("deletionTimestamp").is_empty()
+                && selector.matches(&set.value)
+            {
+                self.adopt(Kind::ReplicaSet, &set, deployment);
+            }
+        }
+    }
+
+    /// Makes the set of the present template, or gives the one there is the newest revision.
+    /// Answers what the Progressing condition says of it.
+    fn ensure_new_set(&mut self, deployment: &Stored) -> Option<(&'static str, String)> {
+        let sets = self.sets_of(deployment);
+        let newest = sets
+            .old
+            .iter()
+            .map(|set| revision_of(&set.value))
+            .max()
+            .unwrap_or(0);
+        let revision = (newest + 1).to_string();
+        let Some(new) = sets.new else {
+            let (name, body) = new_set(deployment, &sets, &revision);
+            let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
+            let told = match self.create(&kind, &deployment.namespace, body) {
+                Ok(_) => (
+                    "NewReplicaSetCreated",
+                    format!("Created new replica set \"{name}\""),
+                ),
+                Err(refusal) => {
+                    let again = self.now.tick.saturating_add(Duration::from_secs(1));
+                    self.later(Key::of(Kind::Deployment, deployment), again);
+                    ("ReplicaSetCreateError", refusal.message)
+                }
+            };
+            self.note_revision(deployment, &revision);
+            return Some(told);
+        };
+        if revision_of(&new.value) <= newest {
+            self.edit(Kind::ReplicaSet, &new, |set| {
+                let was = annotation(set, REVISION).to_owned();
+                let history = annotation(set, HISTORY).to_owned();
+                let annotations = annotations_of(set);
+                if !was.is_empty() {
+                    let history = if history.is_empty() {
+                        was
+                    } else {
+                        format!("{history},{was}")
+                    };
+                    annotations.insert(HISTORY.to_owned(), json!(history));
+                }
+                annotations.insert(REVISION.to_owned(), json!(revision));
+            });
+            self.note_revision(deployment, &revision);
+        } else {
+            self.note_revision(deployment, annotation(&new.value, REVISION));
+        }
+        let known = progressing(&deployment.value).is_some();
+        (!known).then(|| {
+            (
+                "FoundNewReplicaSet",
+                format!("Found new replica set \"{}\"", new.name),
+            )
+        })
+    }
+
+    fn note_revision(&mut self, deployment: &Stored, revision: &str) {
+        if annotation(&deployment.value, REVISION) == revision || revision.is_empty() {
+            return;
+        }
+        self.edit(Kind::Deployment, deployment, |object| {
+            annotations_of(object).insert(REVISION.to_owned(), json!(revision));
+        });
+    }
+
+    fn resize(&mut self, deployment: &Stored, paused: bool) {
+        let sets = self.sets_of(deployment);
+        let terms = Terms::of(&deployment.value);
+        let size = |set: &Arc<Stored>| Size {
+            wanted: number(&set.value["spec"]["replicas"], 0),
+            available: number(&set.value["status"]["availableReplicas"], 0),
+        };
+        let new = sets.new.as_ref().map(size).unwrap_or_default();
+        let old: Vec<Size> = sets.old.iter().map(size).collect();
+        let active: Vec<usize> = (0..old.len()).filter(|at| old[*at].wanted > 0).collect();
+        let (mut new_size, mut old_sizes): (i64, Vec<i64>) =
+            (new.wanted, old.iter().map(|size| size.wanted).collect());
+        if paused {
+            // A paused rollout still scales: the one set that is active.
+            match (active.as_slice(), new.wanted) {
+                ([], _) => new_size = terms.replicas,
+                ([one], 0) => old_sizes[*one] = terms.replicas,
+                _ => {}
+            }
+        } else if deployment.value["spec"]["strategy"]["type"] == "Recreate" {
+            old_sizes.fill(0);
+            let running: i64 = sets
+                .old
+                .iter()
+                .map(|set| {
+                    let tally = self.view.tally(set.meta("uid"));
+                    tally.active + tally.leaving
+                })
+                .sum();
+            if running == 0 && old.iter().all(|size| size.wanted == 0) {
+                new_size = terms.replicas;
+            }
+        } else {
+            let total = old.iter().map(|size| size.wanted).sum::<i64>() + new.wanted;
+            new_size = terms.grow(new, total);
+            if new_size == new.wanted {
+                old_sizes = terms.shrink(&old, new);
+            }
+        }
+        if let Some(set) = &sets.new {
+            self.scale(set, new_size, terms, Some(&deployment.value));
+        }
+        for (set, wanted) in sets.old.iter().zip(old_sizes) {
+            self.scale(set, wanted, terms, None);
+        }
+    }
+
+    fn scale(&mut self, set: &Stored, replicas: i64, terms: Terms, deployment: Option<&Value>) {
+        self.edit(Kind::ReplicaSet, set, |object| {
+            if number(&object["spec"]["replicas"], 1) != replicas {
+                object["spec"]["replicas"] = json!(replicas);
+            }
+            let spec = deployment.map(|deployment| &deployment["spec"]["minReadySeconds"]);
+            if let Some(seconds) = spec.filter(|seconds| !seconds.is_null()) {
+                object["spec"]["minReadySeconds"] = seconds.clone();
+            }
+            let annotations = annotations_of(object);
+            let own = deployment.and_then(|it| it["metadata"]["annotations"].as_object());
+            for (key, value) in own.into_iter().flatten() {
+                if !OWN.contains(&key.as_str()) {
+                    annotations.insert(key.clone(), value.clone());
+                }
+            }
+            if replicas > 0 || annotations.contains_key(DESIRED) {
+                annotations.insert(DESIRED.to_owned(), json!(terms.replicas.to_string()));
+                let most = terms.replicas + terms.surge;
+                annotations.insert(MOST.to_owned(), json!(most.to_string()));
+            }
+        });
+    }
+
+    /// Deletes the oldest of the empty sets beyond the history that is to be kept.
+    fn forget_old_sets(&mut self, deployment: &Stored) {
+        let Some(keep) = deployment.value["spec"]["revisionHistoryLimit"].as_u64() else {
+            return;
+        };
+        if !is_complete(&deployment.value) {
+            return;
+        }
+        let mut empty = self.sets_of(deployment).old;
+        empty.retain(|set| {
+            number(&set.value["spec"]["replicas"], 0) == 0
+                && number(&set.value["status"]["replicas"], 0) == 0
+                && set.meta("deletionTimestamp").is_empty()
+        });
+        let many = empty
+            .len()
+            .saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
+        empty.sort_by_key(|set| revision_of(&set.value));
+        let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
+        for set in empty.into_iter().take(many) {
+            self.delete(&kind, &set, None);
+        }
+    }
+
+    fn report_deployment(
+        &mut self,
+        key: &Key,
+        deployment: &Stored,
+        reason: Option<(&'static str, String)>,
+    ) {
+        let sets = self.sets_of(deployment);
+        let terms = Terms::of(&deployment.value);
+        let old = &deployment.value["status"];
+        let (total, ready) = (sets.sum("replicas"), sets.sum("readyReplicas"));
+        let available = sets.sum("availableReplicas");
+        let asked: i64 = sets
+            .all()
+            .map(|set| number(&set.value["spec"]["replicas"], 0))
+            .sum();
+        let new = sets.new.as_ref();
+        let updated = new.map_or(0, |set| number(&set.value["status"]["replicas"], 0));
+        let wall = self.wall();
+        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        let enough = available >= terms.replicas - terms.unavailable;
+        let (holds, why, message) = if enough {
+            (
+                "True",
+                "MinimumReplicasAvailable",
+                "Deployment has minimum availability.",
+            )
+        } else {
+            (
+                "False",
+                "MinimumReplicasUnavailable",
+                "Deployment does not have minimum availability.",
+            )
+        };
+        put_condition(&mut conditions, ("Available", holds, why, message), &wall);
+        let name = new.map_or("", |set| &*set.name);
+        let numbers = Numbers {
+            total,
+            ready,
+            available,
+            updated,
+        };
+        let told = self.progress(key, deployment, (name, numbers), reason);
+        if let Some((holds, why, message)) = told {
+            put_condition(
+                &mut conditions,
+                ("Progressing", holds, why, &message),
+                &wall,
+            );
+        }
+        let mut status = json!({"observedGeneration": deployment.value["metadata"]["generation"]});
+        for (field, count) in [
+            ("replicas", total),
+            ("updatedReplicas", updated),
+            ("readyReplicas", ready),
+            ("availableReplicas", available),
+            ("unavailableReplicas", (asked - available).max(0)),
+            ("collisionCount", number(&old["collisionCount"], 0)),
+        ] {
+            if count > 0 {
+                status[field] = json!(count);
+            }
+        }
+        status["terminatingReplicas"] = json!(sets.sum("terminatingReplicas"));
+        status["conditions"] = Value::Array(conditions);
+        self.report(Kind::Deployment, Part::Controllers, deployment, status);
+    }
+
+    /// What the Progressing condition says: its status, reason and message; `None` for what it says
+    /// already.
+    fn progress(
+        &mut self,
+        key: &Key,
+        deployment: &Stored,
+        (name, numbers): (&str, Numbers),
+        reason: Option<(&'static str, String)>,
+    ) -> Option<(&'static str, &'static str, String)> {
+        let Numbers {
+            total,
+            ready,
+            available,
+            updated,
+        } = numbers;
+        let terms = Terms::of(&deployment.value);
+        let old = &deployment.value["status"];
+        let done = updated == terms.replicas && total == updated && available == updated;
+        if deployment.value["spec"]["paused"] == true {
+            Some((
+                "Unknown",
+                "DeploymentPaused",
+                "Deployment is paused".to_owned(),
+            ))
+        } else if done {
+            let said = format!("ReplicaSet \"{name}\" has successfully progressed.");
+            Some(("True", "NewReplicaSetAvailable", said))
+        } else {
+            let moved = updated > number(&old["updatedReplicas"], 0)
+                || total - updated
+                    < number(&old["replicas"], 0) - number(&old["updatedReplicas"], 0)
+                || ready > number(&old["readyReplicas"], 0)
+                || available > number(&old["availableReplicas"], 0);
+            let late = self.is_late(key, deployment, moved);
+            match reason {
+                _ if late => {
+                    let said = format!("ReplicaSet \"{name}\" has timed out progressing.");
+                    Some(("False", "ProgressDeadlineExceeded", said))
+                }
+                Some((why, said)) if why == "ReplicaSetCreateError" => Some(("False", why, said)),
+                Some((why, said)) => Some(("True", why, said)),
+                None if moved => {
+                    let said = format!("ReplicaSet \"{name}\" is progressing.");
+                    Some(("True", "ReplicaSetUpdated", said))
+                }
+                None => None,
+            }
+        }
+    }
+
+    /// Whether nothing moved for as long as the Deployment bears; notes when that will be.
+    fn is_late(&mut self, key: &Key, deployment: &Stored, moved: bool) -> bool {
+        let Some(seconds) = deployment.value["spec"]["progressDeadlineSeconds"].as_i64() else {
+            return false;
+        };
+        let Some(condition) = progressing(&deployment.value).filter(|_| !moved) else {
+            self.later(
+                key.clone(),
+                self.now
+                    .tick
+                    .saturating_add(Duration::from_secs(seconds.unsigned_abs())),
+            );
+            return false;
+        };
+        if condition["reason"] == "ProgressDeadlineExceeded" {
+            return true;
+        }
+        let complete = condition["reason"] == "NewReplicaSetAvailable";
+        let since = time(&condition["lastUpdateTime"]).filter(|_| !complete);
+        let gone = since.map_or(0, |since| self.now.wall.as_second() - since.as_second());
+        if gone < seconds {
+            let left = Duration::from_secs((seconds - gone).unsigned_abs());
+            self.later(key.clone(), self.now.tick.saturating_add(left));
+        }
+        gone >= seconds
+    }
+}

@@ -1,0 +1,93 @@
+//! Driver: the task that gives the player its turns: at each change, and when its time has come.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::handle::{Player, Shared};
+use super::machine::Next;
+use super::world::Now;
+use crate::http::Context;
+
+/// About how many writes the player does before others get at the store.
+const BUDGET: usize = 256;
+
+/// Lets a task of this runtime drive the player, where there is something to play and no task does
+/// it yet. Outside a runtime nothing happens: the next one that comes along drives it.
+pub(crate) fn start(player: &Player, context: &Arc<Context>, stop: &CancellationToken) {
+    let shared = &player.shared;
+    if !shared.wanted || shared.driven.load(Ordering::Acquire) {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    if shared.driven.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let driven = Driven(Arc::clone(shared));
+    runtime.spawn(run(driven, Arc::downgrade(context), stop.clone()));
+}
+
+/// A task's hold on the player; when its runtime ends, another one's task may take over.
+struct Driven(Arc<Shared>);
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.0.driven.store(false, Ordering::Release);
+    }
+}
+
+async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
+    let shared = &driven.0;
+    let Some(mut changed) = context.upgrade().map(|context| context.subscribe_to_all()) else {
+        return;
+    };
+    let started = Instant::now();
+    while !stop.is_cancelled() {
+        changed.borrow_and_update();
+        let Some(context) = context.upgrade() else {
+            return;
+        };
+        let next = turn(shared, &context, started.elapsed());
+        drop(context);
+        let due = match next {
+            Next::Again => {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            Next::At(tick) => started.checked_add(tick),
+            Next::Change => None,
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = shared.poked.notified() => {}
+            // The server is gone when nobody can change it any more.
+            seen = changed.changed() => if seen.is_err() { return },
+            () = wait(due) => {}
+        }
+    }
+}
+
+fn turn(shared: &Shared, context: &Context, tick: Duration) -> Next {
+    let manners = shared.manners.lock().clone();
+    let mut machine = shared.machine.lock();
+    if shared.reconsider.swap(false, Ordering::AcqRel) {
+        machine.reconsider_pods();
+    }
+    let now = Now {
+        wall: context.now(),
+        tick,
+    };
+    context.with_registry(|registry| machine.turn(registry, &manners, now, BUDGET))
+}
+
+async fn wait(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

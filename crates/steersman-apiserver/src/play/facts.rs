@@ -1,0 +1,287 @@
+//! Words: what the player remembers of an object, and how it reads one.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::store::Stored;
+
+/// The kinds that are played, in the order in which their work is done: what moves a Pod comes
+/// before what counts Pods, so that a set is looked at once for many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Node,
+    Pod,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    Deployment,
+    Service,
+}
+
+/// An object that the player has to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) kind: Kind,
+    pub(super) namespace: Arc<str>,
+    pub(super) name: Arc<str>,
+}
+
+/// The controller that an owner reference names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Controller {
+    /// Its kind, where it is one of those that are played.
+    pub(super) kind: Option<Kind>,
+    pub(super) name: Arc<str>,
+    pub(super) uid: Arc<str>,
+}
+
+/// How far a Pod has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Stage {
+    /// No node yet.
+    Unplaced,
+    /// On a node, and not running.
+    Placed,
+    /// Running, ready or not.
+    Running,
+    /// Succeeded or failed.
+    Over,
+    /// Deleted, and still there.
+    Leaving,
+}
+
+/// What is remembered of a Pod.
+#[derive(Debug, Clone)]
+pub(super) struct PodFacts {
+    pub(super) controller: Option<Controller>,
+    pub(super) stage: Stage,
+    /// The player's clock when it first saw the Pod at this stage.
+    pub(super) since: Duration,
+    pub(super) ready: bool,
+    /// The player's clock when it first saw the Pod ready.
+    pub(super) ready_at: Duration,
+    pub(super) node: Arc<str>,
+}
+
+/// How many Pods of one controller are where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Neither over nor leaving.
+    pub(super) active: i64,
+    /// Active and ready.
+    pub(super) ready: i64,
+    /// Leaving, and not over.
+    pub(super) leaving: i64,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Node,
+        Self::Pod,
+        Self::ReplicaSet,
+        Self::StatefulSet,
+        Self::DaemonSet,
+        Self::Job,
+        Self::Deployment,
+        Self::Service,
+    ];
+
+    /// Group, version and plural.
+    pub(super) fn path(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Node => ("", "v1", "nodes"),
+            Self::Pod => ("", "v1", "pods"),
+            Self::ReplicaSet => ("apps", "v1", "replicasets"),
+            Self::StatefulSet => ("apps", "v1", "statefulsets"),
+            Self::DaemonSet => ("apps", "v1", "daemonsets"),
+            Self::Job => ("batch", "v1", "jobs"),
+            Self::Deployment => ("apps", "v1", "deployments"),
+            Self::Service => ("", "v1", "services"),
+        }
+    }
+
+    fn named(group: &str, kind: &str) -> Option<Self> {
+        match (group, kind) {
+            ("apps", "ReplicaSet") => Some(Self::ReplicaSet),
+            ("apps", "StatefulSet") => Some(Self::StatefulSet),
+            ("apps", "DaemonSet") => Some(Self::DaemonSet),
+            ("apps", "Deployment") => Some(Self::Deployment),
+            ("batch", "Job") => Some(Self::Job),
+            _ => None,
+        }
+    }
+}
+
+impl Key {
+    pub(super) fn new(kind: Kind, namespace: &Arc<str>, name: &Arc<str>) -> Self {
+        Self {
+            kind,
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(name),
+        }
+    }
+
+    pub(super) fn of(kind: Kind, stored: &Stored) -> Self {
+        Self::new(kind, &stored.namespace, &stored.name)
+    }
+}
+
+impl PodFacts {
+    /// What the Pod adds to the tally of its controller.
+    pub(super) fn tally(&self) -> Tally {
+        let active = !matches!(self.stage, Stage::Over | Stage::Leaving);
+        Tally {
+            active: i64::from(active),
+            ready: i64::from(active && self.ready),
+            leaving: i64::from(self.stage == Stage::Leaving),
+        }
+    }
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: Self) {
+        self.active += other.active;
+        self.ready += other.ready;
+        self.leaving += other.leaving;
+    }
+
+    pub(super) fn take(&mut self, other: Self) {
+        self.active -= other.active;
+        self.ready -= other.ready;
+        self.leaving -= other.leaving;
+    }
+}
+
+/// The controller of an object.
+pub(super) fn controller_of(object: &Value) -> Option<Controller> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    let text = |field: &str| owner[field].as_str().unwrap_or_default();
+    let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+    Some(Controller {
+        kind: Kind::named(group, text("kind")),
+        name: text("name").into(),
+        uid: text("uid").into(),
+    })
+}
+
+/// How far a Pod has come.
+pub(super) fn stage_of(pod: &Value) -> Stage {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    if !pod["metadata"]["deletionTimestamp"].is_null() {
+        Stage::Leaving
+    } else if matches!(phase, "Succeeded" | "Failed") {
+        Stage::Over
+    } else if text(&pod["spec"], "nodeName").is_empty() {
+        Stage::Unplaced
+    } else if phase == "Running" {
+        Stage::Running
+    } else {
+        Stage::Placed
+    }
+}
+
+/// Whether a condition of that type holds.
+pub(super) fn holds(object: &Value, condition: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut all = conditions.into_iter().flatten();
+    all.any(|one| one["type"] == condition && one["status"] == "True")
+}
+
+/// A member as text; empty where it is none.
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+/// A label of an object or of a template; empty where it is absent.
+pub(super) fn label<'a>(object: &'a Value, label: &str) -> &'a str {
+    object["metadata"]["labels"][label]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// An annotation; empty where it is absent.
+pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
+    object["metadata"]["annotations"][name]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// A number, or what it is where it is absent.
+pub(super) fn number(value: &Value, default: i64) -> i64 {
+    value.as_i64().unwrap_or(default)
+}
+
+/// A time of the object; `None` where it is absent.
+pub(super) fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
+}
+
+/// An owner reference that names `owner` as the controller.
+pub(super) fn reference(owner: &Stored) -> Value {
+    json!({
+        "apiVersion": owner.value["apiVersion"],
+        "kind": owner.value["kind"],
+        "name": *owner.name,
+        "uid": owner.meta("uid"),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// A number or a percentage of `total`, rounded as asked; at least zero.
+pub(super) fn share(value: &Value, total: i64, up: bool) -> i64 {
+    if let Some(number) = value.as_i64() {
+        return number.max(0);
+    }
+    let percent = value.as_str().and_then(|text| text.strip_suffix('%'));
+    let percent: i64 = percent.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let hundredths = percent.max(0).saturating_mul(total.max(0));
+    if up {
+        hundredths.saturating_add(99) / 100
+    } else {
+        hundredths / 100
+    }
+}
+
+/// A number that follows from a text: FNV-1a.
+pub(super) fn draw(texts: &[&str]) -> u64 {
+    let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+    for text in texts {
+        hasher.write(text.as_bytes());
+        hasher.write_u8(0);
+    }
+    // The low bits of FNV depend little on the last letters: mixed once more.
+    let mut mixed = hasher.finish();
+    mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    mixed ^ (mixed >> 33)
+}
+
+/// The hash of a template, in the letters of generated names. It differs from the one that a real
+/// controller computes from the memory of a Go program, and is as stable.
+pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
+    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let number = draw(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;
+    let digits = number.to_string();
+    let letter = |digit: u8| char::from(LETTERS[usize::from(digit) % LETTERS.len()]);
+    digits.bytes().map(letter).collect()
+}
+
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

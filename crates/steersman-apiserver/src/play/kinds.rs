@@ -1,0 +1,63 @@
+//! Words: the resources that are played, and who looks after them.
+
+use std::sync::Arc;
+
+use crate::auth::User;
+use crate::registry::Registry;
+use crate::schema::Resource;
+
+use super::facts::Kind;
+
+/// The resources that are played, looked up once: built-in ones never change.
+#[derive(Debug)]
+pub(super) struct Kinds {
+    known: Vec<Arc<Resource>>,
+    pub(super) revisions: Arc<Resource>,
+    pub(super) slices: Arc<Resource>,
+    pub(super) endpoints: Arc<Resource>,
+    pub(super) claims: Arc<Resource>,
+    /// Who looks after each kind.
+    users: Vec<Arc<User>>,
+}
+
+impl Kinds {
+    /// `None` where the registry lacks one of them, which no registry does.
+    pub(super) fn of_registry(registry: &Registry) -> Option<Self> {
+        let known = Kind::ALL.map(|kind| {
+            let (group, version, plural) = kind.path();
+            registry.resource(group, version, plural)
+        });
+        let users = Kind::ALL.map(|kind| {
+            let name = match kind {
+                Kind::Node => "node-controller",
+                Kind::Pod => "kube-scheduler",
+                Kind::ReplicaSet => "replicaset-controller",
+                Kind::StatefulSet => "statefulset-controller",
+                Kind::DaemonSet => "daemon-set-controller",
+                Kind::Job => "job-controller",
+                Kind::Deployment => "deployment-controller",
+                Kind::Service => "endpointslice-controller",
+            };
+            Arc::new(User::service_account("kube-system", name))
+        });
+        Some(Self {
+            users: users.into(),
+            known: known.into_iter().collect::<Option<_>>()?,
+            revisions: registry.resource("apps", "v1", "controllerrevisions")?,
+            slices: registry.resource("discovery.k8s.io", "v1", "endpointslices")?,
+            endpoints: registry.resource("", "v1", "endpoints")?,
+            claims: registry.resource("", "v1", "persistentvolumeclaims")?,
+        })
+    }
+
+    /// Whoever looks after objects of this kind.
+    pub(super) fn user(&self, kind: Kind) -> &Arc<User> {
+        // As below.
+        &self.users[kind as usize]
+    }
+
+    pub(super) fn of(&self, kind: Kind) -> &Arc<Resource> {
+        // The list was made from `Kind::ALL`, whose order is that of the enum.
+        &self.known[kind as usize]
+    }
+}

@@ -1,0 +1,156 @@
+//! Machine: the player: takes in what changed, looks at those whom that concerns, and says when it
+//! has to look again.
+
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
+
+use crate::registry::Registry;
+
+use super::facts::{Key, Kind};
+use super::kinds::Kinds;
+use super::options::Played;
+use super::view::{Agenda, View};
+use super::world::{Manners, Now, World};
+
+/// What the player needs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another turn, as soon as others had theirs.
+    Again,
+    /// A turn at this moment of its clock, or at the next change.
+    At(Duration),
+    /// A turn at the next change.
+    Change,
+}
+
+/// The player.
+#[derive(Debug)]
+pub(super) struct Machine {
+    played: Played,
+    kinds: Option<Kinds>,
+    view: View,
+    agenda: Agenda,
+    timers: BTreeSet<(Duration, Key)>,
+    hindered: HashSet<Key>,
+    addresses: u32,
+    has_nodes: bool,
+}
+
+impl Machine {
+    pub(super) fn new(played: Played) -> Self {
+        Self {
+            played,
+            kinds: None,
+            view: View::default(),
+            agenda: Agenda::default(),
+            timers: BTreeSet::new(),
+            hindered: HashSet::new(),
+            addresses: 0,
+            has_nodes: false,
+        }
+    }
+
+    /// Looks at every Pod again: other troubles or another speed may apply to them.
+    pub(super) fn reconsider_pods(&mut self) {
+        for (namespace, name) in self.view.pods.keys() {
+            self.agenda.add(Key::new(Kind::Pod, namespace, name));
+        }
+    }
+
+    /// Does what is due, at most about `budget` writes of it.
+    pub(super) fn turn(
+        &mut self,
+        registry: &mut Registry,
+        manners: &Manners,
+        now: Now,
+        budget: usize,
+    ) -> Next {
+        let kinds = self.kinds.take().or_else(|| Kinds::of_registry(registry));
+        let Some(kinds) = kinds else {
+            return Next::Change;
+        };
+        let next = self.play(registry, &kinds, manners, now, budget);
+        self.kinds = Some(kinds);
+        next
+    }
+
+    fn play(
+        &mut self,
+        registry: &mut Registry,
+        kinds: &Kinds,
+        manners: &Manners,
+        now: Now,
+        budget: usize,
+    ) -> Next {
+        let mut writes = 0;
+        let mut seen = None;
+        while writes < budget {
+            // PLAY-2: its own writes are in the view before it looks at anything else.
+            if seen != Some(registry.revision()) {
+                seen = Some(registry.revision());
+                self.view
+                    .absorb(registry, kinds, now.tick, &mut self.agenda);
+            }
+            self.ring(now.tick);
+            let key = self.agenda.pop();
+            if key.is_none() && (self.has_nodes || !self.played.pods) {
+                break;
+            }
+            let mut world = World {
+                registry: &mut *registry,
+                view: &self.view,
+                kinds,
+                manners,
+                timers: &mut self.timers,
+                hindered: &mut self.hindered,
+                addresses: &mut self.addresses,
+                now,
+                acting: key.as_ref().map_or(Kind::Node, |key| key.kind),
+                writes: 0,
+            };
+            if !self.has_nodes && self.played.pods {
+                self.has_nodes = true;
+                world.make_nodes(self.played.nodes);
+            }
+            if let Some(key) = key {
+                look(&mut world, &self.played, &key);
+                if key.kind == Kind::Pod && !world.exists(&key) {
+                    world.hindered.remove(&key);
+                }
+            }
+            writes += world.writes;
+        }
+        if writes >= budget || !self.agenda.is_empty() {
+            return Next::Again;
+        }
+        self.timers
+            .first()
+            .map_or(Next::Change, |(at, _)| Next::At(*at))
+    }
+
+    /// Puts those on the agenda whose time has come.
+    fn ring(&mut self, tick: Duration) {
+        while let Some((at, _)) = self.timers.first()
+            && *at <= tick
+        {
+            if let Some((_, key)) = self.timers.pop_first() {
+                self.agenda.add(key);
+            }
+        }
+    }
+}
+
+fn look(world: &mut World<'_>, played: &Played, key: &Key) {
+    match key.kind {
+        Kind::Node => {}
+        Kind::Pod if played.pods => world.pod(key),
+        Kind::Service if played.endpoints => world.service(key),
+        Kind::Pod | Kind::Service => {}
+        _ if !played.workloads => {}
+        Kind::ReplicaSet => world.replica_set(key),
+        Kind::StatefulSet => world.stateful_set(key),
+        Kind::DaemonSet => world.daemon_set(key),
+        Kind::Job => world.job(key),
+        Kind::Deployment => world.deployment(key),
+    }
+}

@@ -1,0 +1,247 @@
+//! Words: which parts of a cluster are played, how fast, and what goes wrong with Pods.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The annotation of a Pod (or of a Pod template) that names the [`Trouble`] it is in.
+pub const TROUBLE: &str = "play.steersman/trouble";
+
+/// Which parts of a cluster the server plays. The default plays what the API cannot be understood
+/// without, the garbage collector and the namespace controller.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "this does nothing until a server is built with it"]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a part of a cluster of its own"
+)]
+pub struct Played {
+    pub(crate) garbage_collection: bool,
+    pub(crate) namespaces: bool,
+    pub(crate) workloads: bool,
+    pub(crate) pods: bool,
+    pub(crate) endpoints: bool,
+    pub(crate) nodes: u32,
+    pub(crate) speed: Speed,
+}
+
+/// How long the steps in the life of a played Pod take, on tokio's clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[must_use = "this does nothing until a server is built with it"]
+pub struct Speed {
+    pub(crate) schedule: Duration,
+    pub(crate) start: Duration,
+    pub(crate) complete: Duration,
+    pub(crate) stop: Duration,
+    pub(crate) jitter: f64,
+}
+
+/// What goes wrong with a Pod: by its annotation [`TROUBLE`], or by
+/// [`Player::fail_pods`](super::Player::fail_pods).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// `CrashLoopBackOff`: its containers end with 1 as soon as they start, and are restarted after
+    /// 10 s, 20 s and so on up to 5 min.
+    CrashLoop,
+    /// `ImagePullBackOff`: its images cannot be had.
+    ImagePull,
+    /// `Failed`: its containers end with 1, and the Pod with them.
+    Failed,
+    /// `NeverReady`: its containers run and are never ready.
+    NeverReady,
+    /// `Unschedulable`: no node will have it.
+    Unschedulable,
+    /// `Unstoppable`: its containers ignore the request to stop, so that a delete takes its whole
+    /// grace period.
+    Unstoppable,
+}
+
+impl Default for Played {
+    fn default() -> Self {
+        Self {
+            garbage_collection: true,
+            namespaces: true,
+            ..Self::nothing()
+        }
+    }
+}
+
+impl Played {
+    /// Nothing at all, as behind a kube-apiserver that runs alone.
+    pub fn nothing() -> Self {
+        Self {
+            garbage_collection: false,
+            namespaces: false,
+            workloads: false,
+            pods: false,
+            endpoints: false,
+            nodes: 1,
+            speed: Speed::instant(),
+        }
+    }
+
+    /// Every part, with one node, and Pods that run at once.
+    pub fn everything() -> Self {
+        Self {
+            workloads: true,
+            pods: true,
+            endpoints: true,
+            ..Self::default()
+        }
+    }
+
+    /// The garbage collector, within the request that gives it work: dependents of a deleted owner
+    /// go, are orphaned, or are waited for.
+    pub fn garbage_collection(mut self, on: bool) -> Self {
+        self.garbage_collection = on;
+        self
+    }
+
+    /// The namespace controller, within the request that gives it work: a deleted namespace is
+    /// emptied and removed.
+    pub fn namespaces(mut self, on: bool) -> Self {
+        self.namespaces = on;
+        self
+    }
+
+    /// The controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs.
+    pub fn workloads(mut self, on: bool) -> Self {
+        self.workloads = on;
+        self
+    }
+
+    /// The scheduler and the kubelets: Pods get a node, run, complete, and end when they are deleted.
+    pub fn pods(mut self, on: bool) -> Self {
+        self.pods = on;
+        self
+    }
+
+    /// The EndpointSlices and Endpoints of Services with a selector.
+    pub fn endpoints(mut self, on: bool) -> Self {
+        self.endpoints = on;
+        self
+    }
+
+    /// How many nodes are made for Pods to run on, `node-1` and so on. Nodes that clients create are
+    /// used beside them. Default 1.
+    pub fn nodes(mut self, nodes: u32) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// How long the life of a Pod takes. Default [`Speed::instant`].
+    pub fn speed(mut self, speed: Speed) -> Self {
+        self.speed = speed;
+        self
+    }
+}
+
+impl Default for Speed {
+    fn default() -> Self {
+        Self::instant()
+    }
+}
+
+impl Speed {
+    /// Every step is taken at once.
+    pub fn instant() -> Self {
+        Self {
+            schedule: Duration::ZERO,
+            start: Duration::ZERO,
+            complete: Duration::ZERO,
+            stop: Duration::ZERO,
+            jitter: 0.0,
+        }
+    }
+
+    /// A brisk cluster: scheduled after 10 ms, started after 100 ms, completed after 1 s, stopped
+    /// after 50 ms.
+    pub fn brisk() -> Self {
+        Self {
+            schedule: Duration::from_millis(10),
+            start: Duration::from_millis(100),
+            complete: Duration::from_secs(1),
+            stop: Duration::from_millis(50),
+            jitter: 0.0,
+        }
+    }
+
+    /// How long a Pod waits for its node.
+    pub fn schedule(mut self, time: Duration) -> Self {
+        self.schedule = time;
+        self
+    }
+
+    /// How long a Pod on a node takes to be ready.
+    pub fn start(mut self, time: Duration) -> Self {
+        self.start = time;
+        self
+    }
+
+    /// How long a Pod runs that is meant to end, such as a Job's.
+    pub fn complete(mut self, time: Duration) -> Self {
+        self.complete = time;
+        self
+    }
+
+    /// How long a deleted Pod takes to end, at most its grace period.
+    pub fn stop(mut self, time: Duration) -> Self {
+        self.stop = time;
+        self
+    }
+
+    /// By which part of itself each time is longer or shorter, from 0 to 1: with 0.1 a second lasts
+    /// between 0.9 s and 1.1 s. Which Pod takes how long follows from the server's seed. Default 0.
+    pub fn jitter(mut self, part: f64) -> Self {
+        self.jitter = part.clamp(0.0, 1.0);
+        self
+    }
+
+    /// A time of this speed for somebody whose number is `draw`.
+    pub(super) fn vary(&self, time: Duration, draw: u64) -> Duration {
+        if self.jitter == 0.0 || time.is_zero() {
+            return time;
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a share of the range, whose last bits do not matter"
+        )]
+        let share = draw as f64 / u64::MAX as f64;
+        time.mul_f64(1.0 + self.jitter * (2.0 * share - 1.0))
+    }
+}
+
+impl Trouble {
+    const ALL: [Self; 6] = [
+        Self::CrashLoop,
+        Self::ImagePull,
+        Self::Failed,
+        Self::NeverReady,
+        Self::Unschedulable,
+        Self::Unstoppable,
+    ];
+
+    /// How the annotation names it, for instance `CrashLoopBackOff`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CrashLoop => "CrashLoopBackOff",
+            Self::ImagePull => "ImagePullBackOff",
+            Self::Failed => "Failed",
+            Self::NeverReady => "NeverReady",
+            Self::Unschedulable => "Unschedulable",
+            Self::Unstoppable => "Unstoppable",
+        }
+    }
+
+    /// The trouble of that name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == name)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

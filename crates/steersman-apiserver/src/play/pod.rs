@@ -1,0 +1,265 @@
+//! Machine: the scheduler and the kubelets: a Pod is placed, starts, completes and ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::registry::Subresource;
+use crate::store::Stored;
+
+use super::facts::{Key, Kind, PodFacts, Stage, number, text};
+use super::options::Trouble;
+use super::place;
+use super::statuses::{self, Doing};
+use super::world::{Part, World};
+
+impl World<'_> {
+    /// Does what is due for a Pod, or notes when it will be.
+    pub(super) fn pod(&mut self, key: &Key) {
+        let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
+            return;
+        };
+        let Some(facts) = self
+            .view
+            .pods
+            .get(&(Arc::clone(&key.namespace), Arc::clone(&key.name)))
+        else {
+            return;
+        };
+        let facts = facts.clone();
+        let trouble = self.trouble_of(&pod);
+        let speed = self.manners.speed;
+        match facts.stage {
+            Stage::Over => {}
+            Stage::Unplaced => {
+                let takes = self.takes("schedule", speed.schedule, &pod);
+                if self.due(key, &facts, takes) {
+                    self.place(&pod, trouble);
+                }
+            }
+            Stage::Placed => self.start(key, &pod, &facts, trouble),
+            Stage::Running => self.run(key, &pod, &facts, trouble),
+            Stage::Leaving => self.end(key, &pod, &facts, trouble),
+        }
+    }
+
+    /// Whether a step that takes this long since the Pod reached its stage is due; notes when it
+    /// will be.
+    fn due(&mut self, key: &Key, facts: &PodFacts, takes: Duration) -> bool {
+        let at = facts.since.saturating_add(takes);
+        let due = at <= self.now.tick;
+        if !due {
+            self.later(key.clone(), at);
+        }
+        due
+    }
+
+    fn place(&mut self, pod: &Stored, trouble: Option<Trouble>) {
+        let scheduler = text(&pod.value["spec"], "schedulerName");
+        let gated = pod.value["spec"]["schedulingGates"].as_array();
+        if gated.is_some_and(|gates| !gates.is_empty())
+            || !matches!(scheduler, "" | "default-scheduler")
+        {
+            return;
+        }
+        let chosen = match trouble {
+            Some(Trouble::Unschedulable) => {
+                let total = self.view.nodes.len();
+                Err(place::Unplaceable(format!(
+                    "0/{total} nodes are available: {total} Insufficient cpu."
+                )))
+            }
+            _ => place::choose(&self.view.nodes, &pod.value),
+        };
+        match chosen {
+            Ok(node) => self.bind(pod, &node),
+            Err(place::Unplaceable(why)) => {
+                let since = pod.value["status"]["conditions"].as_array();
+                let mut since = since.into_iter().flatten();
+                let known =
+                    since.find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
+                if known.is_some_and(|one| one["message"] == why) {
+                    return;
+                }
+                let mut status = pod.value["status"].clone();
+                let time = known.map_or_else(
+                    || json!(self.wall()),
+                    |one| one["lastTransitionTime"].clone(),
+                );
+                let mut condition = json!({
+                    "type": "PodScheduled", "status": "False", "lastProbeTime": null,
+                    "lastTransitionTime": time, "reason": "Unschedulable", "message": why,
+                });
+                let generation = &pod.value["metadata"]["generation"];
+                if !generation.is_null() {
+                    condition["observedGeneration"] = generation.clone();
+                }
+                let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+                let others = conditions
+                    .into_iter()
+                    .filter(|one| one["type"] != "PodScheduled");
+                let conditions: Vec<_> = others.chain([condition]).collect();
+                status["conditions"] = json!(conditions);
+                self.report(Kind::Pod, Part::Scheduler, pod, status);
+            }
+        }
+    }
+
+    fn start(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+        let takes = self.takes("start", self.manners.speed.start, pod);
+        if !self.due(key, facts, takes) {
+            if pod.value["status"]["containerStatuses"].is_null() {
+                self.tell(pod, Doing::Creating);
+            }
+            return;
+        }
+        let doing = match trouble {
+            Some(Trouble::ImagePull) => Doing::ImagePull,
+            Some(Trouble::CrashLoop) => Doing::CrashLoop(0),
+            Some(Trouble::Failed) => Doing::Failed,
+            Some(Trouble::NeverReady) => Doing::Unready,
+            Some(Trouble::Unschedulable | Trouble::Unstoppable) | None => Doing::Running,
+        };
+        if doing == Doing::ImagePull && statuses::waiting_for(&pod.value) == "ImagePullBackOff" {
+            return;
+        }
+        if matches!(doing, Doing::CrashLoop(_) | Doing::Unready) {
+            self.hindered.insert(key.clone());
+        }
+        if doing == Doing::CrashLoop(0) {
+            let wait = Duration::from_secs(statuses::crash_delay(0).unsigned_abs());
+            self.later(key.clone(), self.now.tick.saturating_add(wait));
+        }
+        self.tell(pod, doing);
+    }
+
+    fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+        // Only what the player did to a Pod is undone: what a client reports of one stays.
+        let hindered = self.hindered.contains(key);
+        match trouble {
+            Some(Trouble::Failed) => self.tell(pod, Doing::Failed),
+            Some(Trouble::CrashLoop) => self.crash(key, pod, facts),
+            Some(Trouble::NeverReady) => {
+                if facts.ready {
+                    self.hindered.insert(key.clone());
+                    self.tell(pod, Doing::Unready);
+                }
+            }
+            _ if hindered => {
+                self.hindered.remove(key);
+                self.tell(pod, Doing::Running);
+            }
+            _ => {
+                let ends = ends_by_itself(&pod.value, facts);
+                let takes = self.takes("complete", self.manners.speed.complete, pod);
+                if ends && self.due(key, facts, takes) {
+                    self.tell(pod, Doing::Succeeded);
+                }
+            }
+        }
+    }
+
+    fn crash(&mut self, key: &Key, pod: &Stored, facts: &PodFacts) {
+        let crashing = statuses::waiting_for(&pod.value) == "CrashLoopBackOff";
+        self.hindered.insert(key.clone());
+        let wait = |count: i64| Duration::from_secs(statuses::crash_delay(count).unsigned_abs());
+        let count = statuses::restarts(&pod.value);
+        if !crashing {
+            self.later(key.clone(), self.now.tick.saturating_add(wait(count)));
+            return self.tell(pod, Doing::CrashLoop(count));
+        }
+        // The delays so far have to be over: that is when the next start failed.
+        let over = (0..=count.min(1_000)).map(wait);
+        let at = over.fold(facts.since, Duration::saturating_add);
+        if at > self.now.tick {
+            return self.later(key.clone(), at);
+        }
+        self.later(key.clone(), self.now.tick.saturating_add(wait(count + 1)));
+        self.tell(pod, Doing::CrashLoop(count + 1));
+    }
+
+    fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+        let grace = number(&pod.value["metadata"]["deletionGracePeriodSeconds"], 0);
+        if grace == 0 {
+            // Somebody's finalizers hold it, which is none of a kubelet's business.
+            return;
+        }
+        let grace = Duration::from_secs(grace.unsigned_abs());
+        let takes = self.takes("stop", self.manners.speed.stop, pod);
+        let takes = match trouble {
+            Some(Trouble::Unstoppable) => grace,
+            _ => takes.min(grace),
+        };
+        if self.due(key, facts, takes) {
+            let pods = Arc::clone(self.kinds.of(Kind::Pod));
+            self.delete(&pods, pod, Some(0));
+        }
+    }
+
+    /// Reports what the containers of a Pod do.
+    fn tell(&mut self, pod: &Stored, doing: Doing) {
+        let known = text(&pod.value["status"], "podIP");
+        let own = if known.is_empty() {
+            *self.addresses = self.addresses.wrapping_add(1);
+            statuses::pod_address(*self.addresses)
+        } else {
+            known.to_owned()
+        };
+        let node = self.get(Kind::Node, "", text(&pod.value["spec"], "nodeName"));
+        let addresses = node
+            .as_ref()
+            .and_then(|node| node.value["status"]["addresses"].as_array());
+        let host = addresses
+            .into_iter()
+            .flatten()
+            .find(|one| one["type"] == "InternalIP")
+            .map_or("172.18.0.1", |one| text(one, "address"));
+        let own = if pod.value["spec"]["hostNetwork"] == true {
+            host
+        } else {
+            &own
+        };
+        let status = statuses::status(&pod.value, doing, (host, own), &self.wall());
+        self.report(Kind::Pod, Part::Kubelet, pod, status);
+    }
+
+    /// The wall time as objects write it.
+    pub(super) fn wall(&self) -> String {
+        crate::registry::time_text(self.now.wall)
+    }
+
+    /// Takes the nodes that the player was asked for.
+    pub(super) fn make_nodes(&mut self, nodes: u32) {
+        let kind = Arc::clone(self.kinds.of(Kind::Node));
+        for number in 1..=nodes {
+            let name = format!("node-{number}");
+            let node = match self.get(Kind::Node, "", &name) {
+                Some(node) if place::is_ready(&node.value) => continue,
+                Some(node) => node,
+                None => match self.create(&kind, "", place::new_node(&name)) {
+                    Ok(node) => node,
+                    Err(_) => continue,
+                },
+            };
+            let mut object = (*node.value).clone();
+            object["status"] = place::node_status(number, &self.wall());
+            let Some(node) = self.update(&kind, (Part::Kubelet, Subresource::Status), object)
+            else {
+                continue;
+            };
+            // The node is ready, so the taint that says otherwise goes.
+            self.edit(Kind::Node, &node, |node| {
+                if let Some(spec) = node["spec"].as_object_mut() {
+                    spec.remove("taints");
+                }
+            });
+        }
+    }
+}
+
+/// Whether a Pod is meant to come to an end.
+fn ends_by_itself(pod: &serde_json::Value, facts: &PodFacts) -> bool {
+    let job = facts.controller.as_ref().and_then(|own| own.kind) == Some(Kind::Job);
+    job || text(&pod["spec"], "restartPolicy") != "Always"
+}

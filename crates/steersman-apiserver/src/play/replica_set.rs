@@ -1,0 +1,83 @@
+//! Machine: the ReplicaSet controller.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::facts::{Key, Kind, number};
+use super::pods_of::{BURST, set_condition};
+use super::world::{Part, World};
+
+impl World<'_> {
+    /// Brings the Pods of a ReplicaSet to their number, and reports them.
+    pub(super) fn replica_set(&mut self, key: &Key) {
+        let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name) else {
+            return;
+        };
+        let leaving = !set.meta("deletionTimestamp").is_empty();
+        if !leaving && self.adopt_pods(&set) {
+            return;
+        }
+        let uid = set.meta("uid");
+        let tally = self.view.tally(uid);
+        let wanted = number(&set.value["spec"]["replicas"], 1);
+        let mut refused = None;
+        if !leaving && tally.active < wanted {
+            let pod = Self::pod_of(&set, &set.value["spec"]["template"]);
+            for _ in 0..(wanted - tally.active).min(BURST) {
+                if let Err(refusal) = self.create_pod(key, pod.clone()) {
+                    refused = Some(refusal.message);
+                    break;
+                }
+            }
+        } else if !leaving && tally.active > wanted {
+            let many = usize::try_from((tally.active - wanted).min(BURST)).unwrap_or(0);
+            let pods = Arc::clone(self.kinds.of(Kind::Pod));
+            for pod in self.victims(&set).into_iter().take(many) {
+                self.delete(&pods, &pod, None);
+            }
+        }
+        let seconds = number(&set.value["spec"]["minReadySeconds"], 0);
+        let available = if seconds > 0 {
+            let pods = Arc::clone(self.kinds.of(Kind::Pod));
+            let own = self.controlled(&pods, uid);
+            let mut available = 0;
+            for pod in own {
+                available += i64::from(self.is_available(key, &pod, seconds));
+            }
+            available
+        } else {
+            tally.ready
+        };
+        let old = &set.value["status"];
+        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        match refused {
+            Some(message) => set_condition(
+                &mut conditions,
+                json!({
+                    "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                    "message": message, "lastTransitionTime": self.wall(),
+                }),
+            ),
+            None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
+        }
+        let mut status = json!({
+            "replicas": tally.active,
+            "observedGeneration": set.value["metadata"]["generation"],
+        });
+        for (field, count) in [
+            ("fullyLabeledReplicas", tally.active),
+            ("readyReplicas", tally.ready),
+            ("availableReplicas", available),
+        ] {
+            if count > 0 {
+                status[field] = json!(count);
+            }
+        }
+        status["terminatingReplicas"] = json!(tally.leaving);
+        if !conditions.is_empty() {
+            status["conditions"] = Value::Array(conditions);
+        }
+        self.report(Kind::ReplicaSet, Part::Controllers, &set, status);
+    }
+}

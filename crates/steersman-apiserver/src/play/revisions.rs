@@ -1,0 +1,84 @@
+//! Machine: the ControllerRevisions of StatefulSets and DaemonSets.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::store::Stored;
+
+use super::facts::{number, reference, template_hash};
+use super::world::World;
+
+/// The label of Pods and revisions that names the template.
+pub(super) const HASH: &str = "controller-revision-hash";
+
+/// How many revisions are kept where nothing says so.
+const HISTORY: i64 = 10;
+
+/// The revision of a present template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Revision {
+    /// The name of the ControllerRevision, `<owner>-<hash>`.
+    pub(super) name: String,
+    /// The hash alone.
+    pub(super) hash: String,
+}
+
+impl World<'_> {
+    /// The revision of an owner's template, made where there is none, and the newest where it is not.
+    pub(super) fn revision(&mut self, owner: &Stored) -> Revision {
+        let template = &owner.value["spec"]["template"];
+        let data = json!({"spec": {"template": template}});
+        let hash = template_hash(template, 0);
+        let name = format!("{}-{hash}", owner.name);
+        let kind = Arc::clone(&self.kinds.revisions);
+        let mut all = self.controlled(&kind, owner.meta("uid"));
+        let newest = all
+            .iter()
+            .map(|one| number(&one.value["revision"], 0))
+            .max();
+        let next = newest.unwrap_or(0) + 1;
+        match all.iter().find(|one| *one.name == *name) {
+            Some(own) if number(&own.value["revision"], 0) + 1 < next => {
+                let mut object = (*own.value).clone();
+                object["revision"] = json!(next);
+                self.update(&kind, super::world::MAIN, object);
+            }
+            Some(_) => {}
+            None => {
+                let mut labels = template["metadata"]["labels"].clone();
+                if labels.is_null() {
+                    labels = json!({});
+                }
+                labels[HASH] = json!(hash);
+                let body = json!({
+                    "apiVersion": "apps/v1",
+                    "kind": "ControllerRevision",
+                    "metadata": {
+                        "name": name, "labels": labels, "ownerReferences": [reference(owner)],
+                    },
+                    "data": data,
+                    "revision": next,
+                });
+                // One that a former owner of the name left says the same of the same template.
+                let _ = self.create(&kind, &owner.namespace, body);
+            }
+        }
+        let keep = number(&owner.value["spec"]["revisionHistoryLimit"], HISTORY).max(0);
+        let keep = usize::try_from(keep)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        all.retain(|one| *one.name != *name);
+        all.sort_by_key(|one| number(&one.value["revision"], 0));
+        let many = (all.len() + 1).saturating_sub(keep);
+        for old in all.into_iter().take(many) {
+            self.delete(&kind, &old, None);
+        }
+        Revision { name, hash }
+    }
+}
+
+/// The hash of the template that a Pod was made from.
+pub(super) fn hash_of(pod: &Value) -> &str {
+    super::facts::label(pod, HASH)
+}

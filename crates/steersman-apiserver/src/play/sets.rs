@@ -1,0 +1,169 @@
+//! Words: the ReplicaSets of a Deployment: how they are told apart, and what a new one looks like.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::store::Stored;
+
+use super::facts::{annotation, label, number, reference, template_hash};
+use super::pods_of::set_condition;
+use super::rollout::{Size, Terms};
+
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+pub(super) const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
+/// Annotations of a Deployment that are its own affair.
+pub(super) const OWN: &[&str] = &[
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MOST,
+    "deprecated.deployment.rollback.to",
+];
+
+/// The ReplicaSets of a Deployment.
+pub(super) struct Sets {
+    pub(super) new: Option<Arc<Stored>>,
+    /// The oldest first.
+    pub(super) old: Vec<Arc<Stored>>,
+}
+
+impl Sets {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.old.iter().chain(&self.new)
+    }
+
+    pub(super) fn sum(&self, field: &str) -> i64 {
+        self.all()
+            .map(|set| number(&set.value["status"][field], 0))
+            .sum()
+    }
+}
+
+/// The ReplicaSet of the present template.
+pub(super) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (String, Value) {
+    let spec = &deployment.value["spec"];
+    let mut template = spec["template"].clone();
+    let mut collisions = number(&deployment.value["status"]["collisionCount"], 0);
+    let mut hash = template_hash(&template, collisions);
+    while sets
+        .all()
+        .any(|set| label(&set.value, "pod-template-hash") == hash)
+    {
+        collisions += 1;
+        hash = template_hash(&template, collisions);
+    }
+    let name = format!("{}-{hash}", deployment.name);
+    let labels = crate::registry::metadata_of(&mut template)
+        .entry("labels")
+        .or_insert_with(|| json!({}));
+    labels["pod-template-hash"] = json!(hash);
+    let labels = labels.clone();
+    let mut selector = spec["selector"].clone();
+    if selector["matchLabels"].is_null() {
+        selector["matchLabels"] = json!({});
+    }
+    selector["matchLabels"]["pod-template-hash"] = json!(hash);
+    let terms = Terms::of(&deployment.value);
+    let total = sets
+        .all()
+        .map(|set| number(&set.value["spec"]["replicas"], 0))
+        .sum();
+    let recreate = spec["strategy"]["type"] == "Recreate" && total > 0;
+    let replicas = if recreate {
+        0
+    } else {
+        terms.grow(Size::default(), total)
+    };
+    let mut annotations: Map<String, Value> = deployment.value["metadata"]["annotations"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    annotations.retain(|key, _| !OWN.contains(&key.as_str()));
+    annotations.insert(REVISION.to_owned(), json!(revision));
+    annotations.insert(DESIRED.to_owned(), json!(terms.replicas.to_string()));
+    annotations.insert(
+        MOST.to_owned(),
+        json!((terms.replicas + terms.surge).to_string()),
+    );
+    let mut set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "namespace": *deployment.namespace,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [reference(deployment)],
+        },
+        "spec": {"replicas": replicas, "selector": selector, "template": template},
+    });
+    if let Some(seconds) = spec.get("minReadySeconds") {
+        set["spec"]["minReadySeconds"] = seconds.clone();
+    }
+    (name, set)
+}
+
+pub(super) fn same_template(set: &Value, deployment: &Value) -> bool {
+    if set["spec"] != deployment["spec"] {
+        return false;
+    }
+    let without = |template: &Value| {
+        let mut metadata = template["metadata"].clone();
+        if let Some(labels) = metadata["labels"].as_object_mut() {
+            labels.remove("pod-template-hash");
+        }
+        if let Some(fields) = metadata.as_object_mut() {
+            fields.retain(|field, value| field != "creationTimestamp" && !value.is_null());
+        }
+        metadata
+    };
+    without(set) == without(deployment)
+}
+
+pub(super) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
+    let fields = crate::registry::metadata_of(object);
+    let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
+    crate::registry::members_of(annotations)
+}
+
+pub(super) fn revision_of(set: &Value) -> i64 {
+    annotation(set, REVISION).parse().unwrap_or(0)
+}
+
+pub(super) fn progressing(deployment: &Value) -> Option<&Value> {
+    let conditions = deployment["status"]["conditions"].as_array()?;
+    conditions.iter().find(|one| one["type"] == "Progressing")
+}
+
+pub(super) fn is_complete(deployment: &Value) -> bool {
+    progressing(deployment).is_some_and(|one| one["reason"] == "NewReplicaSetAvailable")
+        && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
+}
+
+/// Writes a condition with both of its times: the one of its last transition moves with its status,
+/// the other with its reason or its status.
+pub(super) fn put_condition(
+    conditions: &mut Vec<Value>,
+    (kind, status, reason, message): (&str, &str, &str, &str),
+    now: &str,
+) {
+    let known = conditions.iter().find(|one| one["type"] == kind);
+    if known.is_some_and(|one| {
+        one["status"] == status && one["reason"] == reason && reason != "ReplicaSetUpdated"
+    }) {
+        return;
+    }
+    let same = known.filter(|one| one["status"] == status);
+    let since = same.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
+    set_condition(
+        conditions,
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastUpdateTime": now, "lastTransitionTime": since,
+        }),
+    );
+}

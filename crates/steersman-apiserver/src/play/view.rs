@@ -1,0 +1,345 @@
+//! Machine: what the player knows of the store, kept up with its changes, and who has to be looked
+//! at because of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::registry::Registry;
+use crate::store::Stored;
+
+use super::facts::{Key, Kind, PodFacts, Stage, Tally, controller_of, holds, stage_of, text};
+use super::kinds::Kinds;
+use super::place::NodeFacts;
+
+/// Namespace and name.
+pub(super) type Place = (Arc<str>, Arc<str>);
+
+/// What the player knows.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) pods: HashMap<Place, PodFacts>,
+    pub(super) nodes: BTreeMap<Arc<str>, NodeFacts>,
+    /// By the uid of the controller.
+    tallies: HashMap<Arc<str>, Tally>,
+    /// The selectors of Services.
+    services: BTreeMap<Place, Arc<Stored>>,
+    /// Pods and ReplicaSets without a controller.
+    loose: BTreeSet<Key>,
+    /// Everything else that was seen.
+    seen: BTreeSet<Key>,
+    /// Up to where the changes of each kind were seen; `None` for never.
+    positions: [Option<u64>; Kind::ALL.len()],
+}
+
+/// Who has to be looked at, without doubles, by kind and then in the order in which it came up.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    queued: BTreeSet<(Kind, u64)>,
+    keys: HashMap<u64, Key>,
+    numbers: HashMap<Key, u64>,
+    next: u64,
+}
+
+impl Agenda {
+    pub(super) fn add(&mut self, key: Key) {
+        if self.numbers.contains_key(&key) {
+            return;
+        }
+        self.next += 1;
+        self.queued.insert((key.kind, self.next));
+        self.numbers.insert(key.clone(), self.next);
+        self.keys.insert(self.next, key);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Key> {
+        let (_, number) = self.queued.pop_first()?;
+        let key = self.keys.remove(&number)?;
+        self.numbers.remove(&key);
+        Some(key)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued.is_empty()
+    }
+}
+
+impl View {
+    pub(super) fn tally(&self, uid: &str) -> Tally {
+        self.tallies.get(uid).copied().unwrap_or_default()
+    }
+
+    /// Pods or ReplicaSets of a namespace that have no controller.
+    pub(super) fn loose(&self, kind: Kind, namespace: &Arc<str>) -> Vec<Key> {
+        let first = Key {
+            kind,
+            namespace: Arc::clone(namespace),
+            name: "".into(),
+        };
+        let from = self.loose.range(first..);
+        from.take_while(|key| key.kind == kind && key.namespace == *namespace)
+            .cloned()
+            .collect()
+    }
+
+    /// Takes in what changed since the last time, or everything where that is forgotten (PLAY-3).
+    pub(super) fn absorb(
+        &mut self,
+        registry: &Registry,
+        kinds: &Kinds,
+        tick: Duration,
+        agenda: &mut Agenda,
+    ) {
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            let storage = &kinds.of(kind).storage;
+            let changes =
+                self.positions[at].and_then(|after| registry.changes_after(storage, after));
+            if let Some(changes) = changes {
+                for change in changes {
+                    let old = change.old.as_deref();
+                    if change.deleted {
+                        self.forget(kind, &change.new, agenda);
+                    } else {
+                        self.see(kind, &change.new, old, tick, agenda);
+                    }
+                }
+            } else {
+                self.look_again(registry, kind, kinds, tick, agenda);
+            }
+            self.positions[at] = Some(registry.revision());
+        }
+    }
+
+    /// Looks at every object of a kind, and at every one that was known and is gone.
+    fn look_again(
+        &mut self,
+        registry: &Registry,
+        kind: Kind,
+        kinds: &Kinds,
+        tick: Duration,
+        agenda: &mut Agenda,
+    ) {
+        let storage = &kinds.of(kind).storage;
+        let first = Key {
+            kind,
+            namespace: "".into(),
+            name: "".into(),
+        };
+        let known: Vec<Key> = self
+            .seen
+            .range(first..)
+            .take_while(|key| key.kind == kind)
+            .cloned()
+            .collect();
+        for key in known {
+            if registry
+                .stored(storage, &key.namespace, &key.name)
+                .is_none()
+            {
+                let gone = Stored::new(key.namespace, key.name, Value::Null, 0);
+                self.forget(kind, &gone, agenda);
+            }
+        }
+        for stored in registry.all_stored(storage, None) {
+            self.see(kind, stored, None, tick, agenda);
+        }
+    }
+
+    fn see(
+        &mut self,
+        kind: Kind,
+        new: &Arc<Stored>,
+        old: Option<&Stored>,
+        tick: Duration,
+        agenda: &mut Agenda,
+    ) {
+        let key = Key::of(kind, new);
+        self.seen.insert(key.clone());
+        match kind {
+            Kind::Pod => self.see_pod(new, old, tick, agenda),
+            Kind::ReplicaSet => {
+                let controller = controller_of(&new.value);
+                self.set_loose(&key, controller.is_none());
+                for controller in [controller, old.and_then(|old| controller_of(&old.value))] {
+                    wake(controller, &new.namespace, agenda);
+                }
+            }
+            Kind::Node => {
+                let facts = NodeFacts::of(&new.value);
+                let known = self.nodes.insert(Arc::clone(&new.name), facts.clone());
+                let pods = known.as_ref().map_or(0, |known| known.pods);
+                let changed = known.is_none_or(|known| !known.same_terms(&facts));
+                if let Some(node) = self.nodes.get_mut(&new.name) {
+                    node.pods = pods;
+                }
+                if changed {
+                    self.reconsider_places(agenda);
+                }
+            }
+            Kind::Service => {
+                self.services.insert(
+                    (Arc::clone(&new.namespace), Arc::clone(&new.name)),
+                    Arc::clone(new),
+                );
+            }
+            Kind::StatefulSet | Kind::DaemonSet | Kind::Job | Kind::Deployment => {}
+        }
+        agenda.add(key);
+    }
+
+    fn forget(&mut self, kind: Kind, gone: &Stored, agenda: &mut Agenda) {
+        let key = Key::of(kind, gone);
+        self.seen.remove(&key);
+        self.loose.remove(&key);
+        let place = (Arc::clone(&gone.namespace), Arc::clone(&gone.name));
+        match kind {
+            Kind::Pod => {
+                if let Some(facts) = self.pods.remove(&place) {
+                    self.settle(&facts, false);
+                    wake(facts.controller, &gone.namespace, agenda);
+                }
+                self.wake_services(gone, agenda);
+            }
+            Kind::ReplicaSet => wake(controller_of(&gone.value), &gone.namespace, agenda),
+            Kind::Node => {
+                self.nodes.remove(&gone.name);
+                self.reconsider_places(agenda);
+            }
+            Kind::Service => {
+                self.services.remove(&place);
+                agenda.add(key);
+            }
+            Kind::StatefulSet | Kind::DaemonSet | Kind::Job | Kind::Deployment => {}
+        }
+    }
+
+    fn see_pod(
+        &mut self,
+        new: &Arc<Stored>,
+        old: Option<&Stored>,
+        tick: Duration,
+        agenda: &mut Agenda,
+    ) {
+        let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
+        let known = self.pods.remove(&place);
+        let mut facts = PodFacts {
+            controller: controller_of(&new.value),
+            stage: stage_of(&new.value),
+            since: tick,
+            ready: holds(&new.value, "Ready"),
+            ready_at: tick,
+            node: text(&new.value["spec"], "nodeName").into(),
+        };
+        if let Some(known) = known {
+            self.settle(&known, false);
+            if known.stage == facts.stage {
+                facts.since = known.since;
+            }
+            if known.ready && facts.ready {
+                facts.ready_at = known.ready_at;
+            }
+            if known.controller != facts.controller {
+                wake(known.controller, &new.namespace, agenda);
+            }
+        }
+        self.settle(&facts, true);
+        let key = Key::of(Kind::Pod, new);
+        self.set_loose(&key, facts.controller.is_none());
+        if facts.controller.is_none() {
+            // Somebody may select it.
+            for kind in [Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet] {
+                self.wake_all(kind, &new.namespace, agenda);
+            }
+        }
+        wake(facts.controller.clone(), &new.namespace, agenda);
+        self.pods.insert(place, facts);
+        self.wake_services(new, agenda);
+        if let Some(old) =
+            old.filter(|old| old.value["metadata"]["labels"] != new.value["metadata"]["labels"])
+        {
+            self.wake_services(old, agenda);
+        }
+    }
+
+    /// Counts a Pod where it belongs, or no longer.
+    fn settle(&mut self, facts: &PodFacts, comes: bool) {
+        if let Some(controller) = &facts.controller {
+            let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
+            if comes {
+                tally.add(facts.tally());
+            } else {
+                tally.take(facts.tally());
+                if *tally == Tally::default() {
+                    self.tallies.remove(&controller.uid);
+                }
+            }
+        }
+        if facts.stage != Stage::Over
+            && let Some(node) = self.nodes.get_mut(&facts.node)
+        {
+            node.pods = if comes { node.pods + 1 } else { node.pods - 1 };
+        }
+    }
+
+    fn set_loose(&mut self, key: &Key, loose: bool) {
+        if loose {
+            self.loose.insert(key.clone());
+        } else {
+            self.loose.remove(key);
+        }
+    }
+
+    fn wake_all(&self, kind: Kind, namespace: &Arc<str>, agenda: &mut Agenda) {
+        let first = Key {
+            kind,
+            namespace: Arc::clone(namespace),
+            name: "".into(),
+        };
+        let from = self.seen.range(first..);
+        for key in from.take_while(|key| key.kind == kind && key.namespace == *namespace) {
+            agenda.add(key.clone());
+        }
+    }
+
+    fn wake_services(&self, pod: &Stored, agenda: &mut Agenda) {
+        let first = (Arc::clone(&pod.namespace), Arc::from(""));
+        for ((namespace, name), service) in self.services.range(first..) {
+            if *namespace != pod.namespace {
+                break;
+            }
+            if selects(&service.value["spec"]["selector"], &pod.value) {
+                agenda.add(Key::new(Kind::Service, namespace, name));
+            }
+        }
+    }
+
+    /// Other nodes: Pods that wait may find a place, and DaemonSets have others to serve.
+    fn reconsider_places(&self, agenda: &mut Agenda) {
+        for ((namespace, name), facts) in &self.pods {
+            if facts.stage == Stage::Unplaced {
+                agenda.add(Key::new(Kind::Pod, namespace, name));
+            }
+        }
+        for key in self.seen.iter().filter(|key| key.kind == Kind::DaemonSet) {
+            agenda.add(key.clone());
+        }
+    }
+}
+
+fn wake(controller: Option<super::facts::Controller>, namespace: &Arc<str>, agenda: &mut Agenda) {
+    if let Some(controller) = controller
+        && let Some(kind) = controller.kind
+    {
+        agenda.add(Key::new(kind, namespace, &controller.name));
+    }
+}
+
+/// Whether the plain selector of a Service selects a Pod; an empty one selects nothing.
+pub(super) fn selects(selector: &Value, pod: &Value) -> bool {
+    let labels = &pod["metadata"]["labels"];
+    selector.as_object().is_some_and(|wanted| {
+        !wanted.is_empty() && wanted.iter().all(|(label, value)| labels[label] == *value)
+    })
+}

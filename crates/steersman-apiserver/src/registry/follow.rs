@@ -1,0 +1,48 @@
+//! Machine: what those inside the server see who act on changes.
+
+use std::sync::Arc;
+
+use crate::schema::StorageKey;
+use crate::store::{Change, Stored};
+
+use super::state::Registry;
+
+impl Registry {
+    /// An object as it is stored now.
+    pub(crate) fn stored(
+        &self,
+        storage: &StorageKey,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&Arc<Stored>> {
+        self.store.get(storage, namespace, name)
+    }
+
+    /// The objects of a storage as they are stored now, of one namespace or all.
+    pub(crate) fn all_stored<'a>(
+        &'a self,
+        storage: &StorageKey,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        self.store.list(storage, namespace)
+    }
+
+    /// The changes of a storage after a revision; `None` where some of them are forgotten.
+    pub(crate) fn changes_after<'a>(
+        &'a self,
+        storage: &StorageKey,
+        after: u64,
+    ) -> Option<impl Iterator<Item = &'a Change> + use<'a>> {
+        self.store.changes(storage, after).ok()
+    }
+
+    /// The objects of a storage that name `uid` among their owners, in the order of their names.
+    pub(crate) fn dependents_in(&self, storage: &StorageKey, uid: &str) -> Vec<Arc<Stored>> {
+        let known = self.dependents.get(uid).into_iter().flatten();
+        known
+            .filter(|(at, _, _)| at == storage)
+            .filter_map(|(at, namespace, name)| self.store.get(at, namespace, name))
+            .cloned()
+            .collect()
+    }
+}
