@@ -16,6 +16,7 @@ mod openapi_v2;
 mod verbs;
 mod cache;
 mod documents;
+mod gzip;
 mod body;
 mod webhooks;
 mod context;

@@ -61,6 +61,7 @@ impl ApiServerBuilder {
         };
         let tuning = Tuning {
             watch_list: self.watch_list,
+            gzip_watches: self.gzip_watches,
             bookmark_every: self.bookmark_every,
             watch_timeout: self.watch_timeout,
         };

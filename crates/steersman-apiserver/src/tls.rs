@@ -56,8 +56,7 @@ fn generate() -> Result<Identity, Box<dyn std::error::Error + Send + Sync>> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], private)?;
-    // Every watch is a connection of its own: no multiplexing is offered.
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Identity {
         ca_pem: ca.pem(),
         config: Arc::new(config),

@@ -2,19 +2,32 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::Stream;
 use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
 
+use crate::http::gzip::{self, Gzip};
 use crate::http::reply::ListBody;
 
 /// The body of an answer. Lists and watches are written while they are read, so that neither is
 /// held in memory a second time.
 pub struct ResponseBody {
     content: Content,
+    packing: Packing,
+}
+
+/// How the content is compressed.
+#[derive(Debug)]
+enum Packing {
+    /// Not at all.
+    Plain,
+    /// As one member; nothing once it is finished.
+    Whole(Option<Box<Gzip>>),
+    /// Each piece as a member of its own.
+    Pieces,
 }
 
 enum Content {
@@ -40,6 +53,7 @@ impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
         Self {
             content: Content::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())),
+            packing: Packing::Plain,
         }
     }
 
@@ -50,12 +64,36 @@ impl ResponseBody {
                 list: Box::new(list),
                 left,
             },
+            packing: Packing::Plain,
         }
     }
 
     pub(crate) fn stream(stream: BoxStream<'static, Result<Bytes, BodyError>>) -> Self {
         Self {
             content: Content::Stream(stream),
+            packing: Packing::Plain,
+        }
+    }
+
+    /// The same, compressed: an answer as one member, a stream as one member per piece.
+    pub(crate) fn compressed(mut self) -> Self {
+        self.packing = match self.content {
+            Content::Whole(_) | Content::List { .. } => Packing::Whole(Some(Box::new(Gzip::new()))),
+            Content::Stream(_) => Packing::Pieces,
+        };
+        self
+    }
+
+    /// The next piece as it is; nothing at the end.
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        match &mut self.content {
+            Content::Whole(bytes) => Poll::Ready(bytes.take().map(Ok)),
+            Content::List { list, left } => {
+                let piece = list.next_piece();
+                *left = left.saturating_sub(piece.len() as u64);
+                Poll::Ready(Some(piece).filter(|piece| !piece.is_empty()).map(Ok))
+            }
+            Content::Stream(stream) => Pin::new(stream).poll_next(context),
         }
     }
 }
@@ -81,26 +119,25 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.content {
-            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Content::List { list, left } => {
-                let piece = list.next_piece();
-                *left = left.saturating_sub(piece.len() as u64);
-                let frame = if piece.is_empty() {
-                    None
-                } else {
-                    Some(Ok(Frame::data(piece)))
-                };
-                Poll::Ready(frame)
-            }
-            Content::Stream(stream) => {
-                let next = Pin::new(stream).poll_next(context);
-                next.map(|item| item.map(|item| item.map(Frame::data)))
+        loop {
+            let piece = ready!(self.poll_piece(context)).transpose()?;
+            let data = match (&mut self.packing, piece) {
+                (Packing::Plain, piece) => piece,
+                (Packing::Pieces, piece) => piece.map(|piece| gzip::member(&piece)),
+                (Packing::Whole(Some(gzip)), Some(piece)) => Some(gzip.push(&piece)),
+                (Packing::Whole(gzip), _) => gzip.take().map(|gzip| gzip.finish()),
+            };
+            // The compressor keeps small pieces to itself.
+            if data.as_ref().is_none_or(|data| !data.is_empty()) {
+                return Poll::Ready(data.map(|data| Ok(Frame::data(data))));
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
+        if let Packing::Whole(Some(_)) = self.packing {
+            return false;
+        }
         match &self.content {
             Content::Whole(bytes) => bytes.is_none(),
             Content::List { left, .. } => *left == 0,
@@ -109,6 +146,9 @@ impl Body for ResponseBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        if !matches!(self.packing, Packing::Plain) {
+            return SizeHint::default();
+        }
         match &self.content {
             Content::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))

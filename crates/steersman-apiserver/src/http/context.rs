@@ -24,6 +24,8 @@ pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub(crate) struct Tuning {
     /// Whether `sendInitialEvents` is honoured.
     pub(crate) watch_list: bool,
+    /// Whether watches are compressed for clients that take it.
+    pub(crate) gzip_watches: bool,
     /// Time between the bookmarks of a watch that allows them.
     pub(crate) bookmark_every: Duration,
     /// How long a watch without `timeoutSeconds` lasts.

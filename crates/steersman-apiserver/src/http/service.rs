@@ -20,6 +20,7 @@ use crate::http::body::ResponseBody;
 use crate::http::context::Context;
 use crate::http::decode::LIMIT;
 use crate::http::documents::{self, Ask};
+use crate::http::gzip;
 use crate::http::negotiate;
 use crate::http::path::{ObjectPath, Route};
 use crate::http::query::Query;
@@ -90,7 +91,8 @@ impl ApiService {
         let accept = text(&parts.headers, header::ACCEPT);
         let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
         self.context.log.finish(record.sequence, reply.code);
-        self.respond(reply, &record, decision.silence)
+        let gzip = gzip::is_accepted(text(&parts.headers, header::ACCEPT_ENCODING));
+        self.respond(reply, &record, decision.silence, gzip)
     }
 
     async fn answer<B>(
@@ -204,7 +206,14 @@ impl ApiService {
         }
     }
 
-    fn respond(self, reply: Reply, record: &RequestRecord, silent: bool) -> Response<ResponseBody> {
+    fn respond(
+        self,
+        reply: Reply,
+        record: &RequestRecord,
+        silent: bool,
+        gzip: bool,
+    ) -> Response<ResponseBody> {
+        let gzip_watches = self.context.tuning.gzip_watches;
         let body = match reply.body {
             ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
             ReplyBody::List(list) => ResponseBody::list(list),
@@ -218,6 +227,12 @@ impl ApiService {
                 ResponseBody::stream(watch::stream(self.context, *watch, tap, self.stop))
             }
         };
+        let packed = gzip
+            && match body.size_hint().exact() {
+                Some(length) => length > gzip::THRESHOLD,
+                None => gzip_watches,
+            };
+        let body = if packed { body.compressed() } else { body };
         let mut response = Response::new(body);
         *response.status_mut() =
             StatusCode::from_u16(reply.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -232,6 +247,10 @@ impl ApiService {
             header::CACHE_CONTROL,
             HeaderValue::from_static("no-cache, private"),
         );
+        if packed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
         if reply.retry_after > 0 {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(reply.retry_after));
         }

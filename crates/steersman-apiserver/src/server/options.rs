@@ -19,6 +19,7 @@ pub struct ApiServerBuilder {
     pub(super) retained_revisions: usize,
     pub(super) retained_bytes: usize,
     pub(super) watch_list: bool,
+    pub(super) gzip_watches: bool,
     pub(super) played: Played,
     pub(super) track_managed_fields: bool,
     pub(super) bookmark_every: Duration,
@@ -35,6 +36,7 @@ impl Default for ApiServerBuilder {
             retained_revisions: 10_000,
             retained_bytes: 128 << 20,
             watch_list: true,
+            gzip_watches: false,
             played: Played::default(),
             track_managed_fields: true,
             bookmark_every: Duration::from_secs(60),
@@ -84,6 +86,14 @@ impl ApiServerBuilder {
     /// refused as by a server without the WatchList feature. Default on.
     pub fn watch_list(mut self, on: bool) -> Self {
         self.watch_list = on;
+        self
+    }
+
+    /// Whether watches are compressed for clients that send `Accept-Encoding: gzip`: each event as a
+    /// gzip member of its own, as Kubernetes does from 1.37 on. Other answers longer than 128 KiB
+    /// always are. Default off.
+    pub fn gzip_watches(mut self, on: bool) -> Self {
+        self.gzip_watches = on;
         self
     }
 

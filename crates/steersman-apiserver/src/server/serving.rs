@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsAcceptor;
@@ -23,6 +23,10 @@ use crate::tls::Identity;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests in flight may take when the listener stops. Watches end at once.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long the head of a request may be, as in Go's servers.
+const HEADERS: u32 = 1 << 20;
+/// How many requests one HTTP/2 connection may carry at once, as in kube-apiserver.
+const STREAMS: u32 = 1000;
 /// How long the listener rests after the operating system refused it a connection.
 const REST: Duration = Duration::from_millis(50);
 
@@ -197,9 +201,18 @@ async fn serve(
             Ok(Err(_)) | Err(_) => return,
         },
     };
-    let connection = http1::Builder::new()
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
         .timer(TokioTimer::new())
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        .max_buf_size(HEADERS as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADERS);
+    let connection =
+        builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = pin!(connection);
     // Errors are those of the connection: the client went away, or sent what is no HTTP.
     tokio::select! {

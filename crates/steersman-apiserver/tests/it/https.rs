@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::TryStreamExt;
+use http_body_util::BodyExt as _;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube_client::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
     PatchParams, PostParams, WatchEvent, WatchParams,
@@ -223,19 +226,74 @@ async fn a_body_that_is_too_long_is_answered_413() {
 
 /// A TLS connection on which nothing was said yet.
 async fn speak_tls(serving: &Serving) -> tokio_rustls::client::TlsStream<TcpStream> {
+    speak_tls_as(serving, Vec::new()).await
+}
+
+/// The same, with the protocols that the client offers.
+async fn speak_tls_as(
+    serving: &Serving,
+    protocols: Vec<Vec<u8>>,
+) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(serving.ca_pem().as_bytes()).unwrap();
     roots.add(authority).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols;
     let socket = TcpStream::connect(serving.addr()).await.unwrap();
     let name = ServerName::from(serving.addr().ip());
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     connector.connect(name, socket).await.unwrap()
+}
+
+/// kubectl and Go's clients have one connection for everything.
+#[tokio::test]
+async fn one_http2_connection_carries_a_watch_and_requests_beside_it() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let offered = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let stream = speak_tls_as(&serving, offered).await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    let connection = tokio::spawn(connection);
+    let ask = |method: &str, query: &str, body: String| {
+        let url = format!(
+            "{}/api/v1/namespaces/default/configmaps{query}",
+            serving.url()
+        );
+        let request = http::Request::builder().method(method).uri(url);
+        let request = request
+            .body(http_body_util::Full::new(Bytes::from(body)))
+            .unwrap();
+        sender.clone().send_request(request)
+    };
+    let mut watch = ask("GET", "?watch=1", String::new()).await.unwrap();
+    assert_eq!(watch.version(), http::Version::HTTP_2);
+    for name in ["a", "b"] {
+        let created = ask("POST", "", config_map(name).to_string()).await.unwrap();
+        assert_eq!(created.status(), 201);
+    }
+    let event = tokio::time::timeout(TOO_LONG, watch.frame()).await.unwrap();
+    let event = event.unwrap().unwrap().into_data().unwrap();
+    assert!(event.starts_with(b"{\"type\":\"ADDED\""));
+    tokio::time::timeout(TOO_LONG, serving.stop())
+        .await
+        .unwrap();
+    // The watch ends as watches end, and the connection with it.
+    tokio::time::timeout(TOO_LONG, watch.collect())
+        .await
+        .unwrap()
+        .unwrap();
+    drop(sender);
+    let closed = tokio::time::timeout(TOO_LONG, connection).await.unwrap();
+    closed.unwrap().unwrap();
 }
 
 #[tokio::test]

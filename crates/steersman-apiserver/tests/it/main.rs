@@ -5,6 +5,7 @@
 mod support;
 
 mod bad_input;
+mod compression;
 mod crds;
 mod discovery;
 mod faults;

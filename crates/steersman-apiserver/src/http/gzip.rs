@@ -1,0 +1,95 @@
+//! Machine: compresses answers, where the client takes that.
+
+use std::fmt;
+use std::io::Write as _;
+
+use bytes::buf::Writer;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// Answers up to this length are never compressed, as in kube-apiserver.
+pub(crate) const THRESHOLD: u64 = 128 * 1024;
+
+/// Whether an `Accept-Encoding` takes gzip. Only the bare word counts, as in kube-apiserver: one
+/// with parameters is another word to it.
+pub(crate) fn is_accepted(header: Option<&str>) -> bool {
+    let header = header.unwrap_or_default();
+    header.split(',').any(|word| word.trim() == "gzip")
+}
+
+/// One gzip member that is written piece by piece.
+pub(crate) struct Gzip {
+    encoder: GzEncoder<Writer<BytesMut>>,
+}
+
+impl Gzip {
+    pub(crate) fn new() -> Self {
+        Self {
+            encoder: GzEncoder::new(BytesMut::new().writer(), Compression::fast()),
+        }
+    }
+
+    /// Takes more of the answer, and gives what is compressed of it so far: often nothing.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Bytes {
+        // Writing into memory cannot fail.
+        let _ = self.encoder.write_all(piece);
+        self.encoder.get_mut().get_mut().split().freeze()
+    }
+
+    /// The rest.
+    pub(crate) fn finish(self) -> Bytes {
+        let finished = self.encoder.finish().map(Writer::into_inner);
+        finished.unwrap_or_default().freeze()
+    }
+}
+
+impl fmt::Debug for Gzip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gzip").finish_non_exhaustive()
+    }
+}
+
+/// A piece as a member of its own: what is read so far can be used at once.
+pub(crate) fn member(piece: &[u8]) -> Bytes {
+    let mut gzip = Gzip::new();
+    let head = gzip.push(piece);
+    let rest = gzip.finish();
+    [head, rest].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn only_the_bare_word_is_accepted() {
+        for (header, taken) in [
+            (None, false),
+            (Some("gzip"), true),
+            (Some("deflate, gzip, br"), true),
+            (Some("gzip;q=1"), false),
+            (Some("identity"), false),
+            (Some("*"), false),
+        ] {
+            assert_eq!(is_accepted(header), taken, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_and_members_are_read_back() {
+        let mut gzip = Gzip::new();
+        let mut written = Vec::new();
+        for piece in ["a piece, ", "", "and another"] {
+            written.extend_from_slice(&gzip.push(piece.as_bytes()));
+        }
+        written.extend_from_slice(&gzip.finish());
+        written.extend_from_slice(&member(b"; a member"));
+        let mut read = String::new();
+        let mut decoder = flate2::read::MultiGzDecoder::new(&written[..]);
+        decoder.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "a piece, and another; a member");
+    }
+}
