@@ -60,6 +60,7 @@ pub mod schema;
 pub mod selector;
 pub mod shard;
 mod yaml;
+pub mod manifests;
 pub mod auth;
 pub mod store;
 pub mod patch;
@@ -74,4 +75,5 @@ mod server;
 
 pub use error::Error;
 pub use http::{ApiService, BodyError, ResponseBody};
+pub use registry::{Snapshot, SnapshotError};
 pub use server::{ApiServer, ApiServerBuilder, Serving};

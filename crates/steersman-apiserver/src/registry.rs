@@ -38,6 +38,7 @@ mod update;
 mod admit;
 mod apply;
 mod watch;
+mod snapshot;
 
 pub(crate) use metadata::{members as members_of, of as metadata_of, time as time_text};
 pub(crate) use scale::selector_text;
@@ -48,6 +49,7 @@ pub use options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
     Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
 };
+pub use snapshot::{Snapshot, SnapshotError};
 pub use state::{Registry, RegistryOptions};
 pub use watch::WatchCursor;
 

@@ -2,6 +2,7 @@
 
 mod options;
 mod serving;
+mod persist;
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +66,10 @@ impl ApiServerBuilder {
             bookmark_every: self.bookmark_every,
             watch_timeout: self.watch_timeout,
         };
-        let registry = Registry::new(options, clock());
+        let mut registry = Registry::new(options, clock());
+        if let Some(snapshot) = &self.snapshot {
+            registry.restore(snapshot);
+        }
         let log = RequestLog::new(self.log_capacity);
         let context = Arc::new(Context::new(registry, clock, tuning, log));
         let server = ApiServer {
@@ -128,7 +132,25 @@ impl ApiServer {
         self.drive();
         let described = format!("{address:?}");
         let stop = self.stop.child_token();
-        Serving::start(Arc::clone(&self.context), stop, address, described).await
+        Serving::start(Arc::clone(&self.context), stop, address, described, false).await
+    }
+
+    /// As [`serve`](Self::serve), on any address, so that other machines can connect: whoever does
+    /// may do everything. The certificate names loopback and the address, if it is a single one.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] where the address cannot be used, [`Error::Certificates`] where no
+    /// certificates could be made.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is listening before it returns.
+    pub async fn serve_others(
+        &self,
+        address: impl ToSocketAddrs + fmt::Debug,
+    ) -> Result<Serving, Error> {
+        let described = format!("{address:?}");
+        let stop = self.stop.child_token();
+        Serving::start(Arc::clone(&self.context), stop, address, described, true).await
     }
 
     /// Stops every listener, ends every watch, and refuses later requests with 503.

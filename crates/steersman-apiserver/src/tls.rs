@@ -1,5 +1,6 @@
 //! Machine: makes a certificate authority of its own and a server certificate for loopback.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcgen::{
@@ -23,13 +24,13 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Makes new keys and certificates.
-    pub(crate) fn generate() -> Result<Self, Error> {
-        generate().map_err(|source| Error::Certificates { source })
+    /// Makes new keys and certificates, good for loopback and for that address.
+    pub(crate) fn generate(address: IpAddr) -> Result<Self, Error> {
+        generate(address).map_err(|source| Error::Certificates { source })
     }
 }
 
-fn generate() -> Result<Identity, Box<dyn std::error::Error + Send + Sync>> {
+fn generate(address: IpAddr) -> Result<Identity, Box<dyn std::error::Error + Send + Sync>> {
     let mut ca = CertificateParams::new(Vec::new())?;
     ca.distinguished_name
         .push(DnType::CommonName, "steersman-apiserver-ca");
@@ -40,7 +41,11 @@ fn generate() -> Result<Identity, Box<dyn std::error::Error + Send + Sync>> {
     ];
     let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
 
-    let mut server = CertificateParams::new(NAMES.map(str::to_owned).to_vec())?;
+    let mut names = NAMES.map(str::to_owned).to_vec();
+    if !address.is_loopback() && !address.is_unspecified() {
+        names.push(address.to_string());
+    }
+    let mut server = CertificateParams::new(names)?;
     server
         .distinguished_name
         .push(DnType::CommonName, "steersman-apiserver");

@@ -1,9 +1,10 @@
 //! Driver: CustomResourceDefinitions from files, and their way to being served.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use steersman_apiserver::manifests;
 
 use crate::assert::eventually_within;
 use crate::error::Error;
@@ -11,71 +12,18 @@ use crate::rest::{self, Rest};
 
 /// How long a definition may take to be served; envtest waits as long.
 const SERVED: Duration = Duration::from_secs(10);
-/// How deep folders are read.
-const DEEPEST: usize = 16;
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The definitions in a file, or in the YAML and JSON files of a folder and those below it. What
 /// else is in a folder is left alone.
 pub(crate) fn collect(path: &Path) -> Result<Vec<Value>, Error> {
-    let mut files = Vec::new();
-    find(path, DEEPEST, &mut files)?;
-    let mut found = Vec::new();
-    for file in &files {
-        let text = std::fs::read_to_string(file).map_err(unusable(file))?;
-        let documents = documents(&text).map_err(|problem| Error::Manifest {
-            path: file.clone(),
-            problem,
-        })?;
-        found.extend(documents.into_iter().filter(is_definition));
-    }
+    let mut found = manifests::read(path)?;
+    found.retain(is_definition);
     if found.is_empty() {
         let path = path.to_owned();
         return Err(Error::NoDefinition { path });
     }
     Ok(found)
-}
-
-/// The files of a path, in the order of their names, so that every machine installs alike.
-fn find(path: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> Result<(), Error> {
-    if !std::fs::metadata(path).map_err(unusable(path))?.is_dir() {
-        files.push(path.to_owned());
-        return Ok(());
-    }
-    let entries = std::fs::read_dir(path).map_err(unusable(path))?;
-    let mut inside = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(unusable(path))?;
-    inside.sort();
-    for one in inside {
-        let manifest = one
-            .extension()
-            .is_some_and(|kind| ["yaml", "yml", "json"].iter().any(|known| kind == *known));
-        if manifest || (one.is_dir() && deeper > 0) {
-            find(&one, deeper.saturating_sub(1), files)?;
-        }
-    }
-    Ok(())
-}
-
-fn unusable(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::File { path, source }
-}
-
-/// The documents of a YAML or JSON text; a List stands for its items.
-fn documents(text: &str) -> Result<Vec<Value>, String> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
-    let mut all = Vec::new();
-    for mut document in documents {
-        match document.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => all.extend(items),
-            _ => all.push(document),
-        }
-    }
-    Ok(all)
 }
 
 fn is_definition(value: &Value) -> bool {
@@ -172,60 +120,27 @@ fn name(definition: &Value) -> &str {
 mod tests {
     use super::*;
 
-    const TWO: &str = "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: a.example.com}
----
-# A comment alone makes no document.
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: other}
----
-apiVersion: v1
-kind: List
-items:
-- apiVersion: apiextensions.k8s.io/v1
-  kind: CustomResourceDefinition
-  metadata: {name: b.example.com}
-";
-
     #[test]
-    fn folders_are_read_to_their_depth_and_in_order() {
+    fn other_kinds_are_left_alone_and_nothing_else_is_an_error() {
         let folder = tempfile::TempDir::new().unwrap();
-        let inside = folder.path().join("crd/bases");
-        std::fs::create_dir_all(&inside).unwrap();
-        std::fs::write(inside.join("two.yaml"), TWO).unwrap();
-        let c = TWO.replace("a.example", "c.example");
-        std::fs::write(folder.path().join("z.yml"), c).unwrap();
-        std::fs::write(folder.path().join("readme.md"), "- no: [yaml").unwrap();
-        let found = collect(folder.path()).unwrap();
-        let names: Vec<&str> = found.iter().map(name).collect();
-        assert_eq!(
-            names,
-            [
-                "a.example.com",
-                "b.example.com",
-                "c.example.com",
-                "b.example.com"
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_wrong_names_its_file() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("a.yaml");
-        let text = collect(&path).unwrap_err().to_string();
-        assert!(text.ends_with("a.yaml cannot be used"), "{text}");
-        std::fs::write(&path, "kind: Namespace").unwrap();
-        let text = collect(&path).unwrap_err().to_string();
+        let other = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
+        std::fs::write(folder.path().join("a.yaml"), other).unwrap();
+        let text = collect(folder.path()).unwrap_err().to_string();
         assert!(
             text.starts_with("there is no CustomResourceDefinition"),
             "{text}"
         );
-        std::fs::write(&path, "a: [").unwrap();
-        let text = collect(&path).unwrap_err().to_string();
-        assert!(text.contains("a.yaml: "), "{text}");
+        let definition = "---\napiVersion: apiextensions.k8s.io/v1\n\
+            kind: CustomResourceDefinition\nmetadata: {name: a.example.com}\n";
+        std::fs::write(folder.path().join("b.yaml"), format!("{other}{definition}")).unwrap();
+        let found = collect(folder.path()).unwrap();
+        assert_eq!(
+            found.iter().map(name).collect::<Vec<_>>(),
+            ["a.example.com"]
+        );
+        let text = collect(&folder.path().join("c.yaml"))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(text, "the manifests cannot be read");
     }
 }

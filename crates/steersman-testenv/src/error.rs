@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube_client::config::{InferConfigError, KubeconfigError};
+use steersman_apiserver::manifests::ManifestError;
 use thiserror::Error;
 
 /// Why there is no environment, or why it did not do what it was asked for.
@@ -84,14 +85,9 @@ pub enum Error {
         /// What the operating system says.
         source: io::Error,
     },
-    /// A file is no YAML.
-    #[error("{}: {problem}", path.display())]
-    Manifest {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    /// A file or folder of manifests could not be read.
+    #[error("the manifests cannot be read")]
+    Manifests(#[from] ManifestError),
     /// No CustomResourceDefinition where some were expected.
     #[error("there is no CustomResourceDefinition (apiextensions.k8s.io/v1) in {}", path.display())]
     NoDefinition {

@@ -19,7 +19,10 @@ const KINDS: usize = 3;
 pub(crate) fn written(records: &[RequestRecord]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for record in records.iter().rev().filter(|record| is_write(record)) {
-        let kind = resource(record, false);
+        let mut kind = record.resource.clone();
+        if !record.group.is_empty() {
+            kind = format!("{kind}.{}", record.group);
+        }
         if record.user_agent != AGENT && !kinds.contains(&kind) {
             kinds.push(kind);
         }
@@ -51,37 +54,7 @@ pub(crate) fn requests(records: &[RequestRecord]) -> String {
         others.len()
     );
     for record in shown {
-        let at = record.at.to_string();
-        let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
-        let time = time.get(..12).unwrap_or(time);
-        // An answer that is not there yet is that of a watch, or of a request that hangs.
-        let status = record
-            .status
-            .map_or("open".to_owned(), |code| code.to_string());
-        let verb = record.verb.map(Verb::as_str).unwrap_or(&record.method);
-        let what = if record.resource.is_empty() {
-            record.path.clone()
-        } else {
-            resource(record, true)
-        };
-        let _ = write!(text, "  {time}  {status:>4}  {verb} {what}");
-        let place = [record.namespace.as_deref(), record.name.as_deref()];
-        let place: Vec<&str> = place.into_iter().flatten().collect();
-        if !place.is_empty() {
-            let _ = write!(text, " {}", place.join("/"));
-        }
-        let _ = writeln!(text, "  ({})", record.user_agent);
-    }
-    text
-}
-
-fn resource(record: &RequestRecord, with_subresource: bool) -> String {
-    let mut text = record.resource.clone();
-    if !record.group.is_empty() {
-        let _ = write!(text, ".{}", record.group);
-    }
-    if let Some(subresource) = record.subresource.as_ref().filter(|_| with_subresource) {
-        let _ = write!(text, "/{subresource}");
+        let _ = writeln!(text, "  {record}");
     }
     text
 }

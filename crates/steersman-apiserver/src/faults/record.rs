@@ -86,6 +86,37 @@ pub struct RequestRecord {
     pub status: Option<u16>,
 }
 
+impl fmt::Display for RequestRecord {
+    /// One line: when, how it was answered (`open` for one that is not, such as a watch), what, and
+    /// who.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at.to_string();
+        let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
+        write!(f, "{}  ", time.get(..12).unwrap_or(time))?;
+        match self.status {
+            Some(status) => write!(f, " {status}  ")?,
+            None => f.write_str("open  ")?,
+        }
+        let verb = self.verb.map_or(self.method.as_str(), |verb| verb.as_str());
+        if self.resource.is_empty() {
+            write!(f, "{verb} {}", self.path)?;
+        } else {
+            write!(f, "{verb} {}", self.resource)?;
+            if !self.group.is_empty() {
+                write!(f, ".{}", self.group)?;
+            }
+            if let Some(subresource) = &self.subresource {
+                write!(f, "/{subresource}")?;
+            }
+        }
+        let place = [self.namespace.as_deref(), self.name.as_deref()];
+        for (at, part) in place.into_iter().flatten().enumerate() {
+            write!(f, "{}{part}", if at == 0 { ' ' } else { '/' })?;
+        }
+        write!(f, "  ({})", self.user_agent)
+    }
+}
+
 impl RequestRecord {
     /// The first value of a query parameter.
     #[must_use]

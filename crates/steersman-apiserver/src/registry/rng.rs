@@ -12,6 +12,11 @@ impl Rng {
         Self(seed)
     }
 
+    /// What to begin anew from, to go on as this would.
+    pub(crate) fn state(&self) -> u64 {
+        self.0
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

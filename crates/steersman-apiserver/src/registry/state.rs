@@ -175,15 +175,20 @@ impl Registry {
             self.unlink(storage, &old);
         }
         let stored = self.store.put(storage, namespace, name, value);
+        self.link(storage, &stored);
+        self.touch(storage);
+        stored
+    }
+
+    /// Notes an object with its owners.
+    pub(super) fn link(&mut self, storage: &StorageKey, stored: &Stored) {
         for owner in owners(&stored.value) {
-            let address = address(storage, &stored);
+            let address = address(storage, stored);
             self.dependents
                 .entry(owner.to_owned())
                 .or_default()
                 .insert(address);
         }
-        self.touch(storage);
-        stored
     }
 
     /// Removes an object as the next revision; what follows from it is drawn by `settle`.

@@ -19,6 +19,16 @@ impl StorageKey {
     pub fn new(group: &str, plural: &str) -> Self {
         Self(format!("{plural}.{group}").into())
     }
+
+    /// The storage that [`as_str`](Self::as_str) names.
+    pub(crate) fn parse(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// Its name in a snapshot: plural and group with a dot between them.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// One resource in one served version.

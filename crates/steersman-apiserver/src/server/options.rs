@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::http::Clock;
 use crate::play::Played;
+use crate::registry::Snapshot;
 
 /// Sets up an [`ApiServer`](crate::ApiServer). Nothing is done before `build`.
 #[derive(Clone)]
@@ -25,6 +26,7 @@ pub struct ApiServerBuilder {
     pub(super) bookmark_every: Duration,
     pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
+    pub(super) snapshot: Option<Arc<Snapshot>>,
 }
 
 impl Default for ApiServerBuilder {
@@ -42,6 +44,7 @@ impl Default for ApiServerBuilder {
             bookmark_every: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
+            snapshot: None,
         }
     }
 }
@@ -132,6 +135,14 @@ impl ApiServerBuilder {
     /// between 30 and 60).
     pub fn watch_timeout(mut self, time: Duration) -> Self {
         self.watch_timeout = time;
+        self
+    }
+
+    /// Begins with what another server held, instead of with Kubernetes' first namespaces: uids,
+    /// resource versions and managedFields are as they were. Watches resume from the snapshot's
+    /// revision; from before it they are answered 410.
+    pub fn restore(mut self, snapshot: Snapshot) -> Self {
+        self.snapshot = Some(Arc::new(snapshot));
         self
     }
 

@@ -1,6 +1,6 @@
 //! Driver: the HTTPS listener on loopback and its connections.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -47,6 +47,7 @@ impl Serving {
         stop: CancellationToken,
         address: impl ToSocketAddrs,
         described: String,
+        others: bool,
     ) -> Result<Self, Error> {
         let listen = |source| Error::Listen {
             address: described.clone(),
@@ -54,14 +55,17 @@ impl Serving {
         };
         let resolved = tokio::net::lookup_host(address).await.map_err(listen)?;
         let resolved: Vec<SocketAddr> = resolved.collect();
-        if let Some(address) = resolved.iter().find(|address| !address.ip().is_loopback()) {
+        let mut reachable = resolved
+            .iter()
+            .filter(|address| !address.ip().is_loopback());
+        if let Some(address) = reachable.next().filter(|_| !others) {
             return Err(Error::NotLoopback { address: *address });
         }
         let listener = TcpListener::bind(resolved.as_slice())
             .await
             .map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let identity = Identity::generate()?;
+        let identity = Identity::generate(address.ip())?;
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
         let tasks = TaskTracker::new();
         let accepting = Accepting {
@@ -88,10 +92,17 @@ impl Serving {
         self.address
     }
 
-    /// `https://<address>`.
+    /// `https://<address>`; where it listens on all of them, the one of loopback.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://{}", self.address)
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("https://{address}")
     }
 
     /// The certificate of the authority that vouches for the server, in PEM.

@@ -238,6 +238,26 @@ impl Store {
         Some(new)
     }
 
+    /// Becomes what these objects are at `revision`, without a past.
+    pub fn restore(&mut self, revision: u64, storages: &[(StorageKey, Vec<Arc<Stored>>)]) {
+        self.revision = revision;
+        self.compacted = revision;
+        self.held.clear();
+        self.held_bytes = 0;
+        self.tables = storages
+            .iter()
+            .map(|(storage, objects)| {
+                let objects = objects.iter().map(|one| (one.key(), Arc::clone(one)));
+                let table = Table {
+                    objects: objects.collect(),
+                    log: VecDeque::new(),
+                    dropped: revision,
+                };
+                (storage.clone(), table)
+            })
+            .collect();
+    }
+
     /// Forgets every revision before `revision`; the state at `revision` stays readable.
     pub fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.revision);

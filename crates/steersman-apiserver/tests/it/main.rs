@@ -5,6 +5,8 @@
 mod support;
 
 mod bad_input;
+#[cfg(feature = "binary")]
+mod binary;
 mod compression;
 mod crds;
 mod discovery;

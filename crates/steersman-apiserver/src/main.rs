@@ -1,0 +1,22 @@
+//! `steersman-apiserver`, the embedded API server as a program, for those who write no Rust.
+
+mod program;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+#[tokio::main]
+#[expect(
+    clippy::print_stderr,
+    reason = "a command line tool reports on the terminal"
+)]
+async fn main() -> ExitCode {
+    match program::run(program::Flags::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("steersman-apiserver: {}", program::chain(&problem));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Driver: the data directory: one file, written beside itself and put in place whole.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use steersman_apiserver::registry::Snapshot;
+
+use super::problem::Problem;
+
+const STATE: &str = "state.json";
+const BEFORE: &str = "state.before.json";
+const NEXT: &str = "state.next.json";
+const LOCK: &str = "lock";
+
+/// A folder that this process alone saves to.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    folder: PathBuf,
+    // Held as long as this lives; the operating system lets go of it with the process.
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the folder if need be, and reads what was saved last.
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Option<Snapshot>), Problem> {
+        std::fs::create_dir_all(folder).map_err(file(folder))?;
+        let path = folder.join(LOCK);
+        let lock = File::create(&path).map_err(file(&path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let path = folder.to_owned();
+                return Err(Problem::InUse { path });
+            }
+            Err(TryLockError::Error(source)) => return Err(file(&path)(source)),
+        }
+        let data = Self {
+            folder: folder.to_owned(),
+            _lock: lock,
+        };
+        // A process that died between the two renames of a save left the state under the other name.
+        for name in [STATE, BEFORE] {
+            if let Some(snapshot) = data.read(name)? {
+                return Ok((data, Some(snapshot)));
+            }
+        }
+        Ok((data, None))
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Snapshot>, Problem> {
+        let path = self.folder.join(name);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(file(&path)(error)),
+        };
+        match Snapshot::read(&text) {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            // SRV-DATA-1: the program ends here, before it could save over the file.
+            Err(source) => Err(Problem::Corrupt {
+                before: self.folder.join(BEFORE),
+                path,
+                source,
+            }),
+        }
+    }
+
+    /// Saves a snapshot; the one before it stays beside it. Whatever moment the process dies in, one
+    /// of the two is whole (SRV-DATA-1).
+    pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), Problem> {
+        let [state, before, next] = [STATE, BEFORE, NEXT].map(|name| self.folder.join(name));
+        write(&next, snapshot).map_err(file(&next))?;
+        match std::fs::rename(&state, &before) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(file(&state)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        std::fs::rename(&next, &state).map_err(file(&next))
+    }
+}
+
+fn write(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    // There are Secrets in it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = BufWriter::new(options.open(path)?);
+    snapshot.write(&mut out)?;
+    out.flush()?;
+    out.get_ref().sync_all()
+}
+
+fn file(path: &Path) -> impl FnOnce(io::Error) -> Problem {
+    let path = path.to_owned();
+    move |source| Problem::File { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use steersman_apiserver::ApiServer;
+
+    use super::*;
+
+    fn config(name: &str) -> serde_json::Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+    }
+
+    // SRV-DATA-1.
+    #[tokio::test]
+    async fn what_cannot_be_read_stays_and_the_save_before_it_too() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (data, nothing) = DataDir::open(folder.path()).unwrap();
+        assert!(nothing.is_none());
+        let server = ApiServer::new();
+        data.save(&server.snapshot()).unwrap();
+        server.create(config("a")).unwrap();
+        data.save(&server.snapshot()).unwrap();
+        drop(data);
+
+        let state = folder.path().join(STATE);
+        let whole = std::fs::read(&state).unwrap();
+        std::fs::write(&state, &whole[..whole.len() / 2]).unwrap();
+        let problem = DataDir::open(folder.path()).unwrap_err();
+        let text = super::super::chain(&problem);
+        assert!(text.contains("state.json; it stays as it is"), "{text}");
+        assert_eq!(std::fs::read(&state).unwrap().len(), whole.len() / 2);
+
+        // As the message says, and as after a death between the renames.
+        std::fs::remove_file(&state).unwrap();
+        let (_data, before) = DataDir::open(folder.path()).unwrap();
+        assert_eq!(before.unwrap().revision() + 1, server.revision());
+    }
+
+    #[test]
+    fn a_folder_serves_one_process() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let _first = DataDir::open(folder.path()).unwrap();
+        let problem = DataDir::open(folder.path()).unwrap_err();
+        assert!(
+            problem
+                .to_string()
+                .ends_with("is in use by another steersman-apiserver")
+        );
+    }
+}

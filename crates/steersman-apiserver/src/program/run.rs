@@ -1,0 +1,192 @@
+//! Driver: from the command line to the last save.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman_apiserver::faults::{RequestRecord, Verb};
+use steersman_apiserver::{ApiServer, Serving};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::data::DataDir;
+use super::flags::Flags;
+use super::problem::{Problem, chain};
+use super::seed;
+
+/// How often the request log is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How many requests the log remembers: this program only shows them once.
+const REMEMBERED: usize = 10_000;
+
+/// Serves until it is asked to stop.
+pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
+    let mut builder = ApiServer::builder().log_capacity(REMEMBERED);
+    let mut data = None;
+    if let Some(folder) = &flags.data_dir {
+        let (opened, saved) = DataDir::open(folder)?;
+        if let Some(snapshot) = saved {
+            builder = builder.restore(snapshot);
+        }
+        data = Some(Arc::new(opened));
+    }
+    let server = builder.build();
+    seed::plant(&server, &flags.crds, &flags.manifests)?;
+    let address = SocketAddr::new(flags.bind, flags.port);
+    let serving = if flags.insecure_let_others_in {
+        server.serve_others(address).await?
+    } else {
+        server.serve(address).await?
+    };
+    let (kubeconfig, temporary) = kubeconfig_path(&flags, &serving);
+    serving.write_kubeconfig(&kubeconfig)?;
+    let outcome = serve(&flags, &server, &serving, data.as_ref(), &kubeconfig).await;
+    // Whatever happened, what was answered is saved: first nobody is answered any more.
+    serving.stop().await;
+    if let Some(data) = data {
+        save(&server, data).await?;
+    }
+    if temporary {
+        // It leads nowhere now. Somebody may have removed it already.
+        let _ = std::fs::remove_file(&kubeconfig);
+    }
+    outcome
+}
+
+/// Where the kubeconfig goes, and whether it goes with the program.
+fn kubeconfig_path(flags: &Flags, serving: &Serving) -> (PathBuf, bool) {
+    match (&flags.kubeconfig, &flags.data_dir) {
+        (Some(path), _) => (path.clone(), false),
+        (None, Some(folder)) => (folder.join("kubeconfig"), false),
+        (None, None) => {
+            let name = format!("steersman-apiserver-{}.kubeconfig", serving.addr().port());
+            (std::env::temp_dir().join(name), true)
+        }
+    }
+}
+
+async fn serve(
+    flags: &Flags,
+    server: &ApiServer,
+    serving: &Serving,
+    data: Option<&Arc<DataDir>>,
+    kubeconfig: &Path,
+) -> Result<(), Problem> {
+    let mut stop = std::pin::pin!(stopped()?);
+    say(std::io::stdout(), &greeting(serving, kubeconfig));
+    let (mut looks, mut saves) = (
+        every(LOOK),
+        every(Duration::from_secs(flags.save_every.max(1))),
+    );
+    let mut saved = None;
+    let mut log = Log::default();
+    loop {
+        tokio::select! {
+            () = &mut stop => return Ok(()),
+            _ = looks.tick(), if flags.log => {
+                for line in log.lines(server) {
+                    say(std::io::stderr(), &line);
+                }
+            }
+            _ = saves.tick(), if data.is_some() => {
+                let revision = server.revision();
+                if let Some(data) = data.filter(|_| saved != Some(revision)) {
+                    match save(server, Arc::clone(data)).await {
+                        Ok(()) => saved = Some(revision),
+                        // The disk may have room again by the next time; a stop tries once more.
+                        Err(problem) => {
+                            let text = format!("steersman-apiserver: not saved: {}", chain(&problem));
+                            say(std::io::stderr(), &text);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Prints a line. Whoever read it may be gone, which is no reason to end.
+fn say(mut to: impl Write, line: &str) {
+    let _ = writeln!(to, "{line}");
+}
+
+fn every(period: Duration) -> Interval {
+    let mut interval = interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+/// Waits on the disk beside the runtime.
+async fn save(server: &ApiServer, data: Arc<DataDir>) -> Result<(), Problem> {
+    let snapshot = server.snapshot();
+    let saving = tokio::task::spawn_blocking(move || data.save(&snapshot));
+    match saving.await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(Problem::Signals {
+            source: std::io::Error::other(error),
+        }),
+    }
+}
+
+fn greeting(serving: &Serving, kubeconfig: &Path) -> String {
+    format!(
+        "steersman-apiserver listens on {}\n\
+         \n  export KUBECONFIG={}\n  kubectl get namespaces\n\
+         \nctrl-c stops it.",
+        serving.url(),
+        kubeconfig.display()
+    )
+}
+
+/// A future that ends with ctrl-c or SIGTERM; both are caught from when this returns.
+#[cfg(unix)]
+fn stopped() -> Result<impl Future<Output = ()>, Problem> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).map_err(|source| Problem::Signals { source });
+    let (mut interrupt, mut terminate) = (
+        listen(SignalKind::interrupt())?,
+        listen(SignalKind::terminate())?,
+    );
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+fn stopped() -> Result<impl Future<Output = ()>, Problem> {
+    Ok(async {
+        // Where ctrl-c cannot be heard, nobody can ask it to stop.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+/// What of the request log was shown.
+#[derive(Debug, Default)]
+struct Log {
+    next: u64,
+    open: Vec<u64>,
+}
+
+impl Log {
+    /// Requests that ended since the last time; a watch is shown when it opens.
+    fn lines(&mut self, server: &ApiServer) -> Vec<String> {
+        let news = server
+            .requests()
+            .matching(|one| one.sequence >= self.next || self.open.contains(&one.sequence));
+        self.next = news
+            .last()
+            .map_or(self.next, |one| self.next.max(one.sequence + 1));
+        let (ended, open): (Vec<RequestRecord>, Vec<RequestRecord>) = news
+            .into_iter()
+            .partition(|one| one.status.is_some() || one.does(Verb::Watch));
+        self.open = open.iter().map(|one| one.sequence).collect();
+        ended.iter().map(ToString::to_string).collect()
+    }
+}

@@ -1,0 +1,135 @@
+//! What a server is after it began from what another one was.
+
+use serde_json::json;
+
+use super::*;
+use crate::ApiServer;
+
+fn taken(server: &ApiServer) -> Snapshot {
+    let mut text = Vec::new();
+    server.snapshot().write(&mut text).unwrap();
+    Snapshot::read(&text).unwrap()
+}
+
+fn begun(server: &ApiServer) -> ApiServer {
+    ApiServer::builder().restore(taken(server)).build()
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "sites.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "sites", "kind": "Site"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true}}}]},
+    })
+}
+
+fn config(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
+// SRV-SNAP-1.
+#[tokio::test(start_paused = true)]
+async fn srv_snap_1_objects_are_what_they_were_and_uids_go_on() {
+    let server = ApiServer::new();
+    server.install_crd(definition()).unwrap();
+    let site = json!({"apiVersion": "example.com/v1", "kind": "Site",
+        "metadata": {"name": "home"}, "spec": {"text": "é\u{1}"}});
+    server.create(site).unwrap();
+    server.create(config("a")).unwrap();
+    server.delete("configmaps", "default", "a").unwrap();
+    let again = begun(&server);
+    assert_eq!(again.revision(), server.revision());
+    for kind in [
+        "sites.example.com",
+        "namespaces",
+        "customresourcedefinitions.apiextensions.k8s.io",
+    ] {
+        let before = server.list(kind, "");
+        assert!(!before.is_empty(), "{kind}");
+        assert_eq!(again.list(kind, ""), before, "{kind}");
+    }
+    assert!(again.list("configmaps", "").is_empty());
+    // Two servers that go on from one point make the same uids, and none of the old ones.
+    let (one, two) = (
+        server.create(config("b")).unwrap(),
+        again.create(config("b")).unwrap(),
+    );
+    assert_eq!(one["metadata"]["uid"], two["metadata"]["uid"]);
+    assert_eq!(
+        one["metadata"]["resourceVersion"],
+        two["metadata"]["resourceVersion"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_keep_their_dependents() {
+    let server = ApiServer::new();
+    let owner = server.create(config("owner")).unwrap();
+    let mut child = config("child");
+    child["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap",
+        "name": "owner", "uid": owner["metadata"]["uid"]}]);
+    server.create(child).unwrap();
+    let again = begun(&server);
+    again.delete("configmaps", "default", "owner").unwrap();
+    assert!(again.list("configmaps", "default").is_empty());
+}
+
+// SRV-SNAP-2.
+#[test]
+fn srv_snap_2_what_was_before_is_too_old_and_the_moment_itself_is_not() {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut registry = Registry::new(Default::default(), now);
+    let maps = StorageKey::new("", "configmaps");
+    registry.put(&maps, "default", "a", config("a"));
+    let before = registry.revision();
+    registry.put(&maps, "default", "b", config("b"));
+    let snapshot = registry.snapshot();
+    let mut again = Registry::new(Default::default(), now);
+    again.restore(&snapshot);
+    assert!(again.store.changes(&maps, before).is_err());
+    assert!(again.store.list_at(&maps, None, before).is_err());
+    let at = again.revision();
+    assert_eq!(again.store.list_at(&maps, None, at).unwrap().len(), 2);
+    again.put(&maps, "default", "c", config("c"));
+    let changes: Vec<u64> = again
+        .store
+        .changes(&maps, at)
+        .unwrap()
+        .map(|one| one.revision)
+        .collect();
+    assert_eq!(changes, [at + 1]);
+    again.compact();
+    assert!(
+        again.store.changes(&maps, at).is_err(),
+        "the log goes on to be compacted"
+    );
+}
+
+#[test]
+fn what_is_cut_short_or_not_ours_is_no_snapshot() {
+    let mut text = Vec::new();
+    let server = Registry::new(Default::default(), jiff::Timestamp::UNIX_EPOCH);
+    server.snapshot().write(&mut text).unwrap();
+    for end in [0, 1, text.len() / 2, text.len() - 2] {
+        assert!(
+            matches!(Snapshot::read(&text[..end]), Err(SnapshotError::Text(_))),
+            "{end}"
+        );
+    }
+    let problem = |text: &str| Snapshot::read(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(
+        problem(r#"{"format": "x"}"#),
+        "its format is \"x\", and this server reads \"steersman-apiserver/1\""
+    );
+    let future = r#"{"format": "steersman-apiserver/1", "revision": 3, "objects":
+        {"pods.": [{"metadata": {"name": "a", "resourceVersion": "4"}}]}}"#;
+    assert_eq!(
+        problem(future),
+        "the object 0 of pods. is none: its resource version is not one of the snapshot's past"
+    );
+}

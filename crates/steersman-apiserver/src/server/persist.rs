@@ -1,0 +1,46 @@
+//! Handle: what outlives a server, and what it begins with.
+
+use serde_json::Value;
+
+use crate::registry::{PatchKind, Registry, Snapshot, Target, WriteOptions};
+use crate::status::Status;
+
+use super::{ApiServer, of_object, scope};
+
+impl ApiServer {
+    /// Everything the server holds now, for [`ApiServerBuilder::restore`]; cheap, because objects
+    /// are shared.
+    ///
+    /// [`ApiServerBuilder::restore`]: crate::ApiServerBuilder::restore
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.context
+            .with_registry(|registry| Registry::snapshot(registry))
+    }
+
+    /// Applies an object (server-side apply, with force): creates it, or makes what `manager`
+    /// applied before into this. Its kind and version say where; without a namespace it goes to
+    /// `default`.
+    ///
+    /// # Errors
+    /// The Status with which it was refused.
+    pub fn apply(&self, object: &Value, manager: &str) -> Result<Value, Status> {
+        let now = self.context.now();
+        let body = object.to_string();
+        self.context.with_registry(|registry| {
+            let resource = of_object(registry, object)?;
+            let metadata = &object["metadata"];
+            let namespace = metadata["namespace"].as_str().unwrap_or("default");
+            let name = metadata["name"].as_str().unwrap_or_default();
+            let options = WriteOptions {
+                field_manager: Some(manager.to_owned()),
+                force: Some(true),
+                ..WriteOptions::default()
+            };
+            let target = Target::object(&resource, scope(&resource, namespace), name);
+            let written =
+                registry.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
+            Ok(written.object.value().clone())
+        })
+    }
+}

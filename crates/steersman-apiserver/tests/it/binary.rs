@@ -1,0 +1,194 @@
+//! The program `steersman-apiserver`: what a shell sees of it, over real sockets and in real time.
+#![cfg(unix)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Client, Config};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// Long enough for a busy machine; it is only waited out by a failing test.
+const TOO_LONG: Duration = Duration::from_secs(60);
+
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steersman-apiserver"));
+    command
+        .args(["--port", "0"])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// A program that serves, and a client by the kubeconfig that it names.
+struct Running {
+    child: Child,
+    kubeconfig: PathBuf,
+    client: Client,
+}
+
+async fn start(arguments: &[&str]) -> Running {
+    let mut child = program(arguments).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let path = loop {
+        let line = tokio::time::timeout(TOO_LONG, lines.next_line());
+        let line = line
+            .await
+            .unwrap()
+            .unwrap()
+            .expect("it says how to reach it");
+        if let Some((_, path)) = line.split_once("KUBECONFIG=") {
+            break PathBuf::from(path);
+        }
+    };
+    let kubeconfig = Kubeconfig::read_from(&path).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    Running {
+        child,
+        kubeconfig: path,
+        client: Client::try_from(config.unwrap()).unwrap(),
+    }
+}
+
+impl Running {
+    async fn get(&self, path: &str) -> Result<Value, kube_client::Error> {
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        self.client.request(request).await
+    }
+
+    async fn create_config_map(&self, name: &str) -> Value {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let request = http::Request::post("/api/v1/namespaces/default/configmaps")
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes())
+            .unwrap();
+        self.client.request(request).await.unwrap()
+    }
+
+    async fn stop(self, signal: &str) -> Output {
+        let pid = self.child.id().unwrap().to_string();
+        let kill = Command::new("kill").args([signal, &pid]).status();
+        assert!(kill.await.unwrap().success());
+        let output = tokio::time::timeout(TOO_LONG, self.child.wait_with_output());
+        output.await.unwrap().unwrap()
+    }
+}
+
+async fn refused(arguments: &[&str]) -> String {
+    let output = tokio::time::timeout(TOO_LONG, program(arguments).output());
+    let output = output.await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_data_directory_outlives_the_program() {
+    let folder = TempDir::new().unwrap();
+    let arguments = ["--data-dir", text(folder.path()), "--save-every", "3600"];
+    let first = start(&arguments).await;
+    let created = first.create_config_map("kept").await;
+    let output = first.stop("-TERM").await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+
+    let second = start(&arguments).await;
+    let path = "/api/v1/namespaces/default/configmaps/kept";
+    assert_eq!(second.get(path).await.unwrap(), created);
+    let third = refused(&arguments).await;
+    assert!(
+        third.contains("is in use by another steersman-apiserver"),
+        "{third}"
+    );
+    assert_eq!(second.stop("-INT").await.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_corrupt_file_is_named_and_left_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let state = folder.path().join("state.json");
+    std::fs::write(&state, "{\"format\": \"steersman-ap").unwrap();
+    let said = refused(&["--data-dir", text(folder.path())]).await;
+    assert!(said.contains("state.json; it stays as it is"), "{said}");
+    let left = std::fs::read_to_string(&state).unwrap();
+    assert_eq!(left, "{\"format\": \"steersman-ap");
+}
+
+#[tokio::test]
+async fn manifests_are_there_from_the_start_and_requests_are_shown() {
+    let folder = TempDir::new().unwrap();
+    let manifests = "
+apiVersion: example.com/v1
+kind: Site
+metadata: {name: home, namespace: web, labels: {a: b}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: web}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: sites.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: sites, kind: Site}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+";
+    std::fs::write(folder.path().join("all.yaml"), manifests).unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let seeds = ["--seed-dir", text(folder.path()), "--log"];
+    let running = start(&[&seeds[..], &["--kubeconfig", text(&kubeconfig)]].concat()).await;
+    assert_eq!(running.kubeconfig, kubeconfig);
+    let path = "/apis/example.com/v1/namespaces/web/sites/home";
+    let home = running.get(path).await.unwrap();
+    assert_eq!(
+        home["metadata"]["managedFields"][0]["manager"],
+        "steersman-apiserver"
+    );
+    let mut errors = BufReader::new(running.child.stderr.unwrap()).lines();
+    let line = tokio::time::timeout(TOO_LONG, errors.next_line()).await;
+    let line = line.unwrap().unwrap().unwrap();
+    assert!(
+        line.contains("  200  get sites.example.com web/home  ("),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_begins_nothing() {
+    let said = refused(&["--bind", "0.0.0.0"]).await;
+    assert!(
+        said.contains("0.0.0.0:0 is not a loopback address"),
+        "{said}"
+    );
+    let said = refused(&["--manifests", "/nowhere/at.yaml"]).await;
+    assert!(said.contains("/nowhere/at.yaml cannot be read"), "{said}");
+    let folder = TempDir::new().unwrap();
+    let wrong = folder.path().join("wrong.yaml");
+    std::fs::write(&wrong, "apiVersion: v1\nkind: Cat\nmetadata: {name: tom}\n").unwrap();
+    let said = refused(&["--manifests", text(&wrong)]).await;
+    assert!(said.contains("the server refused Cat tom of "), "{said}");
+}
+
+#[tokio::test]
+async fn other_machines_are_let_in_only_by_name() {
+    let running = start(&["--bind", "0.0.0.0", "--insecure-let-others-in"]).await;
+    running.get("/api/v1/namespaces/default").await.unwrap();
+    let left = running.kubeconfig.clone();
+    assert_eq!(running.stop("-TERM").await.status.code(), Some(0));
+    assert!(
+        !left.exists(),
+        "a temporary kubeconfig goes with the program"
+    );
+}
