@@ -1,11 +1,11 @@
-//! Machine: OpenAPI v3, as much of it as kubectl needs to validate what it sends.
+//! Machine: OpenAPI v3, as much of it as kubectl needs to validate what it sends and to explain it.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use crate::http::discovery::{group_versions, of_version};
-use crate::schema::Resource;
+use crate::schema::{Resource, types};
 
 /// Where there are documents, below `/openapi/v3/`.
 pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
@@ -39,9 +39,8 @@ pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value>
         } else {
             format!("/{path}/{}", resource.plural)
         };
-        let schema = schema_name(resource);
+        let schema = add_schema(resource, &mut schemas);
         let reference = json!({ "$ref": format!("#/components/schemas/{schema}") });
-        schemas.insert(schema, component(resource));
         if resource.verbs.contains(&"create") {
             let post = json!({ "post": operation(resource, "post", &reference) });
             paths.insert(collection.clone(), post);
@@ -106,6 +105,22 @@ fn operation(resource: &Resource, action: &str, schema: &Value) -> Value {
 
 fn kind(resource: &Resource) -> Value {
     json!({ "group": resource.group, "version": resource.version, "kind": resource.kind })
+}
+
+/// Adds the schema of a resource's objects and answers its name.
+fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
+    let known = if resource.built_in {
+        types::describe(&resource.api_version(), &resource.kind, schemas)
+    } else {
+        None
+    };
+    let Some(name) = known else {
+        let name = schema_name(resource);
+        schemas.insert(name.clone(), component(resource));
+        return name;
+    };
+    schemas[&name]["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
+    name
 }
 
 /// `com.example.v1.Website`: the group backwards, the version, the kind.

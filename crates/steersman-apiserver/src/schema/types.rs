@@ -5,6 +5,7 @@ mod table;
 mod go;
 mod decode;
 mod protobuf;
+mod openapi;
 
 use std::borrow::Cow;
 
@@ -12,6 +13,7 @@ use super::resource::Resource;
 use super::structural::{Additional, Structural};
 
 pub(crate) use decode::decode;
+pub(crate) use openapi::describe;
 pub(crate) use protobuf::Envelope;
 use table::{Node, Type};
 

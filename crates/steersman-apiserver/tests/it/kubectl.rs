@@ -1,6 +1,7 @@
 //! kubectl against the server, where kubectl 1.27 or later is found.
 
 mod world;
+mod everyday;
 mod generators;
 
 use serde_json::{Value, json};
