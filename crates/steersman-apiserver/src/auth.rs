@@ -1,7 +1,27 @@
 //! Room: who asks, and what they may do.
+//!
+//! Invariants: a request that is refused here is refused before its body is read and before what it
+//! names is looked up (AUTH-1); a token is worth no more than the ServiceAccount, and the object,
+//! that it was made for (AUTH-2); nobody grants by a role or a binding what he may not do himself,
+//! unless the verbs `escalate` or `bind` let him (AUTH-3); whoever impersonates may do what the one
+//! he acts as may do, and nothing of his own (AUTH-4).
 
 mod user;
+mod attributes;
+mod rule;
+mod rbac;
+mod escalation;
+mod impersonate;
+mod bootstrap;
+mod tokens;
 
+pub(crate) use attributes::Attributes;
+pub use attributes::Authorization;
+pub(crate) use bootstrap::{aggregated, objects as bootstrap_objects};
+pub(crate) use escalation::Escalation;
+pub(crate) use impersonate::{Impersonations, wanted};
+pub(crate) use rbac::Authorizer;
+pub(crate) use tokens::{Key, Tokens, bearer};
 pub use user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, UNAUTHENTICATED,
     User,

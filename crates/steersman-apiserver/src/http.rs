@@ -3,6 +3,8 @@
 mod negotiate;
 mod path;
 mod query;
+mod request_info;
+mod gate;
 mod jsonpath;
 mod table;
 mod events;

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 
 /// The text of a kubeconfig for a server at `url` whose certificates `ca_pem` vouches for.
 ///
-/// Cluster, user and context are all named `steersman`; the namespace is `default`. The token is
-/// there because some clients insist on a credential; the server accepts any and none.
+/// Cluster, user and context are all named `steersman`; the namespace is `default`. A server that
+/// asks for no credential gets a token all the same, because some clients insist on having one.
 pub(crate) fn text(url: &str, ca_pem: &str, token: &str) -> String {
     let authority = STANDARD.encode(ca_pem);
     format!(

@@ -10,6 +10,8 @@
 //!   time is tokio's, so a test with a paused clock lives through hours at once.
 //! - Over HTTPS on loopback ([`ApiServer::serve`]) kubectl and any other client reach it, with the
 //!   kubeconfig that [`Serving::write_kubeconfig`] writes.
+//! - Everybody may do everything, unless it is built with [`Authorization::Rbac`]: then Roles and
+//!   bindings decide, for users of [`ApiServer::add_user`] and for ServiceAccounts.
 //! - Admission webhooks are asked about requests: over HTTPS, or in process
 //!   ([`ApiServer::route_service_to`]).
 //! - What was asked is in the log ([`ApiServer::requests`]), and requests and watches fail on
@@ -36,7 +38,7 @@
 //!   (names, selectors, what may not change), and much of a `spec` is not.
 //! - Bodies in CBOR, and answers in protobuf or CBOR: JSON, YAML and, for Kubernetes' own kinds,
 //!   protobuf are taken, JSON and YAML are answered.
-//! - Authentication and authorization: everybody may do everything, with any credentials.
+//! - Client certificates and OpenID Connect: users show bearer tokens.
 //! - Admission beyond webhooks: no quotas, no policies, no injected defaults. The match conditions
 //!   of a webhook are not evaluated: it is asked. Conversion webhooks are not asked at all.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
@@ -61,8 +63,8 @@ pub mod selector;
 pub mod shard;
 mod yaml;
 pub mod manifests;
-pub mod auth;
 pub mod store;
+pub mod auth;
 pub mod patch;
 mod webhook;
 pub mod registry;
@@ -73,6 +75,7 @@ mod tls;
 mod kubeconfig;
 mod server;
 
+pub use auth::{Authorization, User};
 pub use error::Error;
 pub use http::{ApiService, BodyError, ResponseBody};
 pub use registry::{Snapshot, SnapshotError};

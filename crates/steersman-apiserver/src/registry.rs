@@ -32,6 +32,9 @@ mod delete;
 mod pods;
 mod evict;
 mod token;
+mod bearer;
+mod review;
+mod roles;
 mod acts;
 mod lifecycle;
 mod update;
@@ -49,6 +52,7 @@ pub use options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
     Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
 };
+pub(crate) use review::is_review;
 pub use snapshot::{Snapshot, SnapshotError};
 pub use state::{Registry, RegistryOptions};
 pub use watch::WatchCursor;

@@ -7,6 +7,8 @@ mod persist;
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -19,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub use options::ApiServerBuilder;
 pub use serving::Serving;
 
+use crate::auth::User;
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog};
 use crate::http::{ApiService, Clock, Context, Tuning};
@@ -58,7 +61,9 @@ impl ApiServerBuilder {
             retained_bytes: self.retained_bytes,
             collect_garbage: self.played.garbage_collection,
             end_namespaces: self.played.namespaces,
+            gather_roles: self.played.roles,
             track_managed_fields: self.track_managed_fields,
+            authorization: self.authorization,
         };
         let tuning = Tuning {
             watch_list: self.watch_list,
@@ -113,14 +118,38 @@ impl ApiServer {
 
     /// The server as a `tower::Service`, for clients in this process. Use it within a tokio
     /// runtime: watches and delays need its timers.
+    ///
+    /// Requests are those of [`User::admin`], who may do everything, unless they bring a credential
+    /// of their own.
     #[must_use]
     pub fn service(&self) -> ApiService {
+        self.service_as(User::admin())
+    }
+
+    /// Like [`service`](Self::service), for somebody else. A user who is in neither of the groups
+    /// `system:authenticated` and `system:unauthenticated` counts as authenticated.
+    #[must_use]
+    pub fn service_as(&self, user: User) -> ApiService {
         self.drive();
-        ApiService::new(Arc::clone(&self.context), self.stop.clone())
+        let context = Arc::clone(&self.context);
+        ApiService::new(context, user.authenticated(), self.stop.clone())
+    }
+
+    /// Makes a token for a user, with which clients of [`serve`](Self::serve) show who they are.
+    /// The user counts as authenticated. What he may do is for Roles and bindings to say.
+    #[must_use = "the token is what lets the user in"]
+    pub fn add_user(&self, user: User) -> String {
+        let token = secret();
+        let known = token.clone();
+        self.context
+            .with_registry(|registry| registry.add_token(known, user));
+        token
     }
 
     /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free
-    /// one. Any credential, and none, is accepted. Sockets live in real time: not for a paused clock.
+    /// one. Unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac) any credential, and none, is
+    /// accepted. Sockets live in real time: not for a paused clock.
     ///
     /// # Errors
     /// [`Error::Listen`] where the address cannot be used, [`Error::NotLoopback`] where others
@@ -132,7 +161,7 @@ impl ApiServer {
         self.drive();
         let described = format!("{address:?}");
         let stop = self.stop.child_token();
-        Serving::start(Arc::clone(&self.context), stop, address, described, false).await
+        Serving::start(self.clone(), stop, address, described, false).await
     }
 
     /// As [`serve`](Self::serve), on any address, so that other machines can connect: whoever does
@@ -150,7 +179,19 @@ impl ApiServer {
     ) -> Result<Serving, Error> {
         let described = format!("{address:?}");
         let stop = self.stop.child_token();
-        Serving::start(Arc::clone(&self.context), stop, address, described, true).await
+        Serving::start(self.clone(), stop, address, described, true).await
+    }
+
+    /// The service behind a listener: who shows no credential is nobody, where it matters.
+    fn network(&self, stop: CancellationToken) -> ApiService {
+        let context = Arc::clone(&self.context);
+        let everybody = context.with_registry(|registry| registry.authorizer().allows_all());
+        let caller = if everybody {
+            User::admin()
+        } else {
+            User::anonymous()
+        };
+        ApiService::new(context, caller, stop)
     }
 
     /// Stops every listener, ends every watch, and refuses later requests with 503.
@@ -391,6 +432,15 @@ impl ApiServer {
             Ok(())
         })
     }
+}
+
+/// A token that nobody can guess.
+fn secret() -> String {
+    let mut bytes = [0; 24];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    // Without randomness there would be no TLS either; a token of zeros lets nobody in unseen.
+    let _ = random.fill(&mut bytes);
+    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 impl fmt::Debug for ApiServer {

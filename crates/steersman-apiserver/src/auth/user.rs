@@ -88,6 +88,16 @@ impl User {
             .group(AUTHENTICATED)
     }
 
+    /// The user in the group `system:authenticated`, unless he is in `system:unauthenticated`.
+    #[must_use]
+    pub fn authenticated(self) -> Self {
+        if self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED) {
+            self
+        } else {
+            self.group(AUTHENTICATED)
+        }
+    }
+
     /// Whether the user is in a group.
     #[must_use]
     pub fn is_in(&self, group: &str) -> bool {

@@ -79,6 +79,13 @@ pub struct RequestRecord {
     pub name: Option<String>,
     /// The `User-Agent` header; empty where there is none.
     pub user_agent: String,
+    /// Who asks: whom the request acts as, where it impersonates somebody. Empty where no user was
+    /// recognised, which is answered 401.
+    pub user: String,
+    /// The groups of that user.
+    pub groups: Vec<String>,
+    /// Who acts as that user; `None` for a user who acts as himself.
+    pub impersonated_by: Option<String>,
     /// Whether it is a watch that asks for the initial objects (`sendInitialEvents=true`).
     pub watch_list: bool,
     /// HTTP status of the answer; `None` until it is known, and for good when the client went away

@@ -5,12 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::auth::{Impersonations, User};
 use crate::faults::{Faults, RequestLog};
 use crate::http::cache::DocumentCache;
+use crate::http::gate::{self, Admitted};
+use crate::http::query::Query;
+use crate::http::request_info;
 use crate::http::webhooks::Webhooks;
 use crate::registry::{Attempt, Registry};
 use crate::schema::StorageKey;
@@ -45,6 +50,7 @@ pub(crate) struct Context {
     pub(crate) documents: Mutex<DocumentCache>,
     /// Who is asked before a write, and about versions.
     pub(crate) webhooks: Webhooks,
+    impersonations: Mutex<Impersonations>,
 }
 
 impl Context {
@@ -59,6 +65,7 @@ impl Context {
             faults: Faults::default(),
             documents: Mutex::default(),
             webhooks: Webhooks::default(),
+            impersonations: Mutex::default(),
         }
     }
 
@@ -107,6 +114,17 @@ impl Context {
         for (key, answer) in self.webhooks.ask(question.calls, &resolve).await {
             attempt.learn(key, answer);
         }
+    }
+
+    /// Finds out who a request comes from, and whether it may go on. Requests without a credential
+    /// are the `default` user's.
+    pub(crate) fn admit(&self, parts: &Parts, query: &Query, default: &Arc<User>) -> Admitted {
+        let (method, path) = (parts.method.as_str(), parts.uri.path());
+        let asked = || request_info::attributes(method, path, query);
+        let now = self.now();
+        let registry = self.registry.lock();
+        let mut impersonations = self.impersonations.lock();
+        gate::admit(&registry, &mut impersonations, parts, default, &asked, now)
     }
 
     /// Something that is marked changed whenever the storage is. Subscribe before the first poll.

@@ -49,6 +49,9 @@ pub(crate) fn answer(
             let bytes = made.map(|document| document.bytes).unwrap_or_default();
             Ok(Reply::new(200, openapi_v2::CONTENT_TYPE, bytes))
         }
+        Route::OpenApiV2 if ask.method == "GET" && openapi_v2::is_unknown(ask.accept) => {
+            Ok(Reply::new(406, "", ""))
+        }
         // Newer clients that are told it is not there use v3.
         Route::OpenApiV2 => Ok(Reply::new(404, "", "")),
         Route::OpenApi { path } => match openapi_v3(resources, path, cache) {

@@ -21,6 +21,18 @@ pub(crate) fn is_accepted(accept: Option<&str>) -> bool {
     clauses.any(|clause| matches!(clause.trim(), ASKED | CONTENT_TYPE))
 }
 
+/// Whether a client takes no form at all in which a kube-apiserver has the document.
+pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
+    let mut clauses = accept.unwrap_or("*/*").split(',');
+    !clauses.any(|clause| {
+        let media = clause.split(';').next().unwrap_or_default().trim();
+        matches!(
+            media,
+            "*/*" | "application/*" | "application/json" | ASKED | CONTENT_TYPE
+        )
+    })
+}
+
 /// The document.
 pub(crate) fn document(resources: &[Arc<Resource>]) -> Bytes {
     let mut paths = Message::default();
@@ -153,5 +165,7 @@ mod tests {
         ))));
         assert!(!is_accepted(Some("application/json")));
         assert!(!is_accepted(None));
+        assert!(is_unknown(Some("image/png")) && is_unknown(Some("application/yaml")));
+        assert!(!is_unknown(None) && !is_unknown(Some("image/png, application/json;q=0.5")));
     }
 }

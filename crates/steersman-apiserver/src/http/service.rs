@@ -20,6 +20,7 @@ use crate::http::body::ResponseBody;
 use crate::http::context::Context;
 use crate::http::decode::LIMIT;
 use crate::http::documents::{self, Ask};
+use crate::http::gate::Admitted;
 use crate::http::gzip;
 use crate::http::negotiate;
 use crate::http::path::{ObjectPath, Route};
@@ -41,12 +42,19 @@ const DRAIN_FOR: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct ApiService {
     context: Arc<Context>,
+    /// Whose the requests without a credential are.
+    caller: Arc<User>,
     stop: CancellationToken,
 }
 
 impl ApiService {
-    pub(crate) fn new(context: Arc<Context>, stop: CancellationToken) -> Self {
-        Self { context, stop }
+    pub(crate) fn new(context: Arc<Context>, caller: User, stop: CancellationToken) -> Self {
+        let caller = Arc::new(caller);
+        Self {
+            context,
+            caller,
+            stop,
+        }
     }
 }
 
@@ -78,7 +86,8 @@ impl ApiService {
         let (parts, body) = request.into_parts();
         let route = Route::parse(parts.uri.path());
         let query = Query::parse(parts.uri.query());
-        let mut record = self.describe(&parts, &route, &query);
+        let admitted = self.context.admit(&parts, &query, &self.caller);
+        let mut record = self.describe(&parts, &route, &query, &admitted);
         self.context.log.begin(&mut record);
         let decision = self.context.faults.decide(&record);
         if !decision.delay.is_zero() {
@@ -86,7 +95,13 @@ impl ApiService {
         }
         let outcome = match decision.answer {
             Some(status) => Err(Refusal::Status(status)),
-            None => self.answer(&parts, body, &route, &query, record.verb).await,
+            None => match self.refuse(&admitted) {
+                Some(refusal) => Err(refusal),
+                None => {
+                    let who = (record.verb, &admitted.user);
+                    self.answer(&parts, body, &route, &query, who).await
+                }
+            },
         };
         let accept = text(&parts.headers, header::ACCEPT);
         let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
@@ -95,22 +110,27 @@ impl ApiService {
         self.respond(reply, &record, decision.silence, gzip)
     }
 
+    /// Why nothing is done for a request whatever it is about (AUTH-1).
+    fn refuse(&self, admitted: &Admitted) -> Option<Refusal> {
+        if self.stop.is_cancelled() {
+            let why = "the server is shutting down";
+            return Some(Status::failure(503, "ServiceUnavailable", why).into());
+        }
+        admitted.refusal.clone().map(Refusal::Status)
+    }
+
     async fn answer<B>(
         &self,
         parts: &Parts,
         body: B,
         route: &Route,
         query: &Query,
-        verb: Option<Verb>,
+        (verb, user): (Option<Verb>, &Arc<User>),
     ) -> Result<Reply, Refusal>
     where
         B: Body + Send + 'static,
         B::Data: Send,
     {
-        if self.stop.is_cancelled() {
-            let why = "the server is shutting down";
-            return Err(Status::failure(503, "ServiceUnavailable", why).into());
-        }
         let accept = text(&parts.headers, header::ACCEPT);
         let Route::Objects(path) = route else {
             let if_none_match = text(&parts.headers, header::IF_NONE_MATCH);
@@ -130,7 +150,6 @@ impl ApiService {
         let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();
         let user_agent = text(&parts.headers, header::USER_AGENT).unwrap_or_default();
         let watch_list = self.context.tuning.watch_list;
-        let user = Arc::new(User::admin());
         let call = Call {
             path,
             verb,
@@ -138,7 +157,7 @@ impl ApiService {
             media,
             content_type,
             user_agent,
-            user: &user,
+            user,
             watch_list,
         };
         let reads = matches!(verb, None | Some(Verb::Get | Verb::List | Verb::Watch));
@@ -170,7 +189,13 @@ impl ApiService {
         })
     }
 
-    fn describe(&self, parts: &Parts, route: &Route, query: &Query) -> RequestRecord {
+    fn describe(
+        &self,
+        parts: &Parts,
+        route: &Route,
+        query: &Query,
+        admitted: &Admitted,
+    ) -> RequestRecord {
         let object = match route {
             Route::Objects(path) => path.clone(),
             Route::Resources { group, version } => ObjectPath {
@@ -201,6 +226,9 @@ impl ApiService {
             user_agent: text(&parts.headers, header::USER_AGENT)
                 .unwrap_or_default()
                 .to_owned(),
+            user: admitted.user.name.clone(),
+            groups: admitted.user.groups.clone(),
+            impersonated_by: admitted.by.as_ref().map(|by| by.name.clone()),
             watch_list: verb == Some(Verb::Watch) && initial,
             status: None,
         }

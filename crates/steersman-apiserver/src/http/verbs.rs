@@ -16,6 +16,7 @@ use crate::http::shape::View;
 use crate::http::{decode, duplicates};
 use crate::registry::{
     Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
+    is_review,
 };
 use crate::schema::{Act, Resource, further};
 use crate::status::{Details, Status, Subject};
@@ -158,6 +159,7 @@ fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
     }
     match path.subresource.as_deref() {
         // The collection of bindings binds the Pod that a body names; nothing is kept in it.
+        None if is_review(resource) => Ok(Face::Act((Act::Review, resource.verbs))),
         None if resource.built_in && resource.kind == "Binding" => {
             Ok(Face::Act((Act::Bind, resource.verbs)))
         }
@@ -204,7 +206,7 @@ fn perform_act(
 ) -> Result<Reply, Status> {
     let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
     let name = call.path.name.as_deref().unwrap_or_default();
-    let by_body = act == Act::Bind && resource.kind == "Binding";
+    let by_body = act == Act::Review || (act == Act::Bind && resource.kind == "Binding");
     if !verbs.contains(&verb.as_str()) || name.is_empty() != by_body {
         return Err(Status::method_not_allowed());
     }
@@ -225,10 +227,18 @@ fn perform_act(
         Act::Bind => "Binding",
         Act::Evict => "Eviction",
         Act::Token => "TokenRequest",
+        Act::Review => &resource.kind,
     };
     let format = negotiate::body(Some(call.content_type))?;
     let object = decode::object(body, format, kind)?;
     let options = call.write_options();
+    if act == Act::Review {
+        let target = Target::collection(resource, call.path.namespace.as_deref());
+        let (answer, warnings) = registry.review(target, object, &options, now)?;
+        let mut reply = Reply::document(201, &answer, call.media.format);
+        reply.warnings = warnings;
+        return Ok(reply);
+    }
     let deed = Deed {
         act,
         namespace,

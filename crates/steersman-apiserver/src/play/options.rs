@@ -7,7 +7,7 @@ use std::time::Duration;
 pub const TROUBLE: &str = "play.steersman/trouble";
 
 /// Which parts of a cluster the server plays. The default plays what the API cannot be understood
-/// without, the garbage collector and the namespace controller.
+/// without: the garbage collector, the namespace controller, and the one of aggregated ClusterRoles.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 #[expect(
@@ -17,6 +17,7 @@ pub const TROUBLE: &str = "play.steersman/trouble";
 pub struct Played {
     pub(crate) garbage_collection: bool,
     pub(crate) namespaces: bool,
+    pub(crate) roles: bool,
     pub(crate) workloads: bool,
     pub(crate) pods: bool,
     pub(crate) endpoints: bool,
@@ -61,6 +62,7 @@ impl Default for Played {
         Self {
             garbage_collection: true,
             namespaces: true,
+            roles: true,
             ..Self::nothing()
         }
     }
@@ -72,6 +74,7 @@ impl Played {
         Self {
             garbage_collection: false,
             namespaces: false,
+            roles: false,
             workloads: false,
             pods: false,
             endpoints: false,
@@ -101,6 +104,13 @@ impl Played {
     /// emptied and removed.
     pub fn namespaces(mut self, on: bool) -> Self {
         self.namespaces = on;
+        self
+    }
+
+    /// The controller of ClusterRoles with an `aggregationRule`, after the request that gives it
+    /// work: their rules are those of the roles that they select.
+    pub fn roles(mut self, on: bool) -> Self {
+        self.roles = on;
         self
     }
 

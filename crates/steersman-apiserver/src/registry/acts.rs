@@ -55,7 +55,7 @@ impl Registry {
                 self.track_token(&mut token, options, now);
                 Ok(Some(token))
             }
-            Act::Log | Act::Connect => Err(Status::method_not_allowed()),
+            Act::Log | Act::Connect | Act::Review => Err(Status::method_not_allowed()),
         }
     }
 

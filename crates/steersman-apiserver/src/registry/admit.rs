@@ -141,7 +141,7 @@ impl Registry {
                 let kind = ("authentication.k8s.io", "v1", "TokenRequest");
                 ("serviceaccounts", "token", kind)
             }
-            Act::Log | Act::Connect => return Ok(()),
+            Act::Log | Act::Connect | Act::Review => return Ok(()),
         };
         let Some(resource) = self
             .resource("", "v1", plural)

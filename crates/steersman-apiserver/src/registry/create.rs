@@ -64,6 +64,7 @@ impl Registry {
         self.track_create(resource, &mut object, (&asked, ownership), now);
         let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
         self.admit_new(&admission, &mut object)?;
+        self.refuse_escalation(target, &options.user, &object, None)?;
         self.complete_new(resource, &mut object)?;
         let name = metadata::text(&object, "name").to_owned();
         let errors = intake::check(resource, &object, None);

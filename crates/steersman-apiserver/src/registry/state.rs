@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::auth::{Authorization, Authorizer, Key, Tokens, bootstrap_objects};
 use crate::schema::{Resource, StorageKey, autoscaling, events};
 use crate::store::{Store, Stored};
 
@@ -36,9 +37,14 @@ pub struct RegistryOptions {
     pub collect_garbage: bool,
     /// Whether a deleted namespace is emptied and removed in place. Default true.
     pub end_namespaces: bool,
+    /// Whether ClusterRoles with an `aggregationRule` are kept up to date. Default true.
+    pub gather_roles: bool,
     /// Whether it is noted in `metadata.managedFields` who owns which field. Default true. Without
     /// it an apply finds no conflicts and removes nothing.
     pub track_managed_fields: bool,
+    /// Who decides what a user may do. Default [`Authorization::AlwaysAllow`]. With
+    /// [`Authorization::Rbac`] the registry begins with the ClusterRoles of a cluster.
+    pub authorization: Authorization,
 }
 
 impl Default for RegistryOptions {
@@ -49,7 +55,9 @@ impl Default for RegistryOptions {
             retained_bytes: 128 << 20,
             collect_garbage: true,
             end_namespaces: true,
+            gather_roles: true,
             track_managed_fields: true,
+            authorization: Authorization::default(),
         }
     }
 }
@@ -81,6 +89,10 @@ pub struct Registry {
     pub(super) memory: RefCell<Memory>,
     /// A watch that opens from before this revision is told that it comes too late.
     pub(super) forgotten: u64,
+    /// Tokens that stand for users by themselves.
+    pub(super) tokens: Tokens,
+    /// What the tokens of ServiceAccounts are signed with.
+    pub(super) key: Key,
 }
 
 impl Registry {
@@ -99,6 +111,8 @@ impl Registry {
             changed: BTreeSet::new(),
             memory: RefCell::default(),
             forgotten: 0,
+            tokens: Tokens::default(),
+            key: key(options.seed),
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -116,7 +130,29 @@ impl Registry {
             });
             new.put(&StorageKey::new("", "namespaces"), "", name, namespace);
         }
+        if new.options.authorization == Authorization::Rbac {
+            new.bootstrap(now);
+        }
         new
+    }
+
+    /// Stores the ClusterRoles and bindings that a cluster begins with.
+    fn bootstrap(&mut self, now: jiff::Timestamp) {
+        for (plural, mut object) in bootstrap_objects() {
+            let name = metadata::text(&object, "name").to_owned();
+            let uid = self.rng.uid();
+            let fields = metadata::of(&mut object);
+            fields.insert("uid".to_owned(), uid.into());
+            fields.insert("creationTimestamp".to_owned(), metadata::time(now).into());
+            let storage = StorageKey::new("rbac.authorization.k8s.io", plural);
+            self.put(&storage, "", &name, object);
+        }
+        self.aggregate_roles();
+    }
+
+    /// Who decides what a user may do.
+    pub(crate) fn authorizer(&self) -> Authorizer<'_> {
+        Authorizer::new(self.options.authorization, &self.store)
     }
 
     /// Every served resource (one entry per served version), groups in discovery's order.
@@ -148,6 +184,9 @@ impl Registry {
     /// verb, under the lock; wake after unlocking.
     #[must_use = "watches of these storages wait to be woken"]
     pub fn take_changed(&mut self) -> Vec<StorageKey> {
+        if self.changed.contains(&cluster_roles()) {
+            self.aggregate_roles();
+        }
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
@@ -300,6 +339,22 @@ impl Registry {
             stored: Arc::new(Stored::new(namespace.into(), name.into(), value, revision)),
         }
     }
+}
+
+/// Where ClusterRoles are.
+pub(super) fn cluster_roles() -> StorageKey {
+    StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
+}
+
+/// The key that tokens are signed with: it comes of the seed, so that a server that is started again
+/// from what it saved takes the tokens it gave out.
+fn key(seed: u64) -> Key {
+    let mut rng = Rng::new(seed ^ 0x0074_6f6b_656e_7321);
+    let mut bytes = [0; 32];
+    for part in bytes.chunks_exact_mut(8) {
+        part.copy_from_slice(&rng.next().to_be_bytes());
+    }
+    Key::new(bytes)
 }
 
 pub(super) fn address(storage: &StorageKey, stored: &Stored) -> Address {

@@ -302,11 +302,9 @@ impl Registry {
         }
     }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "rules of other objects will be asked here"
-    )]
     fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Result<(), Status> {
+        let Admission { target, user, .. } = write.admission;
+        self.refuse_escalation(target, user, new, Some(old))?;
         let mut errors = match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new, old),
             Subresource::EphemeralContainers => pod_update::check_ephemeral(new, old),

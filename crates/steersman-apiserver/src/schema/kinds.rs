@@ -25,6 +25,8 @@ use crate::status::FieldError;
 
 use super::resource::Resource;
 
+pub(crate) use selector::selects;
+
 use place::Errors;
 
 /// What one kind does with its objects, beyond what all objects have in common. The metadata is

@@ -31,6 +31,11 @@ const OWNER: &[&str] = &[
     "blockOwnerDeletion",
 ];
 
+/// Metadata as messages quote them.
+pub(crate) fn metadata(metadata: &Value) -> String {
+    typed(metadata, METADATA)
+}
+
 /// Owner references as messages quote them.
 pub(crate) fn owners(owners: &[Value]) -> String {
     let printed: Vec<String> = owners.iter().map(owner).collect();

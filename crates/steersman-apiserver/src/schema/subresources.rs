@@ -13,6 +13,8 @@ pub enum Act {
     Log,
     /// Makes a token for a ServiceAccount.
     Token,
+    /// Answers a question about users or permissions.
+    Review,
     /// A connection to something that runs: nothing does.
     Connect,
 }

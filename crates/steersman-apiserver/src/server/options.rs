@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::auth::Authorization;
 use crate::http::Clock;
 use crate::play::Played;
 use crate::registry::Snapshot;
@@ -23,6 +24,7 @@ pub struct ApiServerBuilder {
     pub(super) gzip_watches: bool,
     pub(super) played: Played,
     pub(super) track_managed_fields: bool,
+    pub(super) authorization: Authorization,
     pub(super) bookmark_every: Duration,
     pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
@@ -41,6 +43,7 @@ impl Default for ApiServerBuilder {
             gzip_watches: false,
             played: Played::default(),
             track_managed_fields: true,
+            authorization: Authorization::default(),
             bookmark_every: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
@@ -67,6 +70,16 @@ impl ApiServerBuilder {
     /// The time at which the default clock begins. Default: the system's time.
     pub fn starts_at(mut self, time: Timestamp) -> Self {
         self.starts_at = Some(time);
+        self
+    }
+
+    /// Who decides what a user may do. Default [`Authorization::AlwaysAllow`]: everybody may do
+    /// everything, with any credential and with none. With [`Authorization::Rbac`] the Roles and
+    /// bindings of the server decide, as in a cluster; the server begins with the ClusterRoles of a
+    /// cluster, and clients show the tokens of [`add_user`](crate::ApiServer::add_user) or of
+    /// ServiceAccounts.
+    pub fn authorization(mut self, authorization: Authorization) -> Self {
+        self.authorization = authorization;
         self
     }
 

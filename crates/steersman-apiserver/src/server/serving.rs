@@ -14,10 +14,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::User;
 use crate::error::Error;
-use crate::http::{ApiService, Context};
+use crate::http::ApiService;
 use crate::kubeconfig;
 use crate::tls::Identity;
+
+use super::ApiServer;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -34,6 +37,7 @@ const REST: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 #[must_use = "dropping it stops listening"]
 pub struct Serving {
+    server: ApiServer,
     address: SocketAddr,
     ca_pem: String,
     token: String,
@@ -43,7 +47,7 @@ pub struct Serving {
 
 impl Serving {
     pub(super) async fn start(
-        context: Arc<Context>,
+        server: ApiServer,
         stop: CancellationToken,
         address: impl ToSocketAddrs,
         described: String,
@@ -71,13 +75,14 @@ impl Serving {
         let accepting = Accepting {
             listener,
             acceptor,
-            service: ApiService::new(context, stop.clone()),
+            service: server.network(stop.clone()),
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
         tasks.spawn(accepting.run());
-        let token = "steersman".to_owned();
+        let token = server.add_user(User::admin());
         Ok(Self {
+            server,
             address,
             ca_pem: identity.ca_pem,
             token,
@@ -111,10 +116,18 @@ impl Serving {
         &self.ca_pem
     }
 
-    /// A kubeconfig for kubectl and other clients, with the authority's certificate inside.
+    /// A kubeconfig for kubectl and other clients, with the authority's certificate inside and the
+    /// token of [`User::admin`], who may do everything.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         kubeconfig::text(&self.url(), &self.ca_pem, &self.token)
+    }
+
+    /// The same for another user, with a token of his own.
+    #[must_use]
+    pub fn kubeconfig_for(&self, user: User) -> String {
+        let token = self.server.add_user(user);
+        kubeconfig::text(&self.url(), &self.ca_pem, &token)
     }
 
     /// Writes the kubeconfig to a file, readable by its owner alone where there are owners.

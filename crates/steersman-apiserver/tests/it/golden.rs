@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use steersman_apiserver::ApiServer;
+use steersman_apiserver::{ApiServer, Authorization};
 
 use self::case::Case;
 use self::replay::{Mismatch, replay};
@@ -66,7 +66,10 @@ async fn topic(name: &str) {
     let mut wrong = String::new();
     let (mut passed, mut all) = (0, 0);
     for (path, case) in cases(name) {
-        let server = ApiServer::builder().play_controllers(false).build();
+        let server = ApiServer::builder()
+            .play_controllers(false)
+            .authorization(Authorization::Rbac)
+            .build();
         let mismatches = replay(&server, &case).await;
         all += 1;
         passed += usize::from(mismatches.is_empty());

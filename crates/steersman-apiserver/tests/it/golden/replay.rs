@@ -59,6 +59,7 @@ pub(super) async fn replay(server: &impl Transport, case: &Case) -> Vec<Mismatch
             ("user-agent", "golden/1"),
         ]),
         body: body.to_string(),
+        anonymous: false,
     };
     assert_eq!(
         server.send(ask).await.status,
@@ -119,6 +120,7 @@ impl<T: Transport> Run<'_, T> {
                 path,
                 headers,
                 body,
+                anonymous: is_anonymous(&step.headers),
             })
             .await;
         let (status, answered) = (answer.status, answer.headers);
@@ -140,6 +142,7 @@ impl<T: Transport> Run<'_, T> {
             path: &path,
             headers: headers(&step.headers, step.user.as_deref(), &step.groups),
             body: String::new(),
+            anonymous: is_anonymous(&step.headers),
         };
         let Answer { status, body, .. } = self.server.send(ask).await;
         let ends = Instant::now() + Duration::from_secs_f64(step.seconds);
@@ -244,6 +247,11 @@ fn is_plain_bookmark(event: &Value) -> bool {
 
 fn wrong_status(want: u16, got: u16, text: &str) -> String {
     format!("status: want {want}, got {got}: {text}")
+}
+
+/// Whether a step leaves its credential out.
+fn is_anonymous(headers: &BTreeMap<String, Option<String>>) -> bool {
+    matches!(headers.get("Authorization"), Some(None))
 }
 
 /// The headers of a request: the recorder's own, those of the impersonation, then the step's.

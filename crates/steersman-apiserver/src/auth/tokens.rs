@@ -1,0 +1,124 @@
+//! Machine: bearer tokens: those that were registered, and the signatures of those that are made.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderMap, header};
+use rustls::SupportedCipherSuite;
+use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use rustls::crypto::tls13::OkmBlock;
+use serde_json::{Value, json};
+
+use super::user::User;
+
+/// The tokens that stand for users by themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    users: HashMap<String, Arc<User>>,
+}
+
+impl Tokens {
+    /// Lets a token stand for a user from now on.
+    pub(crate) fn add(&mut self, token: String, user: Arc<User>) {
+        self.users.insert(token, user);
+    }
+
+    /// The user of a token.
+    pub(crate) fn get(&self, token: &str) -> Option<Arc<User>> {
+        self.users.get(token).map(Arc::clone)
+    }
+}
+
+/// The bearer token of a request, as `bearertoken.New` reads it. A header of another scheme counts
+/// as no credential.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let mut parts = value.trim().splitn(3, ' ');
+    let scheme = parts.next()?;
+    let token = parts.next().filter(|token| !token.is_empty())?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+/// What the tokens of ServiceAccounts are signed with. They are JWTs as in a cluster, with the one
+/// difference that the key is no pair: nobody but the server checks them.
+#[derive(Clone)]
+pub(crate) struct Key([u8; 32]);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+impl Key {
+    pub(crate) fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A signed token with these claims.
+    pub(crate) fn issue(&self, claims: &Value) -> String {
+        let header = json!({ "alg": "HS256", "typ": "JWT" });
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let text = format!("{}.{}", part(&header), part(claims));
+        let signature = self.sign(&text);
+        format!("{text}.{signature}")
+    }
+
+    /// The claims of a token that this key signed.
+    pub(crate) fn claims(&self, token: &str) -> Option<Value> {
+        let (text, signature) = token.rsplit_once('.')?;
+        if self.sign(text) != signature {
+            return None;
+        }
+        let (_, claims) = text.split_once('.')?;
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
+    }
+
+    fn sign(&self, text: &str) -> String {
+        let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else {
+            // The suite is one of TLS 1.3 by its name; without it no signature would ever fit.
+            return String::new();
+        };
+        let key = OkmBlock::new(&self.0);
+        let tag = suite.hkdf_provider.hmac_sign(&key, text.as_bytes());
+        URL_SAFE_NO_PAD.encode(tag.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_token_is_read_and_other_schemes_are_none() {
+        let read = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(read("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(read("bEARER abc def").as_deref(), Some("abc"));
+        for none in ["Basic YTpi", "Bearer", "Bearer  abc", "abc"] {
+            assert_eq!(read(none), None, "{none}");
+        }
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    /// AUTH-2: only what the server signed is read.
+    #[test]
+    fn a_token_that_was_changed_or_signed_by_another_is_none() {
+        let key = Key::new([1; 32]);
+        let token = key.issue(&json!({"sub": "a"}));
+        assert_eq!(key.claims(&token).unwrap()["sub"], "a");
+        assert_eq!(Key::new([2; 32]).claims(&token), None);
+        let (text, signature) = token.rsplit_once('.').unwrap();
+        let (header, _) = text.split_once('.').unwrap();
+        let forged = URL_SAFE_NO_PAD.encode(json!({"sub": "b"}).to_string());
+        assert_eq!(key.claims(&format!("{header}.{forged}.{signature}")), None);
+        for odd in ["", ".", "..", "a.b.c", "a.b.", &format!("{text}.")] {
+            assert_eq!(key.claims(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Machine: roles and bindings: who may write them, and ClusterRoles that gather from others.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::auth::{Escalation, User, aggregated};
+use crate::status::Status;
+use crate::store::Stored;
+
+use super::options::Target;
+use super::state::{Registry, cluster_roles};
+
+/// How often roles are gathered anew before what still changes is left as it is: longer than any
+/// sensible chain of roles that gather from each other.
+const ROUNDS: usize = 16;
+
+/// The group of roles and bindings.
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+impl Registry {
+    /// Refuses a role or a binding by which its author would give more than he has (AUTH-3).
+    pub(super) fn refuse_escalation(
+        &self,
+        target: Target<'_>,
+        user: &User,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if !target.resource.built_in || target.resource.group != GROUP {
+            return Ok(());
+        }
+        let write = Escalation {
+            user,
+            plural: &target.resource.plural,
+            namespace: target.scope(),
+            path_name: target.name,
+            new,
+            old,
+        };
+        write.check(&self.authorizer())
+    }
+
+    /// Brings the rules of every ClusterRole with an aggregation rule up to date. A server that runs
+    /// alone, without controllers, leaves them to others.
+    pub(super) fn aggregate_roles(&mut self) {
+        if !self.options.gather_roles {
+            return;
+        }
+        let storage = cluster_roles();
+        for _ in 0..ROUNDS {
+            let all: Vec<Arc<Stored>> = self.store.list(&storage, None).cloned().collect();
+            let others: Vec<&Value> = all.iter().map(|other| &*other.value).collect();
+            let mut changed = false;
+            for role in &all {
+                let Some(rules) = aggregated(&role.value, &others) else {
+                    continue;
+                };
+                let kept = role.value["rules"].as_array();
+                if *kept.unwrap_or(&Vec::new()) == rules {
+                    continue;
+                }
+                let mut value = (*role.value).clone();
+                value["rules"] = Value::from(rules);
+                self.put(&storage, "", &role.name, value);
+                changed = true;
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+}
