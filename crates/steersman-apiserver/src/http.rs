@@ -17,6 +17,7 @@ mod openapi;
 mod openapi_v2;
 mod verbs;
 mod cache;
+mod health;
 mod documents;
 mod gzip;
 mod body;

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use crate::http::cache::{Document, DocumentCache};
 use crate::http::negotiate::{self, Discovery, Format};
 use crate::http::path::Route;
+use crate::http::query::Query;
 use crate::http::reply::{JSON, Reply};
 use crate::http::verbs::Refusal;
-use crate::http::{discovery, openapi, openapi_v2};
+use crate::http::{discovery, health, openapi, openapi_v2};
 use crate::schema::Resource;
 use crate::status::Status;
 
@@ -23,6 +24,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) method: &'a str,
     /// `Accept`.
     pub(crate) accept: Option<&'a str>,
+    /// The query.
+    pub(crate) query: &'a Query,
     /// `If-None-Match`.
     pub(crate) if_none_match: Option<&'a str>,
 }
@@ -36,11 +39,10 @@ pub(crate) fn answer(
     cache: &mut DocumentCache,
 ) -> Result<Reply, Refusal> {
     match route {
-        Route::Health { check: None } => Ok(Reply::text(200, "ok")),
-        Route::Health { check: Some(check) } => match check.as_str() {
-            "ping" | "log" | "etcd" => Ok(Reply::text(200, "ok")),
-            _ => Err(Refusal::PageNotFound),
-        },
+        Route::Health { endpoint, check } => {
+            health::answer(endpoint, check.as_deref(), ask.query).ok_or(Refusal::PageNotFound)
+        }
+        Route::Root => Ok(paths(resources)),
         Route::OpenApiV2 if ask.method == "GET" && openapi_v2::is_accepted(ask.accept) => {
             let made = cache.get(resources, "openapi/v2", || {
                 let (bytes, tag) = (openapi_v2::document(resources), String::new());
@@ -80,6 +82,37 @@ pub(crate) fn answer(
             }
         }
     }
+}
+
+/// `/`: the paths that are served, apart from objects.
+fn paths(resources: &[Arc<Resource>]) -> Reply {
+    let mut paths: Vec<String> = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for path in openapi::paths(resources) {
+        if let Some((group, _)) = path.rsplit_once('/') {
+            paths.push(format!("/{group}"));
+        }
+        paths.push(format!("/openapi/v3/{path}"));
+        paths.push(format!("/{path}"));
+    }
+    paths.sort();
+    paths.dedup();
+    let document = json!({ "paths": paths });
+    Reply::new(
+        200,
+        JSON,
+        serde_json::to_vec_pretty(&document).unwrap_or_default(),
+    )
 }
 
 fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply, Refusal> {

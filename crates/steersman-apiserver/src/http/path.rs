@@ -5,9 +5,13 @@
 pub(crate) enum Route {
     /// `/healthz`, `/livez`, `/readyz`, and one check below them.
     Health {
+        /// `healthz`, `livez` or `readyz`.
+        endpoint: String,
         /// The name after the endpoint, if any.
         check: Option<String>,
     },
+    /// `/`: the paths that are served.
+    Root,
     /// `/version`.
     Version,
     /// `/api`: the versions of the core group.
@@ -71,10 +75,13 @@ impl Route {
         }
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["healthz" | "livez" | "readyz"] => Self::Health { check: None },
-            ["healthz" | "livez" | "readyz", check] => Self::Health {
-                check: Some((*check).to_owned()),
-            },
+            [] => Self::Root,
+            [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] if check.len() < 2 => {
+                Self::Health {
+                    endpoint: (*endpoint).to_owned(),
+                    check: check.first().map(|check| (*check).to_owned()),
+                }
+            }
             ["version"] => Self::Version,
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
@@ -244,7 +251,14 @@ mod tests {
     fn documents() {
         assert_eq!(Route::parse("/apis/"), Route::Groups);
         assert_eq!(Route::parse("/api"), Route::CoreVersions);
-        assert_eq!(Route::parse("/readyz"), Route::Health { check: None });
+        assert_eq!(
+            Route::parse("/readyz"),
+            Route::Health {
+                endpoint: "readyz".to_owned(),
+                check: None
+            }
+        );
+        assert_eq!(Route::parse("/"), Route::Root);
         assert_eq!(
             Route::parse("/openapi/v3/apis/apps/v1"),
             Route::OpenApi {

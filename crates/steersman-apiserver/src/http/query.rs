@@ -55,7 +55,8 @@ impl Query {
         self.get(name).map(str::to_owned)
     }
 
-    fn all(&self, name: &str) -> Vec<String> {
+    /// All values of a parameter, in order.
+    pub(crate) fn all(&self, name: &str) -> Vec<String> {
         self.pairs
             .iter()
             .filter(|(key, _)| key == name)

@@ -137,6 +137,7 @@ impl ApiService {
             let ask = Ask {
                 method: parts.method.as_str(),
                 accept,
+                query,
                 if_none_match,
             };
             let resources = self

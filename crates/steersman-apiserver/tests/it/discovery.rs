@@ -120,6 +120,24 @@ async fn version_and_health() {
         assert_eq!(get(&server, path).await.text, "ok", "{path}");
     }
     assert_eq!(get(&server, "/healthz/none").await.status, 404);
+    let listed = get(&server, "/readyz?verbose").await;
+    assert!(
+        listed.text.ends_with("\nreadyz check passed\n"),
+        "{}",
+        listed.text
+    );
+    let root = get(&server, "/").await.expect(200);
+    for path in [
+        "/api/v1",
+        "/apis/apps",
+        "/apis/apps/v1",
+        "/openapi/v3/apis/apps/v1",
+    ] {
+        assert!(
+            root["paths"].as_array().unwrap().contains(&json!(path)),
+            "{path}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
