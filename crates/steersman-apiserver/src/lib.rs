@@ -12,7 +12,7 @@
 //!   kubeconfig that [`Serving::write_kubeconfig`] writes.
 //! - Everybody may do everything, unless it is built with [`Authorization::Rbac`]: then Roles and
 //!   bindings decide, for users of [`ApiServer::add_user`] and for ServiceAccounts.
-//! - Admission webhooks are asked about requests: over HTTPS, or in process
+//! - Admission and conversion webhooks are asked about requests: over HTTPS, or in process
 //!   ([`ApiServer::route_service_to`]).
 //! - What was asked is in the log ([`ApiServer::requests`]), and requests and watches fail on
 //!   demand ([`ApiServer::faults`]).
@@ -40,7 +40,7 @@
 //!   protobuf are taken, JSON and YAML are answered.
 //! - Client certificates and OpenID Connect: users show bearer tokens.
 //! - Admission beyond webhooks: no quotas, no policies, no injected defaults. The match conditions
-//!   of a webhook are not evaluated: it is asked. Conversion webhooks are not asked at all.
+//!   of a webhook are not evaluated: it is asked.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
 //!   controllers of a cluster those of [`play`] act, and no others.
 //!

@@ -23,6 +23,7 @@ mod scale;
 mod managed;
 mod admission;
 mod attempt;
+mod convert;
 mod dispatch;
 mod read;
 mod service_address;

@@ -4,6 +4,7 @@
 
 mod call;
 mod hook;
+pub(crate) mod conversion;
 mod review;
 
 pub(crate) use call::{Answer, Call, Endpoint, Question};

@@ -15,7 +15,8 @@ use crate::http::body::BodyError;
 use crate::http::context::Context;
 use crate::http::events::EventEncoder;
 use crate::http::reply::WatchBody;
-use crate::registry::{WatchCursor, WatchEvent};
+use crate::registry::{Attempt, WatchCursor, WatchEvent};
+use crate::webhook::Question;
 
 /// How many events are taken from the registry under one lock.
 const BATCH: usize = 128;
@@ -32,12 +33,15 @@ struct OpenWatch {
     stop: CancellationToken,
     ends: Instant,
     next_bookmark: Option<Instant>,
+    /// The poll that waits for a webhook.
+    attempt: Attempt,
 }
 
 /// What a watch does next.
 enum Next {
     Send(Bytes),
     Wait,
+    Ask(Question),
     End,
     Break,
 }
@@ -65,6 +69,7 @@ pub(crate) fn stream(
         stop,
         ends,
         next_bookmark: None,
+        attempt: Attempt::default(),
         context,
     };
     if body.bookmarks {
@@ -79,6 +84,10 @@ pub(crate) fn stream(
                     if let Some(line) = open.wait().await {
                         return Some((Ok(line), Some(open)));
                     }
+                }
+                Next::Ask(question) => {
+                    let context = Arc::clone(&open.context);
+                    context.put(question, &mut open.attempt).await;
                 }
                 Next::End => return None,
                 Next::Break => return Some((Err(BodyError), None)),
@@ -101,9 +110,17 @@ impl OpenWatch {
         }
         let cursor = &mut self.cursor;
         let context = &self.context;
-        let events = look(&mut self.changed, || {
-            context.with_registry(|registry| registry.poll(cursor, BATCH))
+        let attempt = &mut self.attempt;
+        let polled = look(&mut self.changed, || {
+            context.with_registry(|registry| {
+                registry.attempt(attempt, |registry| registry.poll(cursor, BATCH))
+            })
         });
+        let events = match polled {
+            Ok(events) => events,
+            Err(question) => return Next::Ask(question),
+        };
+        self.attempt = Attempt::default();
         if !events.is_empty() {
             return Next::Send(self.encode(&events));
         }

@@ -71,7 +71,7 @@ impl Registry {
             return self.apply_new(&mut request, options);
         };
         check(&request)?;
-        let shown = self.present(resource, &stored);
+        let shown = self.present(resource, &stored)?;
         let live = shown.value();
         let mut entries = Entries::read(managed::sent(live)).map_err(|why| {
             Status::internal_plain(format!("failed to decode managed fields: {why}"))

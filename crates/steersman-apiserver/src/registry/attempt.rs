@@ -81,6 +81,25 @@ impl Registry {
         !self.memory.borrow().pending.is_empty()
     }
 
+    /// The revision at which the request lists: a list that had to ask goes on where it began, so
+    /// that the answers fit.
+    pub(super) fn newest(&self) -> u64 {
+        let pinned = self.memory.borrow().pinned;
+        pinned.unwrap_or_else(|| self.store.revision())
+    }
+
+    /// Keeps the revision of a list that stops with a question.
+    pub(super) fn pin(&self, revision: u64) {
+        if self.is_waiting() {
+            self.memory.borrow_mut().pinned = Some(revision);
+        }
+    }
+
+    /// Lets a list begin at the newest revision again.
+    pub(super) fn unpin(&self) {
+        self.memory.borrow_mut().pinned = None;
+    }
+
     /// The answers to calls, in their order.
     ///
     /// # Errors

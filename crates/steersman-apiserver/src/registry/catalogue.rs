@@ -11,6 +11,7 @@ pub(crate) struct Catalogue {
     all: Vec<Arc<Resource>>,
     by_path: HashMap<(String, String, String), usize>,
     version: u64,
+    converts: bool,
 }
 
 impl Catalogue {
@@ -19,6 +20,7 @@ impl Catalogue {
             all: Vec::new(),
             by_path: HashMap::new(),
             version: 0,
+            converts: false,
         };
         new.all = built_in().into_iter().map(Arc::new).collect();
         new.index();
@@ -27,6 +29,11 @@ impl Catalogue {
 
     pub(crate) fn all(&self) -> &[Arc<Resource>] {
         &self.all
+    }
+
+    /// Whether a webhook converts the objects of some resource.
+    pub(crate) fn converts(&self) -> bool {
+        self.converts
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -62,6 +69,7 @@ impl Catalogue {
 
     fn index(&mut self) {
         self.version += 1;
+        self.converts = self.all.iter().any(|one| one.conversion.is_some());
         let path = |r: &Resource| (r.group.clone(), r.version.clone(), r.plural.clone());
         self.by_path = self
             .all

@@ -88,14 +88,15 @@ impl Registry {
                 warnings,
             });
         }
-        let value = self.to_storage(resource, object);
+        let value = self.to_storage(resource, object)?;
+        let foreseen = self.foresee(resource, &value)?;
         let stored = self.put(&resource.storage, namespace, &name, value);
         if is_definition(resource) {
             self.establish(resource, &stored, now);
         }
         self.collect_orphan(resource, &stored, now);
         Ok(Written {
-            object: self.present(resource, &stored),
+            object: self.answered(resource, &stored, foreseen)?,
             created: true,
             warnings,
         })

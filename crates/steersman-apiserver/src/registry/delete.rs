@@ -71,20 +71,26 @@ impl Registry {
         }
         check_preconditions(resource, &stored, options)?;
         let grace = options.grace_period_seconds;
+        // What the answer may need is asked before anything is done.
+        let foreseen = self.foresee(resource, &stored.value)?;
         if admitted && self.is_attended() && !is_pending(&stored, grace) {
-            let shown = self.present(resource, &stored);
+            let shown = self.answered(resource, &stored, foreseen.clone())?;
             let admission = Admission::of_delete(target, name, options);
             self.admit_removal(&admission, shown.value())?;
         }
         if dry {
-            return Ok(self.rehearse(resource, &stored, grace, policy, now));
+            let shown = self.answered(resource, &stored, foreseen)?;
+            return self.rehearse(resource, (&stored, &shown), (grace, policy), now);
         }
         let progress = self.begin_delete(resource, &stored, grace, policy, now);
         self.settle(now);
-        Ok(match progress {
-            Progress::Marked(stored) => Deleted::Object(self.present(resource, &stored)),
+        match progress {
+            Progress::Marked(stored) => {
+                let answer = self.answered(resource, &stored, foreseen)?;
+                Ok(Deleted::Object(answer))
+            }
             Progress::Gone(gone) => self.gone(resource, &gone, now),
-        })
+        }
     }
 
     /// Deletes every selected object. Answers them as they were, as a list.
@@ -100,6 +106,8 @@ impl Registry {
     ) -> Result<Page, Status> {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
+        // Objects go as they are now, and webhooks are asked about these.
+        self.unpin();
         let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
             check_preconditions(resource, &object.stored, options)?;
@@ -121,14 +129,19 @@ impl Registry {
         Ok(page)
     }
 
-    fn gone(&self, resource: &Resource, gone: &Arc<Stored>, now: Timestamp) -> Deleted {
+    fn gone(
+        &self,
+        resource: &Resource,
+        gone: &Arc<Stored>,
+        now: Timestamp,
+    ) -> Result<Deleted, Status> {
         if !resource.delete_returns_object {
             let name = &gone.name;
             let status = Status::deleted(resource.subject(), name, gone.meta("uid"));
-            return Deleted::Gone(Box::new(status));
+            return Ok(Deleted::Gone(Box::new(status)));
         }
         if resource.kind != "Pod" {
-            return Deleted::Object(self.present(resource, gone));
+            return Ok(Deleted::Object(self.present(resource, gone)?));
         }
         let mut value = (*gone.value).clone();
         if gone.meta("deletionTimestamp").is_empty() {
@@ -136,32 +149,29 @@ impl Registry {
         } else {
             metadata::of(&mut value).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
         }
-        Deleted::Object(Self::answer(
-            &gone.namespace,
-            &gone.name,
-            value,
-            gone.revision,
-        ))
+        let (namespace, name) = (&gone.namespace, &gone.name);
+        let answer = Self::answer(namespace, name, value, gone.revision);
+        Ok(Deleted::Object(answer))
     }
 
     /// What a delete would answer.
     fn rehearse(
         &self,
         resource: &Resource,
-        stored: &Arc<Stored>,
-        grace: Option<i64>,
-        policy: Option<Policy>,
+        (stored, shown): (&Arc<Stored>, &Object),
+        (grace, policy): (Option<i64>, Option<Policy>),
         now: Timestamp,
-    ) -> Deleted {
+    ) -> Result<Deleted, Status> {
         let grace = grace_of(resource, &stored.value, grace);
-        let mut value = (*stored.value).clone();
+        let mut value = shown.value().clone();
         self.set_policy(&mut value, policy);
         if grace == 0 && !has_finalizers(&value) && !is_namespace(resource) {
             return self.gone(resource, stored, now);
         }
         mark(&mut value, grace, now);
         let (namespace, name) = (&stored.namespace, &stored.name);
-        Deleted::Object(Self::answer(namespace, name, value, stored.revision))
+        let answer = Self::answer(namespace, name, value, stored.revision);
+        Ok(Deleted::Object(answer))
     }
 
     /// Deletes an object that exists, as far as its finalizers and grace let it.

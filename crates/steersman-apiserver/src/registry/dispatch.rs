@@ -12,7 +12,6 @@ use crate::patch::apply_json_patch;
 use crate::schema::{Resource, StorageKey};
 use crate::selector::LabelSelector;
 use crate::status::{Status, Subject};
-use crate::store::Stored;
 use crate::webhook::{self, About, Answer, Call, Hook, Verdict};
 
 use super::admission::{Admission, GROUP};
@@ -42,7 +41,9 @@ impl Registry {
             let storage = StorageKey::new(GROUP, plural);
             self.store.list(&storage, None).next().is_some()
         };
-        any("mutatingwebhookconfigurations") || any("validatingwebhookconfigurations")
+        self.catalogue.converts()
+            || any("mutatingwebhookconfigurations")
+            || any("validatingwebhookconfigurations")
     }
 
     /// The webhooks of all configurations: by the names of these, then in their order.
@@ -375,22 +376,6 @@ impl Registry {
         let changed = after != *object;
         *object = after;
         Ok(changed)
-    }
-
-    /// An object of one version of a resource as another version has it.
-    fn to_version(&self, from: &Resource, to: &Resource, object: &Value) -> Result<Value, Status> {
-        if from.api_version() == to.api_version() {
-            return Ok(object.clone());
-        }
-        let version = object["metadata"].get("resourceVersion").cloned();
-        let stored = self.to_storage(from, object.clone());
-        let stored = Stored::new("".into(), "".into(), stored, 0);
-        let shown = self.present(to, &Arc::new(stored));
-        let mut value = shown.value().clone();
-        if let Some(version) = version {
-            metadata::of(&mut value).insert("resourceVersion".to_owned(), version);
-        }
-        Ok(value)
     }
 }
 

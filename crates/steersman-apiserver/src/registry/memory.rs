@@ -14,6 +14,8 @@ pub(super) struct Memory {
     pub(super) asked: HashMap<String, usize>,
     /// What is to be asked.
     pub(super) pending: Vec<Call>,
+    /// The revision at which a list that had to ask goes on.
+    pub(super) pinned: Option<u64>,
     /// What the webhooks tell the client.
     pub(super) warnings: Vec<String>,
 }

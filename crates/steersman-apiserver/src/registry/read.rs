@@ -54,7 +54,7 @@ impl Registry {
             | Subresource::Status
             | Subresource::Finalize
             | Subresource::EphemeralContainers
-            | Subresource::Resize => Ok(self.present(resource, stored)),
+            | Subresource::Resize => self.present(resource, stored),
             Subresource::Scale => self.scale(resource, stored),
         }
     }
@@ -79,7 +79,7 @@ impl Registry {
         let namespace = namespace.filter(|_| resource.namespaced);
         let version = options.resource_version.as_deref().unwrap_or_default();
         let mut limit = usize::try_from(options.limit.max(0)).unwrap_or(usize::MAX);
-        let now = self.store.revision();
+        let now = self.newest();
         let (revision, start) = if let Some(token) = options
             .continue_token
             .as_deref()
@@ -104,7 +104,7 @@ impl Registry {
             }
             (if exact { wanted } else { now }, None)
         };
-        let all: Vec<Arc<Stored>> = if revision == now {
+        let all: Vec<Arc<Stored>> = if revision == self.store.revision() {
             self.store
                 .list(&resource.storage, namespace)
                 .cloned()
@@ -117,13 +117,12 @@ impl Registry {
             // SRV-STORE-5: the list is in the order of the keys, or this would skip objects.
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
-        Ok(self.page(
-            resource,
-            &all[from..],
-            &selection,
-            limit,
-            (revision, namespace.is_some()),
-        ))
+        let place = (revision, namespace.is_some());
+        let page = self.page(resource, &all[from..], &selection, limit, place);
+        if page.is_err() {
+            self.pin(now);
+        }
+        page
     }
 
     fn page(
@@ -133,7 +132,7 @@ impl Registry {
         selection: &Selection,
         limit: usize,
         (revision, in_namespace): (u64, bool),
-    ) -> Page {
+    ) -> Result<Page, Status> {
         let mut page = Page {
             revision,
             shard: selection.shard(),
@@ -144,9 +143,10 @@ impl Registry {
             .enumerate()
             .filter(|(_, stored)| selection.matches(stored))
             .peekable();
+        let mut found: Vec<Arc<Stored>> = Vec::new();
         while let Some((at, stored)) = selected.next() {
-            page.items.push(self.present(resource, stored));
-            if page.items.len() == limit && selected.peek().is_some() {
+            found.push(Arc::clone(stored));
+            if found.len() == limit && selected.peek().is_some() {
                 let start = format!("{}\0", key(stored, in_namespace));
                 page.continue_token = Some(encode_token(Some(revision), &start));
                 let left = u64::try_from(rest.len() - at - 1).unwrap_or(u64::MAX);
@@ -154,7 +154,8 @@ impl Registry {
                 break;
             }
         }
-        page
+        page.items = self.present_all(resource, &found)?;
+        Ok(page)
     }
 }
 

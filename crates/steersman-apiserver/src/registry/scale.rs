@@ -19,15 +19,20 @@ impl Registry {
         resource: &Resource,
         stored: &Arc<Stored>,
     ) -> Result<Object, Status> {
-        let shown = self.present(resource, stored);
-        let scale = scale_of(resource, shown.value())?;
-        Ok(Self::answer(
-            &stored.namespace,
-            &stored.name,
-            scale,
-            stored.revision,
-        ))
+        scale_object(resource, &self.present(resource, stored)?)
     }
+}
+
+/// The Scale of an object as it is shown.
+pub(super) fn scale_object(resource: &Resource, shown: &Object) -> Result<Object, Status> {
+    let scale = scale_of(resource, shown.value())?;
+    let Object { stored } = shown;
+    Ok(Registry::answer(
+        &stored.namespace,
+        &stored.name,
+        scale,
+        stored.revision,
+    ))
 }
 
 /// How many replicas an object wishes for, where it says so.

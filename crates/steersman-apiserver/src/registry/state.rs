@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::auth::{Authorization, Authorizer, Key, Tokens, bootstrap_objects};
-use crate::schema::{Resource, StorageKey, autoscaling, events};
+use crate::schema::{Resource, StorageKey};
 use crate::store::{Store, Stored};
 
 use super::catalogue::Catalogue;
@@ -249,88 +249,6 @@ impl Registry {
                 }
             }
         }
-    }
-
-    /// The object as the resource's version shows it. The stored version is shared as it is;
-    /// another one differs in `apiVersion` and in the fields its schema knows.
-    #[expect(
-        clippy::unused_self,
-        reason = "conversion webhooks will need the registry's state"
-    )]
-    pub(super) fn present(&self, resource: &Resource, stored: &Arc<Stored>) -> Object {
-        if events::is_newer(resource) {
-            let value = events::to_newer(&stored.value);
-            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-            return Object {
-                stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
-            };
-        }
-        if autoscaling::is_older(resource) {
-            let value = autoscaling::to_v1(&stored.value);
-            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-            return Object {
-                stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
-            };
-        }
-        if resource.version == resource.storage_version {
-            return Object {
-                stored: Self::with_defaults(resource, stored),
-            };
-        }
-        let mut value = (*stored.value).clone();
-        value["apiVersion"] = Value::String(resource.api_version());
-        if let Some(schema) = &resource.structural {
-            schema.prune(&mut value, "", true, &mut Vec::new());
-        }
-        let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-        Object {
-            stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
-        }
-    }
-
-    /// An object from before the schema was revised gets the defaults that came since; the stored
-    /// one stays as it is.
-    fn with_defaults(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
-        let Some(schema) = resource
-            .structural
-            .as_ref()
-            .filter(|_| resource.defaults_on_read)
-        else {
-            return Arc::clone(stored);
-        };
-        let mut value = (*stored.value).clone();
-        schema.apply_defaults(&mut value);
-        if value == *stored.value {
-            return Arc::clone(stored);
-        }
-        let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-        Arc::new(Stored::new(namespace, name, value, stored.revision))
-    }
-
-    /// The other way round: what is stored for an object of the resource's version.
-    #[expect(
-        clippy::unused_self,
-        reason = "conversion webhooks will need the registry's state"
-    )]
-    pub(super) fn to_storage(&self, resource: &Resource, mut value: Value) -> Value {
-        if events::is_newer(resource) {
-            return events::to_core(&value);
-        }
-        if autoscaling::is_older(resource) {
-            return autoscaling::to_v2(&value);
-        }
-        if resource.version != resource.storage_version {
-            let version = if resource.group.is_empty() {
-                resource.storage_version.clone()
-            } else {
-                format!("{}/{}", resource.group, resource.storage_version)
-            };
-            value["apiVersion"] = Value::String(version);
-            if let Some(schema) = &resource.storage_structural {
-                schema.prune(&mut value, "", true, &mut Vec::new());
-            }
-        }
-        value
     }
 
     /// An answer that is not kept: a dry run's, or a derived object such as a Scale.

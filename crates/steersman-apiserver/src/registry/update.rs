@@ -104,7 +104,7 @@ impl Registry {
             return Err(precondition(resource, &stored, uid, record));
         }
         if scale {
-            let shown = self.present(resource, &stored);
+            let shown = self.present(resource, &stored)?;
             body = scale::rescale(resource, shown.value(), &body)?;
         }
         let ownership = Ownership::Track(options);
@@ -135,7 +135,7 @@ impl Registry {
         let Some(stored) = found.cloned() else {
             return Err(Status::not_found(resource.subject(), name));
         };
-        let shown = self.present(resource, &stored);
+        let shown = self.present(resource, &stored)?;
         let scale = target.subresource == Subresource::Scale;
         let base = if scale {
             scale::scale_of(resource, shown.value())?
@@ -220,7 +220,7 @@ impl Registry {
         warnings.extend(resource.deprecation_warning.clone());
         check_version(write, &new)?;
         metadata::keep(&mut new, &stored.value);
-        let shown = self.present(resource, stored);
+        let shown = self.present(resource, stored)?;
         let named = managed::named_beside(write.subresource, &new);
         let mut merged = faces::merge(resource, write.subresource, new, shown.value());
         intake::complete(resource, &mut merged);
@@ -249,15 +249,19 @@ impl Registry {
             // SRV-REG-1: a scale that could not be answered is refused before it is written.
             scale::scale_of(resource, &merged)?;
         }
-        let value = self.to_storage(resource, merged);
+        let value = self.to_storage(resource, merged)?;
+        let foreseen = self.foresee(resource, &value)?;
         let object = self.commit(write, value);
         let object = match write.subresource {
-            Subresource::Scale => self.scale(resource, &object)?,
+            Subresource::Scale => {
+                let shown = self.answered(resource, &object, foreseen)?;
+                scale::scale_object(resource, &shown)?
+            }
             Subresource::Main
             | Subresource::Status
             | Subresource::Finalize
             | Subresource::EphemeralContainers
-            | Subresource::Resize => self.present(resource, &object),
+            | Subresource::Resize => self.answered(resource, &object, foreseen)?,
         };
         Ok(Written {
             object,

@@ -13,7 +13,7 @@ use super::select::Selection;
 use super::state::Registry;
 
 /// A watch's position. Obtained from [`Registry::watch`], moved by [`Registry::poll`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[must_use = "a watch says nothing until it is polled"]
 pub struct WatchCursor {
     resource: Arc<Resource>,
@@ -117,14 +117,31 @@ impl Registry {
         if cursor.over {
             return events;
         }
-        while events.len() < max {
-            let Some(stored) = cursor.initial.pop_front() else {
-                break;
-            };
-            events.push(WatchEvent::Added(self.present(&cursor.resource, &stored)));
+        // A poll that has to ask a webhook has seen nothing yet.
+        let before = cursor.resource.conversion.is_some().then(|| cursor.clone());
+        if let Err(status) = self.look(cursor, max, &mut events) {
+            if self.is_waiting() {
+                *cursor = before.unwrap_or_else(|| cursor.clone());
+                return Vec::new();
+            }
+            cursor.over = true;
+            events.push(WatchEvent::Error(Box::new(status)));
         }
+        events
+    }
+
+    fn look(
+        &self,
+        cursor: &mut WatchCursor,
+        max: usize,
+        events: &mut Vec<WatchEvent>,
+    ) -> Result<(), Status> {
+        let count = max.min(cursor.initial.len());
+        let initial: Vec<_> = cursor.initial.drain(..count).collect();
+        let initial = self.present_all(&cursor.resource, &initial)?;
+        events.extend(initial.into_iter().map(WatchEvent::Added));
         if events.len() >= max {
-            return events;
+            return Ok(());
         }
         if cursor.end_of_initial {
             cursor.end_of_initial = false;
@@ -134,26 +151,19 @@ impl Registry {
                 initial_events_end: true,
             });
         }
-        let changes = match self.changes(cursor) {
-            Ok(changes) => changes,
-            Err(status) => {
-                cursor.over = true;
-                events.push(WatchEvent::Error(Box::new(status)));
-                return events;
-            }
-        };
-        for change in changes {
+        for change in self.changes(cursor)? {
             if events.len() >= max {
-                return events;
+                return Ok(());
             }
+            let seen = self.see(cursor, change)?;
             cursor.position = change.revision;
-            events.extend(self.see(cursor, change));
+            events.extend(seen);
         }
         cursor.position = cursor.position.max(self.store.revision());
         let served = &cursor.resource;
         let now = self.resource(&served.group, &served.version, &served.plural);
         cursor.over = now.is_none_or(|now| now.installation != served.installation);
-        events
+        Ok(())
     }
 
     /// A bookmark at the newest revision, when everything up to it was seen; for the driver's
@@ -189,9 +199,9 @@ impl Registry {
 
     /// One change through the cursor's selectors: entering is an addition, leaving a deletion
     /// with the last state that matched and the revision of the leaving.
-    fn see(&self, cursor: &WatchCursor, change: &Change) -> Option<WatchEvent> {
+    fn see(&self, cursor: &WatchCursor, change: &Change) -> Result<Option<WatchEvent>, Status> {
         if !concerns(cursor, change) {
-            return None;
+            return Ok(None);
         }
         let before = change
             .old
@@ -199,16 +209,16 @@ impl Registry {
             .filter(|old| cursor.selection.matches(old));
         let after = !change.deleted && cursor.selection.matches(&change.new);
         let show = |stored: &Arc<Stored>| self.present(&cursor.resource, stored);
-        match (before, after) {
+        Ok(match (before, after) {
             (None, false) => None,
-            (None, true) => Some(WatchEvent::Added(show(&change.new))),
-            (Some(_), true) => Some(WatchEvent::Modified(show(&change.new))),
-            (Some(_), false) if change.deleted => Some(WatchEvent::Deleted(show(&change.new))),
+            (None, true) => Some(WatchEvent::Added(show(&change.new)?)),
+            (Some(_), true) => Some(WatchEvent::Modified(show(&change.new)?)),
+            (Some(_), false) if change.deleted => Some(WatchEvent::Deleted(show(&change.new)?)),
             (Some(old), false) => {
                 let last = Arc::new(old.restamped(change.revision));
-                Some(WatchEvent::Deleted(show(&last)))
+                Some(WatchEvent::Deleted(show(&last)?))
             }
-        }
+        })
     }
 }
 

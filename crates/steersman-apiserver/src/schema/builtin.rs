@@ -195,6 +195,7 @@ fn resource(row: &Row) -> Resource {
         schema: None,
         structural: None,
         storage_structural: None,
+        conversion: None,
         built_in: true,
         generation: match (has('g'), has('G')) {
             (true, _) => Generation::Spec,

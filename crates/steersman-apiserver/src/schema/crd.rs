@@ -247,6 +247,8 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         schema: Some(Arc::new(schema.clone())),
         structural: Some(Arc::new(Structural::compile(schema))),
         storage_structural: None,
+        conversion: (spec["conversion"]["strategy"] == "Webhook")
+            .then(|| Arc::new(spec["conversion"]["webhook"].clone())),
         built_in: false,
         generation: Generation::OutsideMetadata,
         delete_returns_object: false,

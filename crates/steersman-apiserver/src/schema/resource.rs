@@ -76,6 +76,8 @@ pub struct Resource {
     pub structural: Option<Arc<Structural>>,
     /// The compiled schema of the stored version; absent for built-in kinds.
     pub storage_structural: Option<Arc<Structural>>,
+    /// The `spec.conversion.webhook` of a definition whose versions a webhook converts.
+    pub conversion: Option<Arc<Value>>,
     /// Whether the kind is one of Kubernetes' own.
     pub built_in: bool,
     /// What counts as a change of the desired state.

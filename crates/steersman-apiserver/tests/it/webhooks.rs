@@ -1,6 +1,7 @@
 //! Admission webhooks: in process on a paused clock, and once over HTTPS.
 
 mod calls;
+mod conversion;
 mod rules;
 mod tls;
 

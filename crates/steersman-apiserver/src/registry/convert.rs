@@ -1,0 +1,301 @@
+//! Machine: objects of one version as another version of their resource has them.
+//!
+//! Where a definition names a webhook for that, it is asked. ADM-2: a write asks about all that it
+//! will answer before it changes anything.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::schema::{Resource, autoscaling, events};
+use crate::status::Status;
+use crate::store::Stored;
+use crate::webhook::{Call, Endpoint, conversion};
+
+use super::metadata;
+use super::options::Object;
+use super::rng::Rng;
+use super::state::Registry;
+
+/// How long a conversion webhook may take, as upstream.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+
+impl Registry {
+    /// The object as the resource's version shows it. The stored version is shared as it is;
+    /// another one differs in `apiVersion` and in the fields its schema knows, or is what a webhook
+    /// makes of it.
+    pub(super) fn present(
+        &self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+    ) -> Result<Object, Status> {
+        if self.is_foreign(resource, &stored.value) {
+            let values = self.convert(resource, resource, "", &[&stored.value])?;
+            let value = values.into_iter().next().unwrap_or_default();
+            return Ok(shown(resource, stored, value));
+        }
+        if events::is_newer(resource) {
+            let value = events::to_newer(&stored.value);
+            return Ok(restamped(stored, value));
+        }
+        if autoscaling::is_older(resource) {
+            let value = autoscaling::to_v1(&stored.value);
+            return Ok(restamped(stored, value));
+        }
+        if resource.version == resource.storage_version {
+            return Ok(Object {
+                stored: with_defaults(resource, stored),
+            });
+        }
+        let mut value = (*stored.value).clone();
+        value["apiVersion"] = Value::String(resource.api_version());
+        if let Some(schema) = &resource.structural {
+            schema.prune(&mut value, "", true, &mut Vec::new());
+        }
+        Ok(restamped(stored, value))
+    }
+
+    /// Several objects of a list; a webhook is asked about them at once.
+    pub(super) fn present_all(
+        &self,
+        resource: &Resource,
+        all: &[Arc<Stored>],
+    ) -> Result<Vec<Object>, Status> {
+        let foreign = |one: &&Arc<Stored>| self.is_foreign(resource, &one.value);
+        let sent: Vec<&Value> = all.iter().filter(foreign).map(|one| &*one.value).collect();
+        if sent.is_empty() {
+            return all.iter().map(|one| self.present(resource, one)).collect();
+        }
+        let mut converted = self.convert(resource, resource, "List", &sent)?.into_iter();
+        let show = |one: &Arc<Stored>| {
+            if foreign(&one) {
+                let value = converted.next().unwrap_or_default();
+                Ok(shown(resource, one, value))
+            } else {
+                self.present(resource, one)
+            }
+        };
+        all.iter().map(show).collect()
+    }
+
+    /// The other way round: what is stored for an object of the resource's version.
+    pub(super) fn to_storage(
+        &self,
+        resource: &Resource,
+        mut value: Value,
+    ) -> Result<Value, Status> {
+        if resource.conversion.is_some() {
+            let version = resource.storage_version.clone();
+            return self.to_named(resource, &version, value);
+        }
+        if events::is_newer(resource) {
+            return Ok(events::to_core(&value));
+        }
+        if autoscaling::is_older(resource) {
+            return Ok(autoscaling::to_v2(&value));
+        }
+        if resource.version != resource.storage_version {
+            let version = if resource.group.is_empty() {
+                resource.storage_version.clone()
+            } else {
+                format!("{}/{}", resource.group, resource.storage_version)
+            };
+            value["apiVersion"] = Value::String(version);
+            if let Some(schema) = &resource.storage_structural {
+                schema.prune(&mut value, "", true, &mut Vec::new());
+            }
+        }
+        Ok(value)
+    }
+
+    /// What a write of that state will answer, where finding out needs a webhook: asked before the
+    /// write is done.
+    pub(super) fn foresee(
+        &self,
+        resource: &Resource,
+        state: &Value,
+    ) -> Result<Option<Value>, Status> {
+        if !self.is_foreign(resource, state) {
+            return Ok(None);
+        }
+        let values = self.convert(resource, resource, "", &[state])?;
+        Ok(values.into_iter().next())
+    }
+
+    /// What a write answers: what was foreseen, with the metadata as they became.
+    pub(super) fn answered(
+        &self,
+        resource: &Resource,
+        written: &Arc<Stored>,
+        foreseen: Option<Value>,
+    ) -> Result<Object, Status> {
+        let Some(mut value) = foreseen else {
+            return self.present(resource, written);
+        };
+        let own = metadata::of(&mut value);
+        let (labels, annotations) = (own.remove("labels"), own.remove("annotations"));
+        value["metadata"] = written.value["metadata"].clone();
+        let own = metadata::of(&mut value);
+        for (field, kept) in [("labels", labels), ("annotations", annotations)] {
+            match kept {
+                Some(kept) => own.insert(field.to_owned(), kept),
+                None => own.remove(field),
+            };
+        }
+        Ok(shown(resource, written, value))
+    }
+
+    /// An object of one version of a resource as another version has it.
+    pub(super) fn to_version(
+        &self,
+        from: &Resource,
+        to: &Resource,
+        object: &Value,
+    ) -> Result<Value, Status> {
+        if from.api_version() == to.api_version() {
+            return Ok(object.clone());
+        }
+        let version = object["metadata"].get("resourceVersion").cloned();
+        let mut value = if from.conversion.is_some() {
+            self.to_named(from, &to.version, object.clone())?
+        } else {
+            let stored = self.to_storage(from, object.clone())?;
+            let stored = Stored::new("".into(), "".into(), stored, 0);
+            self.present(to, &Arc::new(stored))?.value().clone()
+        };
+        if let Some(version) = version {
+            metadata::of(&mut value).insert("resourceVersion".to_owned(), version);
+        }
+        Ok(value)
+    }
+
+    /// Whether only a webhook can tell what an object is in the resource's version.
+    #[expect(clippy::unused_self, reason = "reads with its neighbours")]
+    fn is_foreign(&self, resource: &Resource, object: &Value) -> bool {
+        resource.conversion.is_some() && object["apiVersion"] != *resource.api_version()
+    }
+
+    fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
+        let all = self.catalogue.all().iter();
+        let mut same = all.filter(|other| other.storage == from.storage);
+        // A stored version need not be served; its schema is known all the same.
+        let named = same.find(|other| other.version == version);
+        let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
+        if to.version != version {
+            to.version = version.to_owned();
+            to.structural.clone_from(&from.storage_structural);
+        }
+        if !self.is_foreign(&to, &value) {
+            return Ok(value);
+        }
+        let values = self.convert(from, &to, "", &[&value])?;
+        let mut value = values.into_iter().next().unwrap_or_default();
+        if let Some(schema) = &to.structural {
+            schema.prune(&mut value, "", true, &mut Vec::new());
+        }
+        Ok(value)
+    }
+
+    /// Asks the webhook for objects of another version; of a list where `suffix` says so.
+    fn convert(
+        &self,
+        from: &Resource,
+        to: &Resource,
+        suffix: &str,
+        objects: &[&Value],
+    ) -> Result<Vec<Value>, Status> {
+        let version = to.api_version();
+        let first = objects.first().map(|first| first["apiVersion"].clone());
+        // A list is of the version that is asked for, an object of its own.
+        let (of, inner) = match &first {
+            _ if !suffix.is_empty() => {
+                let of = format!("{version}, Kind={}", to.list_kind);
+                (of.clone(), of)
+            }
+            Some(Value::String(own)) => (format!("{own}, Kind={}", to.kind), "/, Kind=".to_owned()),
+            _ => (
+                format!("{version}, Kind={}", to.kind),
+                "/, Kind=".to_owned(),
+            ),
+        };
+        let failed = |why: String| Status::internal_plain(format!("conversion for {of} {why}"));
+        let webhook = from.conversion.clone().unwrap_or_default();
+        let Some(review) = conversion::review_version(&webhook) else {
+            let why = "failed: no supported conversion review versions";
+            return Err(failed(why.to_owned()));
+        };
+        if !self.is_attended() {
+            let why = "failed: conversion webhooks are asked about requests only";
+            return Err(failed(why.to_owned()));
+        }
+        let endpoint = Endpoint::of(&webhook["clientConfig"]);
+        let told = serde_json::to_string(objects).unwrap_or_default();
+        let key = format!("conversion {version} {endpoint:?} {told}");
+        let uid = Rng::of_text(&key).uid();
+        let body = conversion::review(review, &uid, &version, objects);
+        let call = Call {
+            ca: Endpoint::ca(&webhook["clientConfig"]),
+            timeout: TIMEOUT,
+            body: body.to_string().into(),
+            endpoint,
+            uid,
+            key,
+        };
+        let name = metadata::text(objects.first().copied().unwrap_or(&Value::Null), "name");
+        let place = format!("conversion {version} {name} {}", objects.len());
+        let answers = self.answers((from, name), vec![(place, call)])?;
+        let answer = answers.first().ok_or_else(|| failed("failed".to_owned()))?;
+        let values = conversion::converted(review, answer).map_err(|why| {
+            failed(format!(
+                "failed: conversion webhook for {inner} failed: {why}"
+            ))
+        })?;
+        let (found, expected) = (values.len(), objects.len());
+        if found != expected {
+            return Err(failed(format!(
+                "returned {found} objects, expected {expected}"
+            )));
+        }
+        let pairs = objects.iter().zip(values).enumerate();
+        let restored = pairs.map(|(at, (original, converted))| {
+            // The position is counted from one where the version is right.
+            let place = if suffix.is_empty() { 1 } else { at + 1 };
+            conversion::restored(original, converted, &version, place).map_err(&failed)
+        });
+        restored.collect()
+    }
+}
+
+/// What a webhook made of a stored object, brought into shape.
+fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object {
+    if let Some(schema) = &resource.structural {
+        schema.prune(&mut value, "", true, &mut Vec::new());
+        schema.apply_defaults(&mut value);
+    }
+    restamped(stored, value)
+}
+
+fn restamped(stored: &Arc<Stored>, value: Value) -> Object {
+    let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+    Object {
+        stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
+    }
+}
+
+/// An object from before the schema was revised gets the defaults that came since; the stored
+/// one stays as it is.
+fn with_defaults(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
+    let Some(schema) = resource
+        .structural
+        .as_ref()
+        .filter(|_| resource.defaults_on_read)
+    else {
+        return Arc::clone(stored);
+    };
+    let mut value = (*stored.value).clone();
+    schema.apply_defaults(&mut value);
+    if value == *stored.value {
+        return Arc::clone(stored);
+    }
+    restamped(stored, value).stored
+}

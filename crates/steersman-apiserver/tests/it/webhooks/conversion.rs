@@ -1,0 +1,257 @@
+//! Conversion webhooks.
+
+use steersman_apiserver::ResponseBody;
+
+use super::*;
+use crate::support::{WEBSITES, Watch, send};
+
+const BETA: &str = "/apis/example.com/v1beta1/namespaces/default/websites";
+
+/// A definition whose older version says `picture` where the stored one says `image`.
+fn definition() -> Value {
+    let mut crd = website_crd();
+    let mut beta = crd["spec"]["versions"][0].clone();
+    beta["name"] = json!("v1beta1");
+    beta["storage"] = json!(false);
+    let spec = &mut beta["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    spec["required"] = json!(["picture"]);
+    spec["properties"] = json!({"picture": {"type": "string"}, "replicas": {"type": "integer"}});
+    crd["spec"]["versions"].as_array_mut().unwrap().push(beta);
+    crd["spec"]["conversion"] = json!({
+        "strategy": "Webhook",
+        "webhook": {
+            "conversionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": "hooks", "name": "converter"}},
+        },
+    });
+    crd
+}
+
+fn rename(object: &Value, to: &Value) -> Value {
+    let mut object = object.clone();
+    let (from, name) = if *to == "example.com/v1" {
+        ("picture", "image")
+    } else {
+        ("image", "picture")
+    };
+    let spec = object["spec"].as_object_mut().unwrap();
+    if let Some(value) = spec.remove(from) {
+        spec.insert(name.to_owned(), value);
+    }
+    object["apiVersion"] = to.clone();
+    object
+}
+
+/// Lets a closure change the response of a converter that renames.
+fn convert_with(
+    server: &ApiServer,
+    change: impl Fn(&Value, &mut Value) + Clone + Send + Sync + 'static,
+) -> Seen {
+    let seen = Seen::default();
+    let record = Arc::clone(&seen);
+    let service = tower::service_fn(move |request: Request<Full<Bytes>>| {
+        let (change, record) = (change.clone(), Arc::clone(&record));
+        async move {
+            let body = request.into_body().collect().await?.to_bytes();
+            let review: Value = serde_json::from_slice(&body).unwrap();
+            let asked = review["request"].clone();
+            let objects = asked["objects"].as_array().unwrap().iter();
+            let to = &asked["desiredAPIVersion"];
+            let converted: Vec<Value> = objects.map(|one| rename(one, to)).collect();
+            let mut answer = json!({"apiVersion": review["apiVersion"], "kind": "ConversionReview",
+                "response": {"uid": asked["uid"], "result": {"status": "Success"},
+                    "convertedObjects": converted}});
+            change(&asked, &mut answer);
+            record.lock().push(asked);
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(answer.to_string()))))
+        }
+    });
+    server.route_service_to("hooks", "converter", service);
+    seen
+}
+
+fn beta(name: &str, picture: &str) -> Value {
+    json!({"apiVersion": "example.com/v1beta1", "kind": "Website", "metadata": {"name": name},
+        "spec": {"picture": picture}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_written_and_read_through_the_webhook() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    let seen = convert_with(&server, |_, _| {});
+    let made = post(&server, BETA, &beta("a", "one")).await.expect(201);
+    assert_eq!(made["apiVersion"], "example.com/v1beta1");
+    assert_eq!(made["spec"], json!({"picture": "one"}));
+    let kept = server.get("websites.example.com", "default", "a").unwrap();
+    assert_eq!(kept["apiVersion"], "example.com/v1");
+    assert_eq!(kept["spec"]["image"], "one");
+    assert_eq!(kept["metadata"], made["metadata"]);
+    let read = get(&server, &format!("{BETA}/a")).await.expect(200);
+    assert_eq!(read["spec"]["picture"], "one");
+    let patch = json!({"spec": {"picture": "two"}});
+    let patched = merge(&server, &format!("{BETA}/a"), &patch)
+        .await
+        .expect(200);
+    assert_eq!(patched["spec"]["picture"], "two");
+    assert_ne!(
+        patched["metadata"]["resourceVersion"],
+        read["metadata"]["resourceVersion"]
+    );
+    let stored = get(&server, &format!("{WEBSITES}/a")).await.expect(200);
+    assert_eq!(stored["spec"]["image"], "two");
+    seen.lock().clear();
+    server.create(website("b")).unwrap();
+    let list = get(&server, BETA).await.expect(200);
+    let pictures: Vec<&Value> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["spec"]["picture"])
+        .collect();
+    assert_eq!(
+        pictures,
+        [&json!("two"), &json!("registry.example.com/site:1")]
+    );
+    // One question for the whole list, and none where the version is the stored one.
+    assert_eq!(seen.lock().len(), 1);
+    assert_eq!(seen.lock()[0]["objects"].as_array().unwrap().len(), 2);
+    get(&server, WEBSITES).await.expect(200);
+    assert_eq!(seen.lock().len(), 1);
+    delete(&server, &format!("{BETA}/a")).await.expect(200);
+    assert!(server.get("websites.example.com", "default", "a").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_converted_too() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    convert_with(&server, |_, _| {});
+    server.create(website("a")).unwrap();
+    let mut watch = Watch::open(&server, &format!("{BETA}?watch=true")).await;
+    let first = watch.next().await.unwrap();
+    assert_eq!(first["type"], "ADDED");
+    assert_eq!(
+        first["object"]["spec"]["picture"],
+        "registry.example.com/site:1"
+    );
+    post(&server, BETA, &beta("b", "two")).await.expect(201);
+    let second = watch.next().await.unwrap();
+    assert_eq!(second["object"]["spec"]["picture"], "two");
+    server
+        .delete("websites.example.com", "default", "a")
+        .unwrap();
+    let third = watch.next().await.unwrap();
+    assert_eq!(third["type"], "DELETED");
+    assert_eq!(third["object"]["apiVersion"], "example.com/v1beta1");
+    convert_with(&server, |_, answer| {
+        answer["response"]["result"] = json!({"status": "Failure", "message": "lost"});
+    });
+    server
+        .delete("websites.example.com", "default", "b")
+        .unwrap();
+    let last = watch.next().await.unwrap();
+    assert_eq!(last["type"], "ERROR");
+    assert_eq!(last["object"]["code"], 500);
+    assert!(watch.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_reads_and_writes_its_own_version() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    convert_with(&server, |_, _| {});
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let path = format!("{BETA}/a?fieldManager=me");
+    for picture in ["one", "two"] {
+        let body = beta("a", picture).to_string();
+        let applied = ask(&server, "PATCH", &path, &headers, body).await;
+        assert!(applied.status < 300, "{}", applied.text);
+        assert_eq!(applied.json()["spec"]["picture"], picture);
+    }
+    let kept = server.get("websites.example.com", "default", "a").unwrap();
+    assert_eq!(kept["spec"]["image"], "two");
+}
+
+/// ADM-2
+#[tokio::test(start_paused = true)]
+async fn a_conversion_that_fails_changes_nothing() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    server.create(website("a")).unwrap();
+    let before = server.revision();
+    let of = "conversion for example.com/v1beta1, Kind=Website";
+    let call = "failed: conversion webhook for /, Kind= failed";
+    type Change = fn(&Value, &mut Value);
+    let cases: [(Change, String); 5] = [
+        (
+            |_, answer| answer["response"]["result"] = json!({"status": "Failed", "message": "no"}),
+            format!("{of} {call}: no"),
+        ),
+        (
+            |_, answer| answer["response"] = Value::Null,
+            format!("{of} {call}: no response provided"),
+        ),
+        (
+            |_, answer| answer["response"]["convertedObjects"] = json!([]),
+            format!("{of} returned 0 objects, expected 1"),
+        ),
+        (
+            |_, answer| {
+                answer["response"]["convertedObjects"][0]["apiVersion"] = json!("example.com/v7")
+            },
+            format!(
+                "{of} returned invalid converted object at index 1: invalid groupVersion (expected example.com/v1, received example.com/v7)"
+            ),
+        ),
+        (
+            |_, answer| answer["response"]["convertedObjects"][0]["metadata"]["name"] = json!("z"),
+            format!(
+                "{of} returned invalid converted object at index 1: must have the same name: b != z"
+            ),
+        ),
+    ];
+    for (change, message) in cases {
+        convert_with(&server, change);
+        let answer = post(&server, BETA, &beta("b", "x")).await;
+        assert_eq!(told(&answer), (500, message));
+        assert_eq!(get(&server, BETA).await.status, 500);
+        assert_eq!(delete(&server, &format!("{BETA}/a")).await.status, 500);
+    }
+    assert_eq!(server.revision(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_goes_on_where_it_asked() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    server.create(website("a")).unwrap();
+    let (behind, first) = (server.clone(), server.revision());
+    let seen = convert_with(&server, move |_, _| {
+        behind
+            .create(website(&format!("n{}", behind.revision())))
+            .unwrap();
+    });
+    let list = get(&server, BETA).await.expect(200);
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        list["metadata"]["resourceVersion"],
+        json!(first.to_string())
+    );
+    assert_eq!(seen.lock().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_converter_that_hangs_is_waited_for_thirty_seconds() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    server.create(website("a")).unwrap();
+    let silent = |_: Request<Full<Bytes>>| {
+        std::future::pending::<Result<Response<ResponseBody>, Infallible>>()
+    };
+    server.route_service_to("hooks", "converter", tower::service_fn(silent));
+    let began = server.now();
+    let (status, _, _) = send(&server, "GET", &format!("{BETA}/a"), &[], "").await;
+    assert_eq!(status, 500);
+    assert_eq!(server.now().duration_since(began).as_secs(), 30);
+}
