@@ -32,8 +32,8 @@
 //!
 //! A program that works against this server may still meet in a cluster:
 //!
-//! - CEL: the rules of `x-kubernetes-validations` are kept and not evaluated; whoever writes a
-//!   definition with rules gets a `Warning` that says so.
+//! - Two corners of CEL in the rules of `x-kubernetes-validations`: zones of time by name (offsets
+//!   such as `+01:00` are known) and the `authorizer`.
 //! - Validation of Kubernetes' own kinds in full: the rules that operators meet are checked
 //!   (names, selectors, what may not change), and much of a `spec` is not.
 //! - Bodies in CBOR, and answers in protobuf or CBOR: JSON, YAML and, for Kubernetes' own kinds,

@@ -3,11 +3,13 @@
 pub(crate) mod order;
 pub(crate) mod names;
 mod structural;
+pub(crate) mod quantity;
+pub(crate) mod cel;
 mod resource;
 mod times;
-pub(crate) mod quantity;
 pub(crate) mod types;
 mod validate;
+pub(crate) mod custom;
 mod builtin;
 mod subresources;
 pub(crate) mod events;
@@ -25,4 +27,4 @@ pub use resource::{
 pub use structural::{Additional, Rules, Structural};
 pub use subresources::Act;
 pub(crate) use subresources::further;
-pub(crate) use validate::{type_name, validate, validate_status};
+pub(crate) use validate::type_name;

@@ -116,6 +116,18 @@ impl FieldError {
         )
     }
 
+    /// `Invalid value: <detail>`, of a value that is too large to be told.
+    #[must_use]
+    pub fn invalid_hidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::of("FieldValueInvalid", field, &join("Invalid value", detail))
+    }
+
+    /// `Internal error: <detail>`.
+    #[must_use]
+    pub fn internal(field: impl Into<String>, detail: &str) -> Self {
+        Self::of("InternalError", field, &join("Internal error", detail))
+    }
+
     /// Like [`FieldError::invalid`] with reason `FieldValueTypeInvalid`.
     #[must_use]
     pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
@@ -149,7 +161,7 @@ impl FieldError {
         Self::of(
             "FieldValueDuplicate",
             field,
-            &format!("Duplicate value: {value}"),
+            &join("Duplicate value", value),
         )
     }
 

@@ -67,7 +67,7 @@ impl Registry {
         self.refuse_escalation(target, &options.user, &object, None)?;
         self.complete_new(resource, &mut object)?;
         let name = metadata::text(&object, "name").to_owned();
-        let errors = intake::check(resource, &object, None);
+        let errors = intake::check(resource, &object, None, &mut warnings);
         if !errors.is_empty() {
             return Err(Status::invalid(resource.kind_subject(), &name, &errors));
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::{Resource, crd, defaults, order, types, validate, validate_status};
+use crate::schema::{Resource, crd, custom, defaults, order, types};
 use crate::status::{FieldError, Status, Subject};
 
 use super::catalogue::Catalogue;
@@ -269,23 +269,7 @@ pub(crate) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
             told.push(warning);
         }
     }
-    told.extend(ignored_rules(resource, object));
     told
-}
-
-/// Says that a definition's CEL rules are taken and not evaluated: what a cluster would refuse
-/// passes here.
-pub(crate) fn ignored_rules(resource: &Resource, object: &Value) -> Option<String> {
-    let versions = object["spec"]["versions"].as_array();
-    let versions = versions.filter(|_| is_definition(resource))?;
-    let mut found = versions.iter().enumerate().filter_map(|(index, one)| {
-        let at = crd::first_rules(&one["schema"]["openAPIV3Schema"])?;
-        Some(format!(
-            "spec.versions[{index}].schema.openAPIV3Schema{at}: rules are not evaluated by this \
-             server"
-        ))
-    });
-    found.next()
 }
 
 /// Brings a decoded object into the shape it is stored in.
@@ -298,55 +282,36 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Checks a whole object; `old` is the stored one on an update.
-pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+/// Checks a whole object; `old` is the stored one on an update. What its author is only told is
+/// put into `warnings`.
+pub(crate) fn check(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Vec<FieldError> {
     let mut errors = metadata::validate(resource, object);
-    if let Some(schema) = &resource.structural {
-        let mut wrong = validate(schema, object);
-        if let Some(old) = old {
-            wrong.retain(|error| !is_unchanged(&error.field, error.reason, object, old));
-        }
-        // A status that comes in by its own door was checked there.
-        if resource.status {
-            wrong.retain(|error| !error.field.starts_with("status"));
-        }
-        errors.extend(wrong);
-    }
-    if resource.built_in {
-        if resource.kind == "CustomResourceDefinition" {
-            errors.extend(crd::validate(object, old));
-        } else {
-            errors.extend(rules::check(resource, object, old));
-        }
+    if !resource.built_in {
+        custom::check(resource, object, old, &mut errors, warnings);
+    } else if is_definition(resource) {
+        errors.extend(crd::validate(object, old));
+    } else {
+        errors.extend(rules::check(resource, object, old));
     }
     errors
 }
 
-/// Whether a rule is about a value that was stored as it is: a schema that became stricter does
-/// not hinder the rest of the object. A missing value has no such excuse, because what it is
-/// missing from was written anew.
-fn is_unchanged(field: &str, reason: &str, new: &Value, old: &Value) -> bool {
-    let find = |object: &Value| {
-        let mut at = object;
-        for key in field.split(['.', '[']) {
-            at = match key
-                .strip_suffix(']')
-                .and_then(|index| index.parse::<usize>().ok())
-            {
-                Some(index) => at.get(index)?,
-                None => at.get(key)?,
-            };
-        }
-        Some(at.clone())
-    };
-    reason != "FieldValueRequired" && find(new).is_some_and(|new| find(old) == Some(new))
-}
-
 /// Checks the status a status write brings.
-pub(crate) fn check_status(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
-    match (&resource.structural, object.get("status")) {
-        (Some(schema), Some(status)) => validate_status(schema, status),
-        (None, _) if resource.built_in => rules::check_status(resource, object, old),
-        _ => Vec::new(),
+pub(crate) fn check_status(
+    resource: &Resource,
+    object: &Value,
+    old: &Value,
+    warnings: &mut Vec<String>,
+) -> Vec<FieldError> {
+    if resource.built_in {
+        return rules::check_status(resource, object, old);
     }
+    let mut errors = Vec::new();
+    custom::check_status(resource, object, old, &mut errors, warnings);
+    errors
 }

@@ -234,10 +234,7 @@ impl Registry {
         let sent = (named, sent.as_ref());
         self.track_update(face, states, sent, &write.ownership, *now);
         let mut merged = self.admit_change(write, merged, shown.value())?;
-        if write.subresource == Subresource::Main {
-            warnings.extend(intake::ignored_rules(resource, &merged));
-        }
-        self.check(write, &merged, shown.value())?;
+        self.check(write, &merged, shown.value(), &mut warnings)?;
         raise_generation(resource, &mut merged, shown.value());
         self.admit_changed(write, &merged, shown.value())?;
         if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
@@ -306,15 +303,21 @@ impl Registry {
         }
     }
 
-    fn check(&self, write: &Write<'_>, new: &Value, old: &Value) -> Result<(), Status> {
+    fn check(
+        &self,
+        write: &Write<'_>,
+        new: &Value,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
         let Admission { target, user, .. } = write.admission;
         self.refuse_escalation(target, user, new, Some(old))?;
         let mut errors = match write.subresource {
-            Subresource::Status => intake::check_status(write.resource, new, old),
+            Subresource::Status => intake::check_status(write.resource, new, old, warnings),
             Subresource::EphemeralContainers => pod_update::check_ephemeral(new, old),
             Subresource::Resize => Vec::new(),
             Subresource::Main | Subresource::Scale | Subresource::Finalize => {
-                intake::check(write.resource, new, Some(old))
+                intake::check(write.resource, new, Some(old), warnings)
             }
         };
         errors.extend(metadata::validate_update(write.resource, new, old));

@@ -194,6 +194,7 @@ fn resource(row: &Row) -> Resource {
         },
         schema: None,
         structural: None,
+        rules: None,
         storage_structural: None,
         conversion: None,
         built_in: true,

@@ -7,15 +7,17 @@ use serde_json::{Map, Value, json};
 
 mod fields;
 mod lists;
+mod rules;
 mod openapi;
 mod faces;
 mod check;
 
 pub(crate) use check::validate;
 pub(crate) use fields::decode;
-pub(crate) use openapi::{first_rules, unknown_formats};
+pub(crate) use openapi::unknown_formats;
 
 use super::builtin::CUSTOM_VERBS;
+use super::cel;
 use super::names::NameRule;
 use super::resource::{
     FieldRefusal, Generation, PrinterColumn, Resource, ScalePaths, SelectableField, StorageKey,
@@ -196,6 +198,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
     };
     let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
     let schema = &version["schema"]["openAPIV3Schema"];
+    let structural = Structural::compile(schema);
     let status = version["subresources"].get("status").is_some();
     let scale = version["subresources"]
         .get("scale")
@@ -245,7 +248,8 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
             .collect(),
         field_refusal: FieldRefusal::NotSupported,
         schema: Some(Arc::new(schema.clone())),
-        structural: Some(Arc::new(Structural::compile(schema))),
+        rules: cel::Rules::compile(&structural).map(Arc::new),
+        structural: Some(Arc::new(structural)),
         storage_structural: None,
         conversion: (spec["conversion"]["strategy"] == "Webhook")
             .then(|| Arc::new(spec["conversion"]["webhook"].clone())),

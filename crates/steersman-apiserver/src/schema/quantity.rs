@@ -90,6 +90,45 @@ impl Quantity {
         self.nanos.signum()
     }
 
+    /// Both amounts together; at the most the greatest amount.
+    #[must_use]
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let nanos = self.nanos.saturating_add(other.nanos).clamp(-MOST, MOST);
+        Self { nanos, ..self }
+    }
+
+    /// The amount the other way round.
+    #[must_use]
+    pub(crate) fn negated(self) -> Self {
+        let nanos = -self.nanos;
+        Self { nanos, ..self }
+    }
+
+    /// A whole number as an amount.
+    #[must_use]
+    pub(crate) fn of(number: i64) -> Self {
+        let format = Format::Decimal;
+        let nanos = i128::from(number) * NANOS;
+        Self { nanos, format }
+    }
+
+    /// The whole number that the amount is; nothing where it is none.
+    #[must_use]
+    pub(crate) fn whole(self) -> Option<i64> {
+        let whole = i64::try_from(self.nanos / NANOS).ok();
+        whole.filter(|_| self.is_whole())
+    }
+
+    /// The number next to the amount.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an approximation is what is asked for"
+    )]
+    pub(crate) fn approximate(self) -> f64 {
+        self.nanos as f64 / NANOS as f64
+    }
+
     /// Whether there is no fraction.
     #[must_use]
     pub(crate) fn is_whole(self) -> bool {

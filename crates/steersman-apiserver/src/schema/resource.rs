@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::status::Subject;
 
+use super::cel::Rules;
 use super::names::NameRule;
 use super::structural::Structural;
 
@@ -74,6 +75,8 @@ pub struct Resource {
     pub schema: Option<Arc<Value>>,
     /// The same schema compiled; absent for built-in kinds.
     pub structural: Option<Arc<Structural>>,
+    /// The validation rules in that schema, compiled; absent where there are none.
+    pub(crate) rules: Option<Arc<Rules>>,
     /// The compiled schema of the stored version; absent for built-in kinds.
     pub storage_structural: Option<Arc<Structural>>,
     /// The `spec.conversion.webhook` of a definition whose versions a webhook converts.

@@ -87,6 +87,8 @@ pub struct Rules {
     pub one_of: Vec<Structural>,
     /// `not`.
     pub not: Option<Box<Structural>>,
+    /// `x-kubernetes-validations`, as they were given.
+    pub validations: Vec<Value>,
 }
 
 impl Structural {
@@ -287,6 +289,21 @@ impl Rules {
             not: schema
                 .get("not")
                 .map(|sub| Box::new(Structural::compile(sub))),
+            validations: schema["x-kubernetes-validations"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl Additional {
+    /// The schema of the values, where there is one.
+    #[must_use]
+    pub fn schema(&self) -> Option<&Structural> {
+        match self {
+            Self::Schema(schema) => Some(schema),
+            Self::None | Self::Any => None,
         }
     }
 }

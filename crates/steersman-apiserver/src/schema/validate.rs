@@ -1,11 +1,12 @@
 //! Machine: checks a value against a structural schema, with kube-apiserver's messages.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::status::FieldError;
 
-use super::names;
-use super::structural::{Additional, Structural};
+use super::structural::Structural;
 
 /// Where a value is: the path of the field, and the path that messages quote. The two differ
 /// below a status subresource, whose messages start at the status.
@@ -38,28 +39,37 @@ impl Path {
     }
 }
 
-/// Checks a whole object; `metadata` is not looked at.
+/// Checks a whole object. What was stored as it is, and what stands in such a value, passes:
+/// a schema that became stricter does not hinder the rest of the object.
 #[must_use]
-pub(crate) fn validate(schema: &Structural, object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(
+    schema: &Structural,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = Path {
         field: String::new(),
         body: String::new(),
     };
-    check(schema, object, &path, &mut errors);
+    check(schema, object, old, &path, &mut errors);
     errors
 }
 
 /// Checks what is under `status` only, as a write to the status subresource does.
 #[must_use]
-pub(crate) fn validate_status(schema: &Structural, status: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_status(
+    schema: &Structural,
+    status: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(schema) = schema.properties.get("status") {
         let path = Path {
             field: "status".to_owned(),
             body: String::new(),
         };
-        check(schema, status, &path, &mut errors);
+        check(schema, status, old, &path, &mut errors);
     }
     errors
 }
@@ -73,7 +83,7 @@ pub(super) fn validate_at(schema: &Structural, value: &Value, field: &str) -> Ve
         field: field.to_owned(),
         body: String::new(),
     };
-    check(schema, value, &path, &mut errors);
+    check(schema, value, None, &path, &mut errors);
     errors
 }
 
@@ -97,7 +107,29 @@ pub(super) fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
-fn check(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+/// `old` is what the value was before, where it can be found again.
+fn check(
+    schema: &Structural,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let before = errors.len();
+    check_value(schema, value, old, path, errors);
+    let whole = path.field.is_empty();
+    if errors.len() > before && !whole && old == Some(value) {
+        errors.truncate(before);
+    }
+}
+
+fn check_value(
+    schema: &Structural,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
     if value.is_null() && schema.nullable {
         return;
     }
@@ -122,44 +154,23 @@ fn check(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<Field
                     errors.push(FieldError::required(path.member(name).field, ""));
                 }
             }
-            if schema.embedded {
-                for name in ["apiVersion", "kind"] {
-                    if members
-                        .get(name)
-                        .and_then(Value::as_str)
-                        .is_none_or(str::is_empty)
-                    {
-                        errors.push(FieldError::required(path.member(name).field, ""));
-                    }
-                }
-                let field = path.member("metadata").field;
-                let metadata = members.get("metadata").unwrap_or(&Value::Null);
-                if let Some(labels) = metadata["labels"].as_object() {
-                    names::check_labels(&field, labels, errors);
-                }
-                if let Some(annotations) = metadata["annotations"].as_object() {
-                    names::check_annotations(&field, annotations, errors);
-                }
-            }
+            let old = old.filter(|_| rules.map_type != "atomic");
             for (name, member) in members {
-                if path.field.is_empty() && name == "metadata" {
-                    continue;
-                }
-                if let Some(sub) = schema.properties.get(name) {
-                    check(sub, member, &path.member(name), errors);
-                } else if let Additional::Schema(sub) = &schema.additional {
-                    check(sub, member, &path.member(name), errors);
+                let named = schema.properties.get(name);
+                if let Some(sub) = named.or_else(|| schema.additional.schema()) {
+                    let old = old.and_then(|old| old.get(name));
+                    check(sub, member, old, &path.member(name), errors);
                 }
             }
         }
         Value::Array(items) => {
             check_size(items.len(), rules.items, "items", path, errors);
             if let Some(sub) = &schema.items {
+                let old = Known::of(schema, old);
                 for (index, item) in items.iter().enumerate() {
-                    check(sub, item, &path.item(index), errors);
+                    check(sub, item, old.find(item), &path.item(index), errors);
                 }
             }
-            check_duplicates(schema, items, path, errors);
         }
         Value::String(text) => check_text(schema, text, path, errors),
         Value::Number(number) => {
@@ -170,6 +181,33 @@ fn check(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<Field
         Value::Null | Value::Bool(_) => {}
     }
     check_combinators(schema, value, path, errors);
+}
+
+/// The items that a list had, by their keys: only those of a list that is a map are found again.
+struct Known<'a>(HashMap<String, &'a Value>, &'a [String]);
+
+impl<'a> Known<'a> {
+    fn of(schema: &'a Structural, old: Option<&'a Value>) -> Self {
+        let keys = schema.rules.list_map_keys.as_slice();
+        let old = old.filter(|_| schema.rules.list_type == "map" && !keys.is_empty());
+        let items = old.and_then(Value::as_array).into_iter().flatten();
+        Self(
+            items.map(|item| (Self::key(item, keys), item)).collect(),
+            keys,
+        )
+    }
+
+    fn find(&self, item: &Value) -> Option<&'a Value> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(&Self::key(item, self.1)).copied()
+    }
+
+    fn key(item: &Value, keys: &[String]) -> String {
+        let parts: Vec<&Value> = keys.iter().map(|key| &item[key.as_str()]).collect();
+        serde_json::json!(parts).to_string()
+    }
 }
 
 /// Answers whether the other rules make sense for the value.
@@ -354,40 +392,6 @@ fn number_text(value: &Value) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-fn check_duplicates(
-    schema: &Structural,
-    items: &[Value],
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) {
-    let identity = |item: &Value| match schema.rules.list_type.as_str() {
-        "set" => Some(item.clone()),
-        "map" => {
-            let mut keys = serde_json::Map::new();
-            for key in &schema.rules.list_map_keys {
-                let default = || schema.items.as_ref()?.properties.get(key)?.default.clone();
-                if let Some(value) = item.get(key).cloned().or_else(default) {
-                    keys.insert(key.clone(), value);
-                }
-            }
-            Some(Value::Object(keys))
-        }
-        _ => None,
-    };
-    let mut seen: Vec<Value> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let Some(key) = identity(item) else { return };
-        if seen.contains(&key) {
-            errors.push(FieldError::duplicate(
-                path.item(index).field,
-                &key.to_string(),
-            ));
-        } else {
-            seen.push(key);
-        }
-    }
-}
-
 fn check_combinators(
     schema: &Structural,
     value: &Value,
@@ -398,7 +402,7 @@ fn check_combinators(
     let body = &path.body;
     let broken = |sub: &Structural| {
         let mut broken = Vec::new();
-        check(sub, value, path, &mut broken);
+        check_value(sub, value, None, path, &mut broken);
         broken
     };
     let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);

@@ -25,34 +25,32 @@ async fn a_definition_is_served_at_once() {
     assert_eq!(created["metadata"]["generation"], 1);
 }
 
-/// A cluster would refuse what a rule forbids; here it passes, so the author has to be told.
 #[tokio::test(start_paused = true)]
-async fn rules_that_are_not_evaluated_are_warned_of() {
+async fn rules_are_enforced_from_the_moment_they_are_written() {
     let server = server();
     let path = format!("{DEFINITIONS}/websites.example.com");
-    let plain = post(&server, DEFINITIONS, &website_crd()).await;
-    assert_eq!((plain.status, plain.header("warning")), (201, ""));
-    assert_eq!(
-        merge(&server, &path, &json!({})).await.header("warning"),
-        ""
-    );
-
+    assert_eq!(post(&server, DEFINITIONS, &website_crd()).await.status, 201);
     let mut ruled = get(&server, &path).await.expect(200);
-    let rules = json!([{ "rule": "self.replicas < 3" }]);
     let schema = &mut ruled["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    schema["properties"]["spec"]["x-kubernetes-validations"] = rules;
-    let says = "299 - \"spec.versions[0].schema.openAPIV3Schema.properties[spec]\
-                .x-kubernetes-validations: rules are not evaluated by this server\"";
+    schema["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{ "rule": "self.replicas < 3 && self.nothing" }]);
+    let refused = put(&server, &path, &ruled).await;
+    assert_eq!(refused.status, 422);
+    let schema = &mut ruled["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{ "rule": "self.replicas < 3" }]);
     let updated = put(&server, &path, &ruled).await;
-    assert_eq!((updated.status, updated.header("warning")), (200, says));
-    let status = merge(&server, &format!("{path}/status"), &json!({})).await;
-    assert_eq!(status.header("warning"), "");
-
-    let fresh = crate::support::server();
-    let meta = ruled["metadata"].as_object_mut().unwrap();
-    meta.retain(|field, _| field == "name");
-    let created = post(&fresh, DEFINITIONS, &ruled).await;
-    assert_eq!((created.status, created.header("warning")), (201, says));
+    assert_eq!((updated.status, updated.header("warning")), (200, ""));
+    let mut site = website("a");
+    site["spec"]["replicas"] = json!(3);
+    let refused = post(&server, WEBSITES, &site).await;
+    assert_eq!(refused.status, 422);
+    let cause = &refused.json()["details"]["causes"][0];
+    assert_eq!(cause["field"], "spec");
+    assert_eq!(
+        cause["message"],
+        "Invalid value: failed rule: self.replicas < 3"
+    );
 }
 
 #[tokio::test(start_paused = true)]

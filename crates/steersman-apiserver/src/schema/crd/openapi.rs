@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::lists;
+use super::{lists, rules};
 use crate::schema::structural::Structural;
 use crate::schema::validate::{quoted, validate_at};
 use crate::status::FieldError;
@@ -80,20 +80,24 @@ enum Level {
 
 /// Checks a whole schema.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let before = errors.len();
     if schema["nullable"] == true {
         let detail = "nullable cannot be true at the root";
         errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
     }
-    keywords(schema, path, errors);
-    if schema_lists(schema) {
-        return;
+    let mut told = Vec::new();
+    keywords(schema, path, &mut told);
+    let mut wrong = Vec::new();
+    if is_structured(schema) {
+        skeleton(schema, Level::Root, path, &mut wrong);
+        if wrong.is_empty() {
+            defaults(schema, path, true, &mut wrong);
+        }
+        if wrong.is_empty() {
+            told.extend(rules::check(schema, path, &told));
+        }
     }
-    let found = errors.len();
-    skeleton(schema, Level::Root, path, errors);
-    if errors.len() == found && found == before {
-        defaults(schema, path, true, errors);
-    }
+    errors.extend(wrong);
+    errors.extend(told);
 }
 
 /// The formats in a schema that mean nothing to the server, by alphabet.
@@ -111,19 +115,6 @@ pub(crate) fn unknown_formats(schema: &Value) -> Vec<String> {
     found.sort();
     found.dedup();
     found
-}
-
-/// Where the first rules of a schema stand, which this server does not evaluate.
-#[must_use]
-pub(crate) fn first_rules(schema: &Value) -> Option<String> {
-    let mut first = None;
-    each(schema, "", &mut |node, path| {
-        let rules = node["x-kubernetes-validations"].as_array();
-        if first.is_none() && rules.is_some_and(|rules| !rules.is_empty()) {
-            first = Some(format!("{path}.x-kubernetes-validations"));
-        }
-    });
-    first
 }
 
 /// Visits a schema and the schemas in it.
@@ -146,11 +137,14 @@ fn each<'a>(schema: &'a Value, path: &str, visit: &mut dyn FnMut(&'a Value, &str
     }
 }
 
-/// Whether some `items` is a list of schemas, which has no structure to check.
-fn schema_lists(schema: &Value) -> bool {
-    let mut found = false;
-    each(schema, "", &mut |node, _| found |= node["items"].is_array());
-    found
+/// Whether a schema has a structure to check: no keyword hides it.
+fn is_structured(schema: &Value) -> bool {
+    let mut hidden = false;
+    each(schema, "", &mut |node, _| {
+        let unsupported = |name: &&str| node.get(*name).is_some_and(|value| !is_empty(value));
+        hidden |= node["items"].is_array() || UNSUPPORTED.iter().any(unsupported);
+    });
+    !hidden
 }
 
 /// The rules about keywords, node by node.
@@ -204,6 +198,7 @@ fn keywords(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             ));
         }
         lists::check(node, path, errors);
+        rules::fields(node, path, errors);
     });
 }
 

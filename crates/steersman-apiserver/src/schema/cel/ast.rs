@@ -1,0 +1,94 @@
+//! Words: a parsed expression.
+
+use std::sync::Arc;
+
+/// One part of an expression.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// Counts the parts, so that facts about them are kept in lists.
+    pub(crate) id: usize,
+    /// Where it stands in the source, in characters.
+    pub(crate) at: usize,
+    pub(crate) kind: Kind,
+}
+
+/// What a part is.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Literal(Literal),
+    Ident(String),
+    Select {
+        operand: Box<Node>,
+        field: String,
+        /// `has(…)` rather than the value.
+        test: bool,
+    },
+    Call {
+        name: String,
+        target: Option<Box<Node>>,
+        args: Vec<Node>,
+    },
+    List {
+        items: Vec<Node>,
+        /// The items, by index, that are left out when they have no value.
+        optional: Vec<usize>,
+    },
+    Map(Vec<Entry>),
+    Fold(Box<Fold>),
+    /// A message, of which there are none here.
+    Message(String),
+}
+
+/// A constant.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Arc<str>),
+    Bytes(Arc<[u8]>),
+}
+
+/// One entry of a map.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) key: Node,
+    pub(crate) value: Node,
+    pub(crate) optional: bool,
+}
+
+/// What macros such as `all` become: a loop over `range` that makes `result` of `accu`.
+#[derive(Debug, Clone)]
+pub(crate) struct Fold {
+    pub(crate) range: Node,
+    pub(crate) var: String,
+    /// The second variable, of loops over index and item or key and value.
+    pub(crate) var2: Option<String>,
+    pub(crate) accu: String,
+    pub(crate) init: Node,
+    pub(crate) cond: Node,
+    pub(crate) step: Node,
+    pub(crate) result: Node,
+}
+
+impl Node {
+    /// The name that an identifier, or fields of one, spell.
+    pub(crate) fn qualified(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Ident(name) => Some(name.clone()),
+            Kind::Select {
+                operand,
+                field,
+                test: false,
+            } => Some(format!("{}.{field}", operand.qualified()?)),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the variable of that name.
+    pub(crate) fn is_ident(&self, name: &str) -> bool {
+        matches!(&self.kind, Kind::Ident(found) if found == name)
+    }
+}

@@ -1,0 +1,252 @@
+//! Machine: estimates what one call costs, and how large its result is.
+
+use super::ast::Node;
+use super::cost::{Call, Coster, declared, joined};
+use super::range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
+use super::types::Type;
+
+impl Coster<'_> {
+    /// The cost of a call with its arguments, and the size of its result where that is known.
+    pub(super) fn function(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
+        let (args, costs) = (call.args, call.costs);
+        let given = costs
+            .iter()
+            .fold(Range::exactly(0), |sum, one| sum.plus(*one));
+        let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
+        if let Some((own, size)) = self.of_kubernetes(call).or_else(|| self.of_texts(call)) {
+            return (own.plus(given), size);
+        }
+        let (name, overload) = (call.name, call.overload);
+        let on = call.target.map(|target| self.size_or_unknown(target));
+        match (overload, on) {
+            ("string_format", Some(on)) => {
+                let size = on.plus(arg(self, 0));
+                (on.scaled(PER_CHARACTER).plus(given), Some(size))
+            }
+            ("starts_with_string" | "ends_with_string", _) => {
+                (arg(self, 0).scaled(PER_CHARACTER).plus(given), None)
+            }
+            ("in_list", _) => (arg(self, 1).plus(given), None),
+            ("matches_string", Some(on)) => {
+                let pattern = arg(self, 0).scaled(PER_PATTERN_CHARACTER);
+                let text = on.plus(Range::exactly(1)).scaled(PER_CHARACTER);
+                (text.times(pattern).plus(given), None)
+            }
+            ("contains_string", Some(on)) => {
+                let part = arg(self, 0).scaled(PER_CHARACTER);
+                (on.scaled(PER_CHARACTER).times(part).plus(given), None)
+            }
+            ("logical_and" | "logical_or", _) if costs.len() == 2 => {
+                let max = given.max;
+                let min = costs[0].min;
+                (Range { min, max }, None)
+            }
+            ("conditional", _) if costs.len() == 3 => self.choice(call),
+            ("add_string" | "add_bytes" | "add_list", _) if args.len() == 2 => {
+                self.concatenation(call, given)
+            }
+            ("equals" | "not_equals", _) => (self.comparison(args).plus(given), None),
+            (id, _)
+                if id.ends_with("_string") && name.starts_with('_')
+                    || id.ends_with("_bytes") && name.starts_with('_') =>
+            {
+                (self.comparison(args).plus(given), None)
+            }
+            (
+                "list_sets_contains_list"
+                | "list_sets_intersects_list"
+                | "list_sets_equivalent_list",
+                _,
+            ) => {
+                let factor = if overload == "list_sets_equivalent_list" {
+                    2.0
+                } else {
+                    1.0
+                };
+                let own = arg(self, 0).times(arg(self, 1)).scaled(factor);
+                (own.plus(Range::exactly(1)).plus(given), None)
+            }
+            _ => (given.plus(Range::exactly(1)), None),
+        }
+    }
+
+    /// A comparison ends with the shorter of both.
+    fn comparison(&mut self, args: &[Node]) -> Range {
+        let sizes = args.iter().map(|arg| self.size_or_unknown(arg).max);
+        let max = sizes.min().unwrap_or_default();
+        let min = max.min(1);
+        Range { min, max }.scaled(PER_CHARACTER)
+    }
+
+    /// The functions that Kubernetes adds; nothing where the cost is that of any function.
+    fn of_kubernetes(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
+        let target = call.target;
+        let on = target.map(|target| self.size_or_unknown(target));
+        let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
+        let one = Range::exactly(1);
+        Some(match call.name {
+            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
+                let (target, on) = (target?, on?);
+                match &self.checked.types[target.id] {
+                    Type::List(items) => {
+                        let mut each = one;
+                        if matches!(**items, Type::String | Type::Bytes) {
+                            let items = self.decl(target).and_then(|decl| decl.items.clone());
+                            let size = items.map_or(Range::UNKNOWN, |items| declared(&items));
+                            each = each.plus(size.scaled(PER_CHARACTER));
+                        }
+                        (on.times(each), None)
+                    }
+                    _ => (on.scaled(PER_CHARACTER), None),
+                }
+            }
+            "url" => (arg(self, 0).scaled(PER_CHARACTER), None),
+            "find" | "findAll" => {
+                let text = on?.plus(one).scaled(PER_CHARACTER);
+                let pattern = arg(self, 0).scaled(PER_PATTERN_CHARACTER);
+                let size = Range { min: 0, ..on? };
+                (text.times(pattern), Some(size))
+            }
+            "containsIP" | "containsCIDR" => {
+                let bytes = Range { min: 4, max: 16 };
+                let mut cost = bytes.plus(bytes).scaled(PER_CHARACTER);
+                if call.name == "containsCIDR" {
+                    cost = cost.plus(bytes.scaled(PER_CHARACTER)).plus(one);
+                }
+                if call.overload.ends_with("_string") {
+                    cost = cost.plus(arg(self, 0).scaled(PER_CHARACTER));
+                }
+                (cost, None)
+            }
+            "masked"
+            | "prefixLength"
+            | "family"
+            | "isUnspecified"
+            | "isLoopback"
+            | "isLinkLocalMulticast"
+            | "isLinkLocalUnicast"
+            | "sign"
+            | "asInteger"
+            | "isInteger"
+            | "asApproximateFloat"
+            | "isGreaterThan"
+            | "isLessThan"
+            | "compareTo"
+            | "add"
+            | "sub" => (one, None),
+            _ => return None,
+        })
+    }
+
+    /// Functions that make texts of texts.
+    fn of_texts(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
+        let on = call.target.map(|target| self.size_or_unknown(target));
+        let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
+        let size = |coster: &mut Self| coster.arg(call, 0);
+        Some(match call.name {
+            "lowerAscii" | "upperAscii" | "substring" | "trim" => {
+                (on?.scaled(PER_CHARACTER), Some(on?))
+            }
+            "replace" => {
+                let (from, to) = (arg(self, 0), arg(self, 1));
+                (
+                    on?.scaled(2.0 * PER_CHARACTER),
+                    Some(after_replace(on?, from, to)),
+                )
+            }
+            "split" => {
+                let size = Range { min: 0, ..on? };
+                (on?.scaled(2.0 * PER_CHARACTER), Some(size))
+            }
+            "join" => {
+                let count = on?;
+                let items = self.decl(call.target?).and_then(|decl| decl.items.clone());
+                let item = items.map_or(Range::UNKNOWN, |items| declared(&items));
+                let mut size = count.times(item);
+                if !call.args.is_empty() {
+                    let between = Range {
+                        min: count.min.saturating_sub(1),
+                        max: count.max.saturating_sub(1),
+                    };
+                    size = size.plus(arg(self, 0).times(between));
+                }
+                (size.scaled(PER_CHARACTER), Some(size))
+            }
+            "bytes" if call.overload == "string_to_bytes" => {
+                let size = size(self);
+                let max = size.max.saturating_mul(4);
+                (size.scaled(PER_CHARACTER), Some(Range { max, ..size }))
+            }
+            "string" if call.overload == "bytes_to_string" => {
+                let size = size(self);
+                let min = size.min / 4;
+                (size.scaled(PER_CHARACTER), Some(Range { min, ..size }))
+            }
+            "strings.quote" => {
+                let size = size(self);
+                let max = size.max.saturating_mul(2);
+                let grown = Range { max, ..size }.plus(Range::exactly(2));
+                (size.scaled(PER_CHARACTER), Some(grown))
+            }
+            _ => return None,
+        })
+    }
+
+    fn arg(&mut self, call: &Call<'_>, index: usize) -> Range {
+        let arg = call.args.get(index);
+        arg.map_or(Range::UNKNOWN, |arg| self.size_or_unknown(arg))
+    }
+
+    /// `a ? b : c`: the more expensive of both.
+    fn choice(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
+        let (args, costs) = (call.args, call.costs);
+        let size = self.arg(call, 1).or(self.arg(call, 2));
+        let (yes, no) = (self.entry_sizes(&args[1]), self.entry_sizes(&args[2]));
+        self.entries[call.node.id] = joined(yes, no);
+        (costs[0].plus(costs[1].or(costs[2])), Some(size))
+    }
+
+    fn concatenation(&mut self, call: &Call<'_>, given: Range) -> (Range, Option<Range>) {
+        let size = self.arg(call, 0).plus(self.arg(call, 1));
+        let (left, right) = (
+            self.entry_sizes(&call.args[0]),
+            self.entry_sizes(&call.args[1]),
+        );
+        if let Some(entries) = joined(left, right) {
+            self.entries[call.node.id] = Some(entries);
+        }
+        let own = if call.overload == "add_list" {
+            Range::exactly(1)
+        } else {
+            size.scaled(PER_CHARACTER)
+        };
+        (own.plus(given), Some(size))
+    }
+}
+
+/// How long a text is after replacements.
+fn after_replace(text: Range, from: Range, to: Range) -> Range {
+    let ceiling = |size: u64, by: u64| size.div_ceil(by.max(1));
+    let (most, kept_most) = if from.min == 0 {
+        (text.max.saturating_add(1), text.max)
+    } else if to.max <= from.min {
+        (0, text.max)
+    } else {
+        (ceiling(text.max, from.min), 0)
+    };
+    let (least, kept_least) = if from.max == 0 {
+        (text.min.saturating_add(1), text.min)
+    } else if from.max <= to.min {
+        (0, text.min)
+    } else {
+        (ceiling(text.min, from.max), 0)
+    };
+    let count = Range {
+        min: least,
+        max: most,
+    };
+    count.times(to).plus(Range {
+        min: kept_least,
+        max: kept_most,
+    })
+}

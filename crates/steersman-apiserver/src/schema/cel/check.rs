@@ -1,0 +1,424 @@
+//! Machine: finds the type of every part of an expression, and what does not fit.
+
+use super::ast::{Fold, Kind, Literal, Node};
+use super::functions::{self, Overload};
+use super::parse::Mistake;
+use super::types::{Field, Type};
+
+/// A type of more parts than these is not followed: it could double with each step of a rule.
+const MOST_TYPES: usize = 512;
+
+/// What the checker found out about the parts of an expression, by their numbers.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) types: Vec<Type>,
+    /// The overloads that each call may mean.
+    pub(crate) overloads: Vec<Vec<&'static Overload>>,
+    /// The variables of the environment that are used.
+    pub(crate) used: Vec<String>,
+}
+
+/// Checks an expression, and resolves the calls of functions with a dot in their name.
+///
+/// # Errors
+/// All that does not fit.
+pub(crate) fn check(
+    root: &mut Node,
+    parts: usize,
+    variables: &[(&str, Type)],
+) -> Result<Checked, Vec<Mistake>> {
+    let mut checker = Checker {
+        variables,
+        scopes: Vec::new(),
+        bound: Vec::new(),
+        trail: Vec::new(),
+        found: Checked {
+            types: vec![Type::Error; parts],
+            overloads: (0..parts).map(|_| Vec::new()).collect(),
+            used: Vec::new(),
+        },
+        mistakes: Vec::new(),
+    };
+    checker.node(root);
+    if !checker.mistakes.is_empty() {
+        return Err(checker.mistakes);
+    }
+    let types: Vec<Type> = checker
+        .found
+        .types
+        .iter()
+        .map(|kind| checker.settled(kind, true))
+        .collect();
+    checker.found.types = types;
+    Ok(checker.found)
+}
+
+struct Checker<'a> {
+    variables: &'a [(&'a str, Type)],
+    scopes: Vec<(String, Type)>,
+    /// What the checker's own variables stand for.
+    bound: Vec<Option<Type>>,
+    /// The variables in the order in which they were bound, to take it back.
+    trail: Vec<usize>,
+    found: Checked,
+    mistakes: Vec<Mistake>,
+}
+
+impl Checker<'_> {
+    fn node(&mut self, node: &mut Node) -> Type {
+        let mut found = self.kind(node);
+        if !found.is_below(&mut { MOST_TYPES }) {
+            found = Type::Dyn;
+        }
+        self.found.types[node.id] = found.clone();
+        found
+    }
+
+    fn kind(&mut self, node: &mut Node) -> Type {
+        let (id, at) = (node.id, node.at);
+        match &mut node.kind {
+            Kind::Literal(literal) => match literal {
+                Literal::Null => Type::Null,
+                Literal::Bool(_) => Type::Bool,
+                Literal::Int(_) => Type::Int,
+                Literal::Uint(_) => Type::Uint,
+                Literal::Double(_) => Type::Double,
+                Literal::Text(_) => Type::String,
+                Literal::Bytes(_) => Type::Bytes,
+            },
+            Kind::Ident(name) => self.ident(at, name),
+            Kind::Select {
+                operand,
+                field,
+                test,
+            } => {
+                let operand = self.node(operand);
+                let found = self.field(at, &operand, field);
+                if *test { Type::Bool } else { found }
+            }
+            Kind::Call { .. } => self.call(node),
+            Kind::List { items, optional } => {
+                let mut all = None;
+                for (index, item) in items.iter_mut().enumerate() {
+                    let mut found = self.node(item);
+                    if optional.contains(&index) {
+                        found = self.unwrapped(item.at, &found);
+                    }
+                    all = Some(self.joined(item.at, all, found));
+                }
+                Type::list(all.unwrap_or_else(|| self.fresh()))
+            }
+            Kind::Map(entries) => {
+                let (mut keys, mut values) = (None, None);
+                for entry in entries {
+                    let key = self.node(&mut entry.key);
+                    keys = Some(self.joined(entry.key.at, keys, key));
+                    let mut value = self.node(&mut entry.value);
+                    if entry.optional {
+                        value = self.unwrapped(entry.value.at, &value);
+                    }
+                    values = Some(self.joined(entry.value.at, values, value));
+                }
+                let key = keys.unwrap_or_else(|| self.fresh());
+                Type::map(key, values.unwrap_or_else(|| self.fresh()))
+            }
+            Kind::Fold(fold) => self.fold(fold),
+            Kind::Message(name) => {
+                let what = format!("undeclared reference to '{name}' (in container '')");
+                self.mistake(at, what);
+                self.found.types[id] = Type::Error;
+                Type::Error
+            }
+        }
+    }
+
+    fn mistake(&mut self, at: usize, what: String) -> Type {
+        self.mistakes.push((at, what));
+        Type::Error
+    }
+
+    fn fresh(&mut self) -> Type {
+        self.bound.push(None);
+        Type::Param(self.bound.len() - 1)
+    }
+
+    fn bind(&mut self, number: usize, to: Type) {
+        if let Some(bound) = self.bound.get_mut(number) {
+            *bound = Some(to);
+            self.trail.push(number);
+        }
+    }
+
+    fn take_back(&mut self, (variables, bindings): (usize, usize)) {
+        for number in self.trail.drain(bindings..) {
+            self.bound[number] = None;
+        }
+        self.bound.truncate(variables);
+    }
+
+    fn ident(&mut self, at: usize, name: &str) -> Type {
+        if let Some((_, found)) = self.scopes.iter().rev().find(|(known, _)| known == name) {
+            return found.clone();
+        }
+        if let Some((known, found)) = self.variables.iter().find(|(known, _)| *known == name) {
+            if !self.found.used.iter().any(|used| used == known) {
+                self.found.used.push((*known).to_owned());
+            }
+            return found.clone();
+        }
+        if let Some(found) = functions::named_type(name) {
+            return Type::Of(found.into());
+        }
+        self.mistake(
+            at,
+            format!("undeclared reference to '{name}' (in container '')"),
+        )
+    }
+
+    /// The type of a field of something.
+    fn field(&mut self, at: usize, of: &Type, name: &str) -> Type {
+        match self.settled(of, false) {
+            Type::Error => Type::Error,
+            Type::Dyn => Type::Dyn,
+            Type::Param(number) => {
+                self.bind(number, Type::Dyn);
+                Type::Dyn
+            }
+            Type::Map(entry) => entry.1.clone(),
+            Type::Object(object) => match object.fields.get(name) {
+                Some(Field { decl, .. }) => decl.kind.clone(),
+                None => self.mistake(at, format!("undefined field '{name}'")),
+            },
+            Type::Optional(of) => match self.field(at, &of, name) {
+                Type::Error => Type::Error,
+                found @ Type::Optional(_) => found,
+                found => Type::optional(found),
+            },
+            other => {
+                let what = format!("type '{other}' does not support field selection");
+                self.mistake(at, what)
+            }
+        }
+    }
+
+    fn call(&mut self, node: &mut Node) -> Type {
+        let (id, at) = (node.id, node.at);
+        let Kind::Call { name, target, args } = &mut node.kind else {
+            return Type::Error;
+        };
+        if name == "_?._" {
+            return self.optional_field(id, at, args);
+        }
+        let mut types: Vec<Type> = args.iter_mut().map(|arg| self.node(arg)).collect();
+        let joined = target.as_ref().and_then(|target| {
+            let joined = format!("{}.{name}", target.qualified()?);
+            functions::overloads(&joined).map(|_| joined)
+        });
+        if let Some(joined) = joined {
+            *name = joined;
+            *target = None;
+        }
+        let member = target.is_some();
+        if let Some(target) = target {
+            types.insert(0, self.node(target));
+        }
+        let Some(overloads) = functions::overloads(name) else {
+            let what = format!("undeclared reference to '{name}' (in container '')");
+            return self.mistake(at, what);
+        };
+        let mut result: Option<Type> = None;
+        let mut fitting = Vec::new();
+        for overload in overloads {
+            if overload.member != member || overload.args.len() != types.len() {
+                continue;
+            }
+            let before = (self.bound.len(), self.trail.len());
+            let params = [self.fresh(), self.fresh()];
+            let fits = overload
+                .args
+                .iter()
+                .zip(&types)
+                .all(|(wanted, found)| self.fits(&replaced(wanted, &params), found));
+            if !fits {
+                self.take_back(before);
+                continue;
+            }
+            let found = self.settled(&replaced(&overload.result, &params), false);
+            fitting.push(overload);
+            result = Some(match result {
+                Some(other) if other != found => Type::Dyn,
+                _ => found,
+            });
+        }
+        self.found.overloads[id] = fitting;
+        if let Some(result) = result {
+            return result;
+        }
+        let told: Vec<String> = types
+            .iter()
+            .map(|kind| self.settled(kind, true).to_string())
+            .collect();
+        let told = if member {
+            format!("{}.({})", told[0], told[1..].join(", "))
+        } else {
+            format!("({})", told.join(", "))
+        };
+        let what = format!("found no matching overload for '{name}' applied to '{told}'");
+        self.mistake(at, what)
+    }
+
+    /// `a.?b`: the field where it is, and no value where it is not.
+    fn optional_field(&mut self, id: usize, at: usize, args: &mut [Node]) -> Type {
+        self.found.overloads[id] = functions::overloads("optional.of")
+            .map(|one| one.iter().collect())
+            .unwrap_or_default();
+        let [operand, field] = args else {
+            return Type::Error;
+        };
+        let of = self.node(operand);
+        self.node(field);
+        let Kind::Literal(Literal::Text(name)) = &field.kind else {
+            return self.mistake(at, "unsupported optional field selection".to_owned());
+        };
+        match self.field(at, &of, name) {
+            found @ (Type::Error | Type::Optional(_)) => found,
+            found => Type::optional(found),
+        }
+    }
+
+    fn fold(&mut self, fold: &mut Fold) -> Type {
+        let range = self.node(&mut fold.range);
+        let init = self.node(&mut fold.init);
+        let (first, second) = match self.settled(&range, false) {
+            Type::List(items) if fold.var2.is_some() => (Type::Int, (*items).clone()),
+            Type::List(items) => ((*items).clone(), Type::Dyn),
+            Type::Map(entry) => (entry.0.clone(), entry.1.clone()),
+            Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn),
+            Type::Param(number) => {
+                self.bind(number, Type::Dyn);
+                (Type::Dyn, Type::Dyn)
+            }
+            other => {
+                let what = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                (self.mistake(fold.range.at, what), Type::Error)
+            }
+        };
+        let outside = self.scopes.len();
+        self.scopes.push((fold.accu.clone(), init.clone()));
+        let inside = self.scopes.len();
+        self.scopes.push((fold.var.clone(), first));
+        if let Some(var2) = &fold.var2 {
+            self.scopes.push((var2.clone(), second));
+        }
+        let cond = self.node(&mut fold.cond);
+        self.wants(fold.cond.at, &Type::Bool, &cond);
+        let step = self.node(&mut fold.step);
+        self.wants(fold.step.at, &init, &step);
+        self.scopes.truncate(inside);
+        let result = self.node(&mut fold.result);
+        self.scopes.truncate(outside);
+        self.settled(&result, false)
+    }
+
+    fn wants(&mut self, at: usize, wanted: &Type, found: &Type) {
+        if !self.fits(wanted, found) {
+            let (wanted, found) = (self.settled(wanted, true), self.settled(found, true));
+            let what = format!("expected type '{wanted}' but found '{found}'");
+            self.mistake(at, what);
+        }
+    }
+
+    /// The type of the items of a literal, which all have one.
+    fn joined(&mut self, at: usize, all: Option<Type>, found: Type) -> Type {
+        let Some(all) = all else { return found };
+        if self.fits(&all, &found) {
+            return all;
+        }
+        self.wants(at, &all, &found);
+        Type::Error
+    }
+
+    fn unwrapped(&mut self, at: usize, found: &Type) -> Type {
+        match self.settled(found, false) {
+            Type::Optional(of) => (*of).clone(),
+            Type::Dyn | Type::Error => Type::Dyn,
+            other => {
+                let what = format!("expected type 'optional_type({other})' but found '{other}'");
+                self.mistake(at, what)
+            }
+        }
+    }
+
+    /// Whether a value of the one type may stand where the other is wanted. Binds the checker's
+    /// variables so that it may.
+    fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
+        let wanted = self.head(wanted);
+        let found = self.head(found);
+        match (&wanted, &found) {
+            (Type::Param(a), Type::Param(b)) if a == b => true,
+            (Type::Param(number), other) | (other, Type::Param(number)) => {
+                if self.occurs(*number, other) {
+                    return false;
+                }
+                self.bind(*number, other.clone());
+                true
+            }
+            (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
+            (Type::Null, other) | (other, Type::Null) => *other == Type::Null || other.takes_null(),
+            (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
+                self.fits(a, b)
+            }
+            // All types are of the type of types.
+            (Type::Of(_), Type::Of(_)) => true,
+            (Type::Map(a), Type::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
+            (a, b) => a == b,
+        }
+    }
+
+    /// A type with its outermost variable replaced.
+    fn head(&self, of: &Type) -> Type {
+        let mut of = of.clone();
+        while let Type::Param(number) = &of {
+            match self.bound.get(*number) {
+                Some(Some(bound)) => of = bound.clone(),
+                _ => break,
+            }
+        }
+        of
+    }
+
+    fn occurs(&self, number: usize, within: &Type) -> bool {
+        match self.head(within) {
+            Type::Param(other) => other == number,
+            Type::List(of) | Type::Optional(of) | Type::Of(of) => self.occurs(number, &of),
+            Type::Map(entry) => self.occurs(number, &entry.0) || self.occurs(number, &entry.1),
+            _ => false,
+        }
+    }
+
+    /// A type with what is known of its variables; the others become `dyn` at the `end`.
+    fn settled(&self, of: &Type, end: bool) -> Type {
+        match self.head(of) {
+            Type::Param(_) if end => Type::Dyn,
+            Type::List(of) => Type::list(self.settled(&of, end)),
+            Type::Optional(of) => Type::optional(self.settled(&of, end)),
+            Type::Of(of) => Type::Of(self.settled(&of, end).into()),
+            Type::Map(entry) => Type::map(self.settled(&entry.0, end), self.settled(&entry.1, end)),
+            other => other,
+        }
+    }
+}
+
+/// An overload's type with its variables replaced.
+fn replaced(of: &Type, params: &[Type; 2]) -> Type {
+    match of {
+        Type::Param(number) => params.get(*number).cloned().unwrap_or(Type::Dyn),
+        Type::List(of) => Type::list(replaced(of, params)),
+        Type::Optional(of) => Type::optional(replaced(of, params)),
+        Type::Of(of) => Type::Of(replaced(of, params).into()),
+        Type::Map(entry) => Type::map(replaced(&entry.0, params), replaced(&entry.1, params)),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,270 @@
+//! Machine: evaluates the parts of an expression.
+//!
+//! Costs are counted as cel-go's `interpreter/runtimecost.go` counts them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::ast::{Fold, Kind, Literal, Node};
+use super::library;
+use super::operators;
+use super::run::{Failure, Outcome, Run, has, maybe, select};
+use super::value::{Key, Text, Value};
+
+impl<'a, 'n> Run<'a, 'n> {
+    /// The value of a part.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn eval(&mut self, node: &'n Node) -> Outcome<'a> {
+        match &node.kind {
+            Kind::Literal(literal) => Ok(constant(literal)),
+            Kind::Ident(name) => {
+                self.charge(1)?;
+                let found = self.scopes.iter().rev().find(|(known, _)| known == name);
+                match found {
+                    Some((_, value)) => value.clone(),
+                    None => Ok(Value::Type(name.as_str().into())),
+                }
+            }
+            Kind::Select {
+                operand,
+                field,
+                test,
+            } => {
+                let of = self.eval(operand)?;
+                let key = Key::Text(field.as_str().into());
+                if *test {
+                    return has(&of, &key).map(Value::Bool);
+                }
+                self.charge(1)?;
+                select(&of, &key)
+            }
+            Kind::Call { name, target, args } => self.call(name, target.as_deref(), args),
+            Kind::List { items, optional } => {
+                let mut made = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    let value = self.eval(item)?;
+                    match value {
+                        Value::Optional(held) if optional.contains(&index) => {
+                            made.extend(held.map(|held| (*held).clone()));
+                        }
+                        value => made.push(value),
+                    }
+                }
+                self.charge(10)?;
+                Ok(Value::List(made.into()))
+            }
+            Kind::Map(entries) => {
+                let mut made = BTreeMap::new();
+                for entry in entries {
+                    let key = self.eval(&entry.key)?;
+                    let key = key
+                        .key()
+                        .ok_or_else(|| Failure::of("unsupported key type"))?;
+                    let mut value = self.eval(&entry.value)?;
+                    if let Value::Optional(held) = &value
+                        && entry.optional
+                    {
+                        let Some(held) = held else { continue };
+                        value = (**held).clone();
+                    }
+                    if made.insert(key, value).is_some() {
+                        return Err(Failure::of("Failed with repeated key"));
+                    }
+                }
+                self.charge(30)?;
+                Ok(Value::Map(made.into()))
+            }
+            Kind::Fold(fold) => self.fold(fold),
+            Kind::Message(_) => Err(Failure::overload()),
+        }
+    }
+
+    fn call(&mut self, name: &'n str, target: Option<&'n Node>, args: &'n [Node]) -> Outcome<'a> {
+        match (name, args) {
+            ("_&&_", [left, right]) => self.logical(left, right, false),
+            ("_||_", [left, right]) => self.logical(left, right, true),
+            ("_?_:_", [test, yes, no]) => match self.eval(test)? {
+                Value::Bool(true) => self.eval(yes),
+                Value::Bool(false) => self.eval(no),
+                _ => Err(Failure::overload()),
+            },
+            ("@not_strictly_false", [arg]) => {
+                let value = self.eval(arg);
+                self.charge(1)?;
+                match value {
+                    Err(Failure::Limit) => Err(Failure::Limit),
+                    Ok(Value::Bool(false)) => Ok(Value::Bool(false)),
+                    _ => Ok(Value::Bool(true)),
+                }
+            }
+            ("_?._", [of, field]) => {
+                let of = self.eval(of)?;
+                self.charge(1)?;
+                let Kind::Literal(Literal::Text(field)) = &field.kind else {
+                    return Err(Failure::overload());
+                };
+                maybe(&of, &Key::Text(Arc::clone(field)))
+            }
+            ("orValue" | "or", [other]) => {
+                // The other value is made only where it is needed.
+                let Some(target) = target else {
+                    return Err(Failure::overload());
+                };
+                let held = self.eval(target)?;
+                self.charge(1)?;
+                match held {
+                    Value::Optional(Some(held)) if name == "orValue" => Ok((*held).clone()),
+                    held @ Value::Optional(Some(_)) => Ok(held),
+                    Value::Optional(None) => self.eval(other),
+                    _ => Err(Failure::overload()),
+                }
+            }
+            _ => {
+                let mut values = Vec::with_capacity(args.len() + 1);
+                if let Some(target) = target {
+                    values.push(self.eval(target)?);
+                }
+                for arg in args {
+                    values.push(self.eval(arg)?);
+                }
+                if let Some(outcome) = operators::apply(self, name, &values) {
+                    return outcome;
+                }
+                library::apply(self, name, &values)
+            }
+        }
+    }
+
+    /// `&&` and `||`: the side that decides does so even where the other one fails.
+    fn logical(&mut self, left: &'n Node, right: &'n Node, decides: bool) -> Outcome<'a> {
+        let left = match self.eval(left) {
+            Err(Failure::Limit) => return Err(Failure::Limit),
+            Ok(Value::Bool(value)) if value == decides => return Ok(Value::Bool(decides)),
+            left => left,
+        };
+        let right = self.eval(right);
+        match (left, right) {
+            (_, Err(Failure::Limit)) => Err(Failure::Limit),
+            (_, Ok(Value::Bool(value))) if value == decides => Ok(Value::Bool(decides)),
+            (Ok(Value::Bool(_)), Ok(Value::Bool(_))) => Ok(Value::Bool(!decides)),
+            (Err(failure), _) | (Ok(Value::Bool(_)), Err(failure)) => Err(failure),
+            _ => Err(Failure::overload()),
+        }
+    }
+
+    fn fold(&mut self, fold: &'n Fold) -> Outcome<'a> {
+        let range = self.eval(&fold.range)?;
+        let init = self.eval(&fold.init)?;
+        let pairs = fold.var2.is_some();
+        let elements = if pairs && range.is_list() {
+            let count = i64::try_from(range.size()).unwrap_or(i64::MAX);
+            Some((0..count).map(Value::Int).collect())
+        } else {
+            range.elements()?
+        };
+        let Some(elements) = elements else {
+            return Err(Failure::of("got 'no such overload', wanted iterable type"));
+        };
+        self.work(elements.len())?;
+        let outside = self.scopes.len();
+        self.scopes.push((&fold.accu, Ok(init)));
+        let outcome = self.iterate(fold, &range, elements);
+        let outcome = outcome.and_then(|()| self.eval(&fold.result));
+        self.scopes.truncate(outside);
+        outcome
+    }
+
+    fn iterate(
+        &mut self,
+        fold: &'n Fold,
+        range: &Value<'a>,
+        elements: Vec<Value<'a>>,
+    ) -> Result<(), Failure> {
+        let accu = self.scopes.len() - 1;
+        for element in elements {
+            if let Some(var2) = &fold.var2 {
+                let second = match &element {
+                    Value::Int(index) if range.is_list() => {
+                        range.item(usize::try_from(*index).unwrap_or(usize::MAX))
+                    }
+                    key => key.key().and_then(|key| range.member(&key)),
+                };
+                let second = second.unwrap_or(Ok(Value::Null))?;
+                self.scopes.push((var2, Ok(second)));
+            }
+            self.scopes.push((&fold.var, Ok(element)));
+            let stepped = self.once(fold, accu);
+            self.scopes.truncate(accu + 1);
+            if !stepped? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One turn of a loop; answers whether another one follows.
+    fn once(&mut self, fold: &'n Fold, accu: usize) -> Result<bool, Failure> {
+        match self.eval(&fold.cond)? {
+            Value::Bool(true) => {}
+            _ => return Ok(false),
+        }
+        match self.step(&fold.step, &fold.accu, accu) {
+            Err(Failure::Limit) => return Err(Failure::Limit),
+            Err(failure) => self.scopes[accu].1 = Err(failure),
+            Ok(()) => {}
+        }
+        Ok(true)
+    }
+
+    /// Makes the next value of a loop's result. A list or map that grows is taken out of its
+    /// variable meanwhile, so that it grows in place.
+    fn step(&mut self, node: &'n Node, name: &str, accu: usize) -> Result<(), Failure> {
+        if let Kind::Call {
+            name: function,
+            target: None,
+            args,
+        } = &node.kind
+        {
+            match (function.as_str(), args.as_slice()) {
+                ("_?_:_", [test, yes, no]) => {
+                    return match self.eval(test)? {
+                        Value::Bool(true) => self.step(yes, name, accu),
+                        Value::Bool(false) => self.step(no, name, accu),
+                        _ => Err(Failure::overload()),
+                    };
+                }
+                ("_+_" | "cel.@mapInsert", [first, rest @ ..]) if first.is_ident(name) => {
+                    self.charge(2)?;
+                    let mut values = vec![Value::Null];
+                    for one in rest {
+                        values.push(self.eval(one)?);
+                    }
+                    values[0] = std::mem::replace(&mut self.scopes[accu].1, Ok(Value::Null))?;
+                    self.scopes[accu].1 = operators::grown(self, values);
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        if node.is_ident(name) {
+            return self.charge(1);
+        }
+        let value = self.eval(node)?;
+        self.scopes[accu].1 = Ok(value);
+        Ok(())
+    }
+}
+
+fn constant<'a>(literal: &Literal) -> Value<'a> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(flag) => Value::Bool(*flag),
+        Literal::Int(number) => Value::Int(*number),
+        Literal::Uint(number) => Value::Uint(*number),
+        Literal::Double(number) => Value::Double(*number),
+        Literal::Text(text) => Value::Text(Text::Made(Arc::clone(text))),
+        Literal::Bytes(bytes) => Value::Bytes(Arc::clone(bytes)),
+    }
+}

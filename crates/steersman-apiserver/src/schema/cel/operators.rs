@@ -1,0 +1,378 @@
+//! Machine: what operators make of their operands.
+
+use std::sync::Arc;
+
+use super::range::{PER_CHARACTER, scaled};
+use super::run::{Failure, Outcome, Run, maybe, select};
+use super::value::{Key, Text, Value};
+
+/// Applies an operator; nothing where the name is not that of one.
+pub(super) fn apply<'a>(
+    run: &mut Run<'a, '_>,
+    name: &str,
+    values: &[Value<'a>],
+) -> Option<Outcome<'a>> {
+    Some(match (name, values) {
+        ("_==_", [a, b]) => equality(run, a, b).map(Value::Bool),
+        ("_!=_", [a, b]) => equality(run, a, b).map(|equal| Value::Bool(!equal)),
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => comparison(run, name, a, b),
+        ("_+_", [a, b]) => add(run, a.clone(), b),
+        ("_-_" | "_*_" | "_/_" | "_%_", [a, b]) => {
+            run.charge(1).and_then(|()| arithmetic(name, a, b))
+        }
+        ("!_", [a]) => run.charge(1).and_then(|()| match a {
+            Value::Bool(flag) => Ok(Value::Bool(!flag)),
+            _ => Err(Failure::overload()),
+        }),
+        ("-_", [a]) => run.charge(1).and_then(|()| match a {
+            Value::Int(number) => number
+                .checked_neg()
+                .map(Value::Int)
+                .ok_or_else(|| Failure::of("integer overflow")),
+            Value::Double(number) => Ok(Value::Double(-number)),
+            _ => Err(Failure::overload()),
+        }),
+        ("@in", [a, b]) => contained(run, a, b),
+        ("_[_]", [of, index]) => run.charge(1).and_then(|()| indexed(of, index)),
+        ("_[?_]", [of, index]) => run.charge(1).and_then(|()| {
+            let key = index.key().ok_or_else(Failure::overload)?;
+            maybe(of, &key)
+        }),
+        ("cel.@mapInsert", [_, ..]) => run.charge(1).and_then(|()| grown(run, values.to_vec())),
+        _ => return None,
+    })
+}
+
+/// A list or map with more in it. The first value is what grows; it does so in place where
+/// nobody else has it.
+pub(super) fn grown<'a>(run: &mut Run<'a, '_>, mut values: Vec<Value<'a>>) -> Outcome<'a> {
+    let rest = values.split_off(1);
+    let of = values.pop().unwrap_or(Value::Null);
+    match (of, rest.as_slice()) {
+        (Value::Map(mut entries), [key, value]) => {
+            let key = key.key().ok_or_else(Failure::overload)?;
+            if entries.contains_key(&key) {
+                return Err(Failure::of("insert failed: key already exists"));
+            }
+            if Arc::get_mut(&mut entries).is_none() {
+                run.work(entries.len())?;
+            }
+            Arc::make_mut(&mut entries).insert(key, value.clone());
+            Ok(Value::Map(entries))
+        }
+        (Value::Map(mut entries), [more]) if more.is_map() => {
+            let keys = more.keys();
+            run.work(keys.len())?;
+            for key in keys {
+                if entries.contains_key(&key) {
+                    return Err(Failure::of("insert failed: key already exists"));
+                }
+                if let Some(value) = more.member(&key) {
+                    Arc::make_mut(&mut entries).insert(key, value?);
+                }
+            }
+            Ok(Value::Map(entries))
+        }
+        (of, [more]) => add(run, of, more),
+        _ => Err(Failure::overload()),
+    }
+}
+
+fn add<'a>(run: &mut Run<'a, '_>, a: Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    let cost = match (&a, b) {
+        (Value::Text(_), Value::Text(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
+            scaled(a.size().saturating_add(b.size()), PER_CHARACTER)
+        }
+        _ => 1,
+    };
+    run.charge(cost)?;
+    let overflow = |what: &str| Failure::of(format!("{what} overflow"));
+    Ok(match (a, b) {
+        (Value::Int(a), Value::Int(b)) => {
+            Value::Int(a.checked_add(*b).ok_or_else(|| overflow("integer"))?)
+        }
+        (Value::Uint(a), Value::Uint(b)) => Value::Uint(
+            a.checked_add(*b)
+                .ok_or_else(|| overflow("unsigned integer"))?,
+        ),
+        (Value::Double(a), Value::Double(b)) => Value::Double(a + b),
+        (Value::Text(a), Value::Text(b)) => {
+            run.work((a.len() + b.len()) / 64)?;
+            Value::Text(Text::Made(format!("{}{}", &*a, &**b).into()))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => Value::Bytes([&*a, &**b].concat().into()),
+        (Value::Duration(a), Value::Duration(b)) => {
+            Value::Duration(a.checked_add(*b).ok_or_else(|| overflow("duration"))?)
+        }
+        (Value::Timestamp(a), Value::Duration(b)) => moved(a, *b)?,
+        (Value::Duration(a), Value::Timestamp(b)) => moved(*b, a)?,
+        (Value::List(mut items), more) if more.is_list() => {
+            let more = more.items()?;
+            let copied = if Arc::get_mut(&mut items).is_some() {
+                0
+            } else {
+                items.len()
+            };
+            run.work(more.len() + copied)?;
+            Arc::make_mut(&mut items).extend(more);
+            Value::List(items)
+        }
+        (list, more) if list.is_list() && more.is_list() => return merged(run, &list, more),
+        _ => return Err(Failure::overload()),
+    })
+}
+
+/// Two lists of an object as one: lists that are sets or maps by their schema are merged.
+fn merged<'a>(run: &mut Run<'a, '_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    let mut items = a.items()?;
+    let more = b.items()?;
+    run.work(items.len() + more.len())?;
+    let Some(keys) = identity(a) else {
+        items.extend(more);
+        return Ok(Value::List(items.into()));
+    };
+    let known = items.len();
+    for one in more {
+        let mut found = None;
+        for (index, item) in items[..known].iter().enumerate() {
+            if same(run, item, &one, &keys)? {
+                found = Some(index);
+                break;
+            }
+        }
+        match found {
+            Some(index) => items[index] = one,
+            None => items.push(one),
+        }
+    }
+    Ok(Value::List(items.into()))
+}
+
+/// By what the items of a list are told apart: nothing where it is the place, no keys where it is
+/// the whole item.
+fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
+    let Value::JsonList(_, Some(decl)) = list else {
+        return None;
+    };
+    match decl.list_type.as_str() {
+        "set" => Some(Vec::new()),
+        "map" => Some(
+            decl.keys
+                .iter()
+                .filter_map(|key| super::types::escape(key))
+                .map(|key| Key::Text(key.into()))
+                .collect(),
+        ),
+        _ => None,
+    }
+}
+
+/// Whether two items have the same identity.
+fn same(
+    run: &mut Run<'_, '_>,
+    a: &Value<'_>,
+    b: &Value<'_>,
+    keys: &[Key],
+) -> Result<bool, Failure> {
+    if keys.is_empty() {
+        return equal(run, a, b);
+    }
+    for key in keys {
+        let (a, b) = (a.member(key).transpose()?, b.member(key).transpose()?);
+        let fits = match (a, b) {
+            (Some(a), Some(b)) => equal(run, &a, &b)?,
+            (None, None) => true,
+            _ => false,
+        };
+        if !fits {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn moved<'a>(time: jiff::Timestamp, by: i64) -> Outcome<'a> {
+    let moved = time.checked_add(jiff::SignedDuration::from_nanos(by));
+    let moved = moved.map_err(|_| Failure::of("timestamp overflow"))?;
+    Ok(Value::Timestamp(moved))
+}
+
+fn arithmetic<'a>(name: &str, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    let overflow = |what: &'static str| move || Failure::of(format!("{what} overflow"));
+    let (integer, unsigned) = (overflow("integer"), overflow("unsigned integer"));
+    let zero = match name {
+        "_/_" => "division by zero",
+        _ => "modulus by zero",
+    };
+    Ok(match (name, a, b) {
+        ("_/_" | "_%_", Value::Int(_), Value::Int(0))
+        | ("_/_" | "_%_", Value::Uint(_), Value::Uint(0)) => return Err(Failure::of(zero)),
+        ("_-_", Value::Int(a), Value::Int(b)) => Value::Int(a.checked_sub(*b).ok_or_else(integer)?),
+        ("_*_", Value::Int(a), Value::Int(b)) => Value::Int(a.checked_mul(*b).ok_or_else(integer)?),
+        ("_/_", Value::Int(a), Value::Int(b)) => Value::Int(a.checked_div(*b).ok_or_else(integer)?),
+        ("_%_", Value::Int(a), Value::Int(b)) => Value::Int(a.checked_rem(*b).ok_or_else(integer)?),
+        ("_-_", Value::Uint(a), Value::Uint(b)) => {
+            Value::Uint(a.checked_sub(*b).ok_or_else(unsigned)?)
+        }
+        ("_*_", Value::Uint(a), Value::Uint(b)) => {
+            Value::Uint(a.checked_mul(*b).ok_or_else(unsigned)?)
+        }
+        ("_/_", Value::Uint(a), Value::Uint(b)) => Value::Uint(a / b),
+        ("_%_", Value::Uint(a), Value::Uint(b)) => Value::Uint(a % b),
+        ("_-_", Value::Double(a), Value::Double(b)) => Value::Double(a - b),
+        ("_*_", Value::Double(a), Value::Double(b)) => Value::Double(a * b),
+        ("_/_", Value::Double(a), Value::Double(b)) => Value::Double(a / b),
+        ("_-_", Value::Duration(a), Value::Duration(b)) => {
+            Value::Duration(a.checked_sub(*b).ok_or_else(overflow("duration"))?)
+        }
+        ("_-_", Value::Timestamp(a), Value::Duration(b)) => {
+            moved(*a, b.checked_neg().ok_or_else(overflow("duration"))?)?
+        }
+        ("_-_", Value::Timestamp(a), Value::Timestamp(b)) => {
+            let nanos = i64::try_from(a.duration_since(*b).as_nanos());
+            Value::Duration(nanos.map_err(|_| Failure::of("duration overflow"))?)
+        }
+        _ => return Err(Failure::overload()),
+    })
+}
+
+fn comparison<'a>(run: &mut Run<'a, '_>, name: &str, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    let cost = match (a, b) {
+        (Value::Text(_), Value::Text(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
+            scaled(a.size().min(b.size()), PER_CHARACTER)
+        }
+        _ => 1,
+    };
+    run.charge(cost)?;
+    let order = match a.compare(b) {
+        Some(order) => order,
+        // A number that is none is in no order.
+        None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => {
+            return Ok(Value::Bool(false));
+        }
+        None => return Err(Failure::overload()),
+    };
+    Ok(Value::Bool(match name {
+        "_<_" => order.is_lt(),
+        "_<=_" => order.is_le(),
+        "_>_" => order.is_gt(),
+        _ => order.is_ge(),
+    }))
+}
+
+fn equality(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
+    run.charge(scaled(a.size().min(b.size()), PER_CHARACTER))?;
+    equal(run, a, b)
+}
+
+/// Whether two values are the same; every part that is looked at is work.
+pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
+    run.work(1)?;
+    if a.is_list() && b.is_list() {
+        if a.size() != b.size() {
+            return Ok(false);
+        }
+        let (left, right) = (a.items()?, b.items()?);
+        let unordered = identity(a).filter(|_| identity(b).is_some());
+        if unordered.is_some() {
+            return covers(run, &left, &right);
+        }
+        for (a, b) in left.iter().zip(&right) {
+            if !equal(run, a, b)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    if a.is_map() && b.is_map() {
+        let keys = a.keys();
+        if keys.len() != b.keys().len() {
+            return Ok(false);
+        }
+        for key in keys {
+            let (Some(left), Some(right)) = (a.member(&key), b.member(&key)) else {
+                return Ok(false);
+            };
+            if !equal(run, &left?, &right?)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    Ok(match (a, b) {
+        (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
+        (Value::Optional(Some(a)), Value::Optional(Some(b))) => equal(run, a, b)?,
+        (Value::Type(a), Value::Type(b)) => a == b,
+        (Value::Url(a), Value::Url(b)) => a == b,
+        (Value::Ip(a), Value::Ip(b)) => a == b,
+        (Value::Cidr(a), Value::Cidr(b)) => a == b,
+        (Value::Named(a), Value::Named(b)) => a == b,
+        _ => a.compare(b).is_some_and(std::cmp::Ordering::is_eq),
+    })
+}
+
+/// Whether every one of the first is among the second.
+pub(super) fn covers(
+    run: &mut Run<'_, '_>,
+    these: &[Value<'_>],
+    among: &[Value<'_>],
+) -> Result<bool, Failure> {
+    for one in these {
+        if !among_them(run, one, among)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a value is among others.
+pub(super) fn among_them(
+    run: &mut Run<'_, '_>,
+    one: &Value<'_>,
+    among: &[Value<'_>],
+) -> Result<bool, Failure> {
+    for other in among {
+        if equal(run, one, other)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn contained<'a>(run: &mut Run<'a, '_>, one: &Value<'a>, of: &Value<'a>) -> Outcome<'a> {
+    if of.is_list() {
+        run.charge(of.size())?;
+        let items = of.items()?;
+        return among_them(run, one, &items).map(Value::Bool);
+    }
+    if of.is_map() {
+        run.charge(1)?;
+        let found = one.key().and_then(|key| of.member(&key));
+        return Ok(Value::Bool(found.is_some()));
+    }
+    Err(Failure::overload())
+}
+
+fn indexed<'a>(of: &Value<'a>, index: &Value<'a>) -> Outcome<'a> {
+    match of {
+        Value::Optional(_) => {
+            let key = index.key().ok_or_else(Failure::overload)?;
+            maybe(of, &key)
+        }
+        list if list.is_list() => {
+            let Some(Key::Int(at)) = index.key() else {
+                return Err(Failure::of("unsupported index type"));
+            };
+            let found = usize::try_from(at).ok().and_then(|at| list.item(at));
+            match found {
+                Some(found) => Ok(found?),
+                None => Err(Failure::of(format!("index out of bounds: {at}"))),
+            }
+        }
+        map if map.is_map() => {
+            let key = index.key().ok_or_else(Failure::overload)?;
+            select(map, &key)
+        }
+        _ => Err(Failure::overload()),
+    }
+}

@@ -1,0 +1,141 @@
+//! Machine: an expression that was compiled once and runs many times.
+
+use std::sync::Arc;
+
+use super::ast::{Kind, Literal, Node};
+use super::check::{self, Checked};
+use super::cost;
+use super::parse::{self, Mistake};
+use super::run::{self, Failure, Patterns, Run};
+use super::times;
+use super::types::{Decl, Type};
+use super::value::Value;
+
+/// What a single run may cost: about a tenth of a second.
+pub(crate) const CALL_LIMIT: u64 = 1_000_000;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Program {
+    root: Node,
+    checked: Checked,
+    patterns: Patterns,
+}
+
+impl Program {
+    /// Compiles an expression whose variables have these types.
+    ///
+    /// # Errors
+    /// What is wrong with it, as upstream's compiler puts it.
+    pub(crate) fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, String> {
+        let mut parsed = parse::parse(source)?;
+        let checked = check::check(&mut parsed.root, parsed.parts, variables)
+            .map_err(|mistakes| parse::describe(source, &mistakes))?;
+        let mut constants = Constants::default();
+        constants.look(&parsed.root);
+        if !constants.mistakes.is_empty() {
+            return Err(parse::describe(source, &constants.mistakes));
+        }
+        Ok(Self {
+            root: parsed.root,
+            checked,
+            patterns: constants.patterns,
+        })
+    }
+
+    /// The type of its value.
+    pub(crate) fn result(&self) -> &Type {
+        &self.checked.types[self.root.id]
+    }
+
+    /// Whether a variable is used.
+    pub(crate) fn uses(&self, variable: &str) -> bool {
+        self.checked.used.iter().any(|used| used == variable)
+    }
+
+    /// What it costs at the worst where its variables are declared by `root`.
+    pub(crate) fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
+        cost::estimate(&self.root, &self.checked, root)
+    }
+
+    /// Runs it; answers its value and what it cost.
+    pub(crate) fn run<'a>(
+        &self,
+        variables: &[(&str, Value<'a>)],
+        limit: u64,
+    ) -> (Result<Value<'a>, Failure>, u64) {
+        let mut run = Run::new(variables, &self.patterns, limit);
+        let outcome = run.eval(&self.root);
+        (outcome, run.cost())
+    }
+}
+
+/// What the expression spells out: patterns, and texts that must be times or durations.
+#[derive(Default)]
+struct Constants {
+    patterns: Patterns,
+    mistakes: Vec<Mistake>,
+}
+
+impl Constants {
+    fn look(&mut self, node: &Node) {
+        match &node.kind {
+            Kind::Select { operand, .. } => self.look(operand),
+            Kind::Call { name, target, args } => {
+                for part in target.iter().map(|target| &**target).chain(args) {
+                    self.look(part);
+                }
+                if let Some((at, text)) = args.last().and_then(text_of) {
+                    self.call(name, at, text);
+                }
+            }
+            Kind::List { items, .. } => items.iter().for_each(|item| self.look(item)),
+            Kind::Map(entries) => {
+                for entry in entries {
+                    self.look(&entry.key);
+                    self.look(&entry.value);
+                }
+            }
+            Kind::Fold(fold) => {
+                for part in [
+                    &fold.range,
+                    &fold.init,
+                    &fold.cond,
+                    &fold.step,
+                    &fold.result,
+                ] {
+                    self.look(part);
+                }
+            }
+            Kind::Literal(_) | Kind::Ident(_) | Kind::Message(_) => {}
+        }
+    }
+
+    fn call(&mut self, name: &str, at: usize, text: &str) {
+        let fine = match name {
+            "matches" | "find" | "findAll" => match run::compile(text) {
+                Ok(pattern) => {
+                    self.patterns.insert(text.to_owned(), pattern);
+                    true
+                }
+                Err(_) => name != "matches",
+            },
+            "duration" => times::duration(text).is_ok(),
+            "timestamp" => times::rfc3339(text).is_ok(),
+            _ => true,
+        };
+        if !fine {
+            self.mistakes.push((at, format!("invalid {name} argument")));
+        }
+    }
+}
+
+fn text_of(node: &Node) -> Option<(usize, &str)> {
+    match &node.kind {
+        Kind::Literal(Literal::Text(text)) => Some((node.at, text)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

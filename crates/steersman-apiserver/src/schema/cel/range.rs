@@ -1,0 +1,67 @@
+//! Words: sizes and costs, from the least to the most.
+
+/// What reading one character costs.
+pub(crate) const PER_CHARACTER: f64 = 0.1;
+
+/// What one character of a regular expression costs.
+pub(crate) const PER_PATTERN_CHARACTER: f64 = 0.25;
+
+/// A size or a cost: at least and at most. Sums and products stop at the largest number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+}
+
+impl Range {
+    pub(crate) const UNKNOWN: Self = Self {
+        min: 0,
+        max: u64::MAX,
+    };
+
+    pub(crate) const fn exactly(size: u64) -> Self {
+        Self {
+            min: size,
+            max: size,
+        }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            min: self.min.saturating_add(other.min),
+            max: self.max.saturating_add(other.max),
+        }
+    }
+
+    pub(crate) fn times(self, other: Self) -> Self {
+        Self {
+            min: self.min.saturating_mul(other.min),
+            max: self.max.saturating_mul(other.max),
+        }
+    }
+
+    pub(crate) fn scaled(self, factor: f64) -> Self {
+        Self {
+            min: scaled(self.min, factor),
+            max: scaled(self.max, factor),
+        }
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+        }
+    }
+}
+
+/// A product, rounded up.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "estimates; a cast from a float stops at the largest number"
+)]
+pub(crate) fn scaled(size: u64, factor: f64) -> u64 {
+    (size as f64 * factor).ceil() as u64
+}

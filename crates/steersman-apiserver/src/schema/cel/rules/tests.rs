@@ -1,0 +1,185 @@
+//! What rules say of objects and of what they were.
+
+use serde_json::json;
+
+use super::*;
+
+#[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
+fn rules(spec: Json) -> Rules {
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    Rules::compile(&Structural::compile(&schema)).unwrap()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
+fn told(rules: &Rules, new: Json, old: Option<Json>) -> Vec<String> {
+    let (new, old) = (json!({"spec": new}), old.map(|old| json!({"spec": old})));
+    let verdict = rules.validate(&new, old.as_ref());
+    let errors = verdict.errors.iter();
+    let errors = errors.map(|error| format!("{} {}: {}", error.reason, error.field, error.message));
+    let warnings = verdict
+        .warnings
+        .iter()
+        .map(|told| format!("warning {told}"));
+    errors.chain(warnings).collect()
+}
+
+#[test]
+fn refusals_have_the_reason_the_message_and_the_place_that_the_rule_names() {
+    let rules = rules(json!({"type": "object", "properties": {
+        "a": {"type": "integer", "x-kubernetes-validations": [
+            {"rule": "self > 0", "message": " above zero "}, {"rule": "self != 7", "reason": "FieldValueDuplicate"}]},
+        "l": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}},
+            "x-kubernetes-validations": [{"rule": "self.n > 0", "fieldPath": ".n", "reason": "FieldValueRequired"}]}},
+        "m": {"type": "object", "additionalProperties": {"type": "string",
+            "x-kubernetes-validations": [{"rule": "self != 'x'", "messageExpression": "'not ' + self"}]}},
+        "a.b": {"type": "string", "x-kubernetes-validations": [{"rule": "self == 'ok'"}]},
+    }, "x-kubernetes-validations": [{"rule": "!has(self.a__dot__b) || self.a__dot__b != 'no'"}]}));
+    for (spec, wanted) in [
+        (
+            json!({"a": 0}),
+            vec!["FieldValueInvalid spec.a: Invalid value: 0: above zero"],
+        ),
+        (
+            json!({"a": 7}),
+            vec!["FieldValueDuplicate spec.a: Duplicate value: 7"],
+        ),
+        (
+            json!({"l": [{"n": 1}, {"n": 0}]}),
+            vec!["FieldValueRequired spec.l[1].n: Required value: failed rule: self.n > 0"],
+        ),
+        (
+            json!({"l": [{}]}),
+            vec![
+                "FieldValueInvalid spec.l[0]: Invalid value: \"object\": no such key: n evaluating rule: self.n > 0",
+            ],
+        ),
+        (
+            json!({"m": {"k": "x"}}),
+            vec!["FieldValueInvalid spec.m[k]: Invalid value: \"x\": not x"],
+        ),
+        (
+            json!({"a.b": "no"}),
+            vec![
+                "FieldValueInvalid spec: Invalid value: failed rule: !has(self.a__dot__b) || self.a__dot__b != 'no'",
+                "FieldValueInvalid spec.a.b: Invalid value: \"no\": failed rule: self == 'ok'",
+            ],
+        ),
+        (json!({"a": 1, "a.b": "ok", "m": {"k": "y"}}), vec![]),
+    ] {
+        assert_eq!(told(&rules, spec, None), wanted);
+    }
+}
+
+#[test]
+fn rules_about_a_change_need_something_that_changed() {
+    let immutable = json!([{"rule": "self == oldSelf", "message": "fixed"}]);
+    let rules = rules(json!({"type": "object", "properties": {
+        "s": {"type": "string", "x-kubernetes-validations": immutable},
+        "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"},
+                "v": {"type": "integer", "x-kubernetes-validations": immutable}}}},
+        "once": {"type": "string", "x-kubernetes-validations": [
+            {"rule": "oldSelf.orValue('a') == self", "optionalOldSelf": true, "message": "a, and stays"}]},
+    }}));
+    assert!(told(&rules, json!({"s": "a"}), None).is_empty());
+    assert!(told(&rules, json!({"s": "a"}), Some(json!({}))).is_empty());
+    assert_eq!(
+        told(&rules, json!({"s": "b"}), Some(json!({"s": "a"}))),
+        ["FieldValueInvalid spec.s: Invalid value: \"b\": fixed"]
+    );
+    let old = json!({"keyed": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]});
+    assert!(
+        told(
+            &rules,
+            json!({"keyed": [{"k": "y", "v": 2}, {"k": "z", "v": 1}]}),
+            Some(old.clone())
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        told(&rules, json!({"keyed": [{"k": "y", "v": 1}]}), Some(old)),
+        ["FieldValueInvalid spec.keyed[0].v: Invalid value: 1: fixed"]
+    );
+    assert_eq!(told(&rules, json!({"once": "b"}), None).len(), 1);
+    assert!(told(&rules, json!({"once": "b"}), Some(json!({"once": "b"}))).is_empty());
+}
+
+#[test]
+fn what_was_stored_as_it_is_only_warns() {
+    let rules = rules(json!({"type": "object", "properties": {
+        "o": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "x-kubernetes-validations": [{"rule": "self.a < 3", "message": "below 3"}]},
+        "l": {"type": "array", "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 3"}]}},
+        "t": {"type": "string"},
+    }}));
+    let old = json!({"o": {"a": 5}, "l": [5]});
+    assert_eq!(
+        told(&rules, json!({"o": {"a": 5}, "t": "x"}), Some(old.clone())),
+        ["warning spec.o: Invalid value: below 3"]
+    );
+    assert_eq!(
+        told(&rules, json!({"o": {"a": 5, "b": 1}}), Some(old.clone())),
+        ["FieldValueInvalid spec.o: Invalid value: below 3"]
+    );
+    // The items of a list without keys are what they were only if the whole list is.
+    assert_eq!(
+        told(&rules, json!({"l": [5], "t": "x"}), Some(old.clone())),
+        ["warning spec.l[0]: Invalid value: 5: failed rule: self < 3"]
+    );
+    assert_eq!(
+        told(&rules, json!({"l": [5, 1]}), Some(old)),
+        ["FieldValueInvalid spec.l[0]: Invalid value: 5: failed rule: self < 3"]
+    );
+}
+
+/// CEL-1: the rules of one object have one budget.
+#[test]
+fn a_budget_is_shared_by_all_rules() {
+    let rules = rules(
+        json!({"type": "object", "properties": {"l": {"type": "array", "items": {
+        "type": "array", "items": {"type": "integer"},
+        "x-kubernetes-validations": [{"rule": "self.all(x, self.exists(y, y == -x) || true)"}]}}}}),
+    );
+    let inner: Vec<i64> = (1..200).collect();
+    let told = told(&rules, json!({"l": vec![inner; 200]}), None);
+    let last = told.last().unwrap();
+    assert!(last.contains("running out of cost budget"), "{told:?}");
+    assert_eq!(told.len(), 1);
+}
+
+#[test]
+fn rules_of_all_of_stand_on_the_same_value() {
+    let rules = rules(
+        json!({"type": "object", "properties": {"a": {"type": "integer"}},
+        "allOf": [{"x-kubernetes-validations": [{"rule": "self.a == 1"}]},
+            {"properties": {"a": {"x-kubernetes-validations": [{"rule": "self < 9"}]}}}]}),
+    );
+    assert_eq!(told(&rules, json!({"a": 9}), None).len(), 2);
+    assert!(told(&rules, json!({"a": 1}), None).is_empty());
+}
+
+#[test]
+fn a_resource_in_a_resource_is_known_by_type_and_name() {
+    let rules = rules(
+        json!({"type": "object", "properties": {"t": {"type": "object",
+        "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true,
+        "x-kubernetes-validations": [{"rule": "self.kind == 'Pod' && self.metadata.name != ''"}]}}}),
+    );
+    assert!(
+        told(
+            &rules,
+            json!({"t": {"kind": "Pod", "metadata": {"name": "a"}}}),
+            None
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        told(
+            &rules,
+            json!({"t": {"kind": "Job", "metadata": {"name": "a"}}}),
+            None
+        )
+        .len(),
+        1
+    );
+}

@@ -1,0 +1,197 @@
+//! Machine: one run of an expression: its variables, what it has cost, and where it stops.
+
+use regex::Regex;
+use std::collections::BTreeMap;
+
+use super::value::{Key, Value};
+
+/// Steps that costs do not count, such as copying a list: an expression that takes more is
+/// stopped as if it cost too much. CEL-1 hangs on it.
+const MOST_WORK: u64 = 5_000_000;
+
+/// Why an expression has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// In upstream's words.
+    Error(String),
+    /// It cost more than it may.
+    Limit,
+}
+
+impl Failure {
+    pub(crate) fn of(message: impl Into<String>) -> Self {
+        Self::Error(message.into())
+    }
+
+    /// Arguments that a function does not take.
+    pub(crate) fn missing(name: &str) -> Self {
+        Self::Error(format!("no such overload: {name}"))
+    }
+
+    /// Operands that an operator or function does not take.
+    pub(crate) fn overload() -> Self {
+        Self::of("no such overload")
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Error(message)
+    }
+}
+
+/// Compiled patterns, by their text.
+pub(crate) type Patterns = BTreeMap<String, Regex>;
+
+/// What a part of an expression comes to.
+pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
+
+/// One run of one expression.
+#[derive(Debug)]
+pub(crate) struct Run<'a, 'n> {
+    /// The variables, innermost last. The result of a loop may be a failure that a later turn
+    /// makes good, as with `exists`.
+    pub(super) scopes: Vec<(&'n str, Outcome<'a>)>,
+    /// Patterns that were compiled when the expression was, and those met since.
+    patterns: &'n Patterns,
+    met: Patterns,
+    cost: u64,
+    limit: u64,
+    work: u64,
+}
+
+impl<'a, 'n> Run<'a, 'n> {
+    /// A run that may cost `limit`.
+    pub(crate) fn new(
+        variables: &[(&'n str, Value<'a>)],
+        patterns: &'n Patterns,
+        limit: u64,
+    ) -> Self {
+        Self {
+            scopes: variables
+                .iter()
+                .map(|(name, value)| (*name, Ok(value.clone())))
+                .collect(),
+            patterns,
+            met: Patterns::new(),
+            cost: 0,
+            limit,
+            work: 0,
+        }
+    }
+
+    /// What it has cost so far; steps without a cost count where they outweigh it.
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost.max(self.work / 8)
+    }
+
+    /// Counts a cost.
+    ///
+    /// # Errors
+    /// The limit is reached.
+    pub(crate) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.limit {
+            return Err(Failure::Limit);
+        }
+        Ok(())
+    }
+
+    /// Counts steps that have no cost upstream.
+    ///
+    /// # Errors
+    /// There were more than any sensible rule needs.
+    pub(crate) fn work(&mut self, steps: usize) -> Result<(), Failure> {
+        self.work = self.work.saturating_add(steps as u64);
+        if self.work > MOST_WORK {
+            return Err(Failure::Limit);
+        }
+        Ok(())
+    }
+
+    /// A compiled pattern. Compiling one that the expression does not spell out is work.
+    ///
+    /// # Errors
+    /// It is no pattern.
+    pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, Failure> {
+        if let Some(known) = self.patterns.get(text).or_else(|| self.met.get(text)) {
+            return Ok(known.clone());
+        }
+        self.work(10_000 + text.len() * 100)?;
+        let made = compile(text).map_err(Failure::Error)?;
+        self.met.insert(text.to_owned(), made.clone());
+        Ok(made)
+    }
+}
+
+/// Compiles a pattern, in the bounds that keep one from filling the memory.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn compile(text: &str) -> Result<Regex, String> {
+    let made = regex::RegexBuilder::new(text).size_limit(1 << 20).build();
+    made.map_err(|error| {
+        let error = error.to_string();
+        let why = error.lines().last().unwrap_or_default();
+        let why = why.trim_start_matches("error: ");
+        format!("error parsing regexp: {why}: `{text}`")
+    })
+}
+
+/// Whether a field is there.
+pub(super) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
+    match of {
+        Value::Optional(None) => Ok(false),
+        Value::Optional(Some(held)) => has(held, key),
+        map if map.is_map() => Ok(map.member(key).is_some()),
+        _ => Err(Failure::overload()),
+    }
+}
+
+/// A field, which must be there.
+pub(super) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+    match of {
+        Value::Optional(_) => maybe(of, key),
+        map if map.is_map() => match map.member(key) {
+            Some(found) => Ok(found?),
+            None => Err(Failure::of(format!("no such key: {}", told(key)))),
+        },
+        _ => Err(Failure::overload()),
+    }
+}
+
+/// A field as an optional value.
+pub(super) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+    match of {
+        Value::Optional(None) => Ok(Value::NONE),
+        Value::Optional(Some(held)) => maybe(held, key),
+        list if list.is_list() => {
+            let Key::Int(index) = key else {
+                return Err(Failure::overload());
+            };
+            let found = usize::try_from(*index)
+                .ok()
+                .and_then(|index| list.item(index));
+            Ok(found.transpose()?.map_or(Value::NONE, Value::some))
+        }
+        map if map.is_map() => {
+            let found = map.member(key).transpose()?;
+            Ok(match found {
+                None => Value::NONE,
+                Some(held @ Value::Optional(_)) => held,
+                Some(found) => Value::some(found),
+            })
+        }
+        _ => Err(Failure::overload()),
+    }
+}
+
+/// A key as messages write it.
+pub(super) fn told(key: &Key) -> String {
+    match key {
+        Key::Bool(flag) => flag.to_string(),
+        Key::Int(number) => number.to_string(),
+        Key::Uint(number) => number.to_string(),
+        Key::Text(text) => text.to_string(),
+    }
+}

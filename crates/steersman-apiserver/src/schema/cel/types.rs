@@ -1,0 +1,397 @@
+//! Words: the types of CEL expressions, and what a schema declares about a value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::schema::structural::{Additional, Structural};
+
+/// The largest request that the estimates reckon with, in bytes.
+pub(crate) const MAX_REQUEST: u64 = 3 * 1024 * 1024;
+
+/// What an object without a declared size counts as.
+const UNBOUNDED: u64 = i64::MAX as u64;
+
+/// Words that cannot stand for a field, and are written between underscores.
+const RESERVED: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// A type, as the checker knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Type {
+    Dyn,
+    /// The type of what is wrong already; it fits everywhere, so that one mistake is told once.
+    Error,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    String,
+    Bytes,
+    Duration,
+    Timestamp,
+    List(Arc<Self>),
+    Map(Arc<(Self, Self)>),
+    Optional(Arc<Self>),
+    /// The type of a type.
+    Of(Arc<Self>),
+    Object(Arc<Object>),
+    /// A type that only functions look into, such as a quantity.
+    Opaque(&'static str),
+    /// A variable of the checker.
+    Param(usize),
+}
+
+/// The fields of an object, by the names that expressions use.
+#[derive(Debug)]
+pub(crate) struct Object {
+    name: String,
+    pub(crate) fields: BTreeMap<String, Field>,
+}
+
+/// A field of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    /// The name in JSON.
+    pub(crate) json: String,
+    pub(crate) decl: Arc<Decl>,
+}
+
+/// What a schema says of a value.
+#[derive(Debug, Clone)]
+pub(crate) struct Decl {
+    pub(crate) kind: Type,
+    /// The most characters, items or members.
+    pub(crate) most: u64,
+    /// The fewest bytes that such a value takes in JSON.
+    pub(crate) least_bytes: u64,
+    /// Items of a list, values of a map.
+    pub(crate) items: Option<Arc<Self>>,
+    /// `x-kubernetes-list-type`.
+    pub(crate) list_type: String,
+    /// `x-kubernetes-list-map-keys`.
+    pub(crate) keys: Vec<String>,
+    pub(crate) nullable: bool,
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Type {
+    pub(crate) fn list(items: Self) -> Self {
+        Self::List(Arc::new(items))
+    }
+
+    pub(crate) fn map(key: Self, value: Self) -> Self {
+        Self::Map(Arc::new((key, value)))
+    }
+
+    pub(crate) fn optional(of: Self) -> Self {
+        Self::Optional(Arc::new(of))
+    }
+
+    /// Whether values of the type take no room to speak of.
+    pub(crate) fn is_scalar(&self) -> bool {
+        match self {
+            Self::Bool
+            | Self::Int
+            | Self::Uint
+            | Self::Double
+            | Self::Duration
+            | Self::Timestamp => true,
+            Self::Optional(of) => of.is_scalar(),
+            _ => false,
+        }
+    }
+
+    /// Whether the type has fewer parts than are `left`.
+    pub(crate) fn is_below(&self, left: &mut usize) -> bool {
+        *left = left.saturating_sub(1);
+        *left > 0
+            && match self {
+                Self::List(of) | Self::Optional(of) | Self::Of(of) => of.is_below(left),
+                Self::Map(entry) => entry.0.is_below(left) && entry.1.is_below(left),
+                _ => true,
+            }
+    }
+
+    /// Whether null may stand for a value of the type.
+    pub(crate) fn takes_null(&self) -> bool {
+        matches!(
+            self,
+            Self::Object(_) | Self::Duration | Self::Timestamp | Self::Opaque(_)
+        )
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Uint => f.write_str("uint"),
+            Self::Double => f.write_str("double"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Duration => f.write_str("duration"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::List(items) => write!(f, "list({items})"),
+            Self::Map(entry) => write!(f, "map({}, {})", entry.0, entry.1),
+            Self::Optional(of) => write!(f, "optional_type({of})"),
+            Self::Of(of) => write!(f, "type({of})"),
+            Self::Object(object) => f.write_str(&object.name),
+            Self::Opaque(name) => f.write_str(name),
+            Self::Param(number) => write!(f, "_var{number}"),
+        }
+    }
+}
+
+/// The name under which expressions know a field; nothing where they cannot.
+#[must_use]
+pub(crate) fn escape(name: &str) -> Option<String> {
+    if RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '_' if rest.peek() == Some(&'_') => {
+                rest.next();
+                out.push_str("__underscores__");
+            }
+            '.' => out.push_str("__dot__"),
+            '-' => out.push_str("__dash__"),
+            '/' => out.push_str("__slash__"),
+            '_' => out.push('_'),
+            c if c.is_ascii_alphanumeric() => out.push(c),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+impl Decl {
+    fn simple(kind: Type, most: u64, least_bytes: u64) -> Self {
+        Self {
+            kind,
+            most,
+            least_bytes,
+            items: None,
+            list_type: String::new(),
+            keys: Vec::new(),
+            nullable: false,
+        }
+    }
+
+    /// A value about which nothing is known.
+    pub(crate) fn any() -> Self {
+        Self::simple(Type::Dyn, UNBOUNDED, 1)
+    }
+
+    /// What a schema declares; nothing where rules do not see the value. `root` says that the
+    /// value is a whole resource, of which type and name are always known.
+    ///
+    /// The sizes follow upstream's `apiserver/pkg/cel/common/schemas.go`.
+    #[must_use]
+    pub(crate) fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
+        let mut decl = Self::bare(schema, root, name)?;
+        decl.nullable = schema.nullable;
+        Some(decl)
+    }
+
+    fn bare(schema: &Structural, root: bool, name: &str) -> Option<Self> {
+        let length = schema.rules.length.1;
+        if schema.int_or_string {
+            let most = length.map_or(MAX_REQUEST - 2, |most| most.saturating_mul(4));
+            return Some(Self::simple(Type::Dyn, most, 1));
+        }
+        match schema.kind.as_str() {
+            "array" => {
+                let items = schema.items.as_ref()?;
+                let items = Self::of(items, items.embedded, &format!("{name}.@idx"))?;
+                let fits = (MAX_REQUEST - 2) / (items.least_bytes + 1);
+                let most = schema.rules.items.1.unwrap_or(fits);
+                Some(Self {
+                    list_type: schema.rules.list_type.clone(),
+                    keys: schema.rules.list_map_keys.clone(),
+                    items: Some(Arc::new(items.clone())),
+                    ..Self::simple(Type::list(items.kind), most, 2)
+                })
+            }
+            "object" => match &schema.additional {
+                Additional::Schema(values) => {
+                    let values = Self::of(values, values.embedded, &format!("{name}.@elem"))?;
+                    let fits = (MAX_REQUEST - 2) / (values.least_bytes + 6);
+                    let most = schema.rules.properties.1.unwrap_or(fits);
+                    let kind = Type::map(Type::String, values.kind.clone());
+                    Some(Self {
+                        items: Some(Arc::new(values)),
+                        ..Self::simple(kind, most, 2)
+                    })
+                }
+                Additional::Any | Additional::None => Some(Self::object(schema, root, name)),
+            },
+            "string" => Some(Self::text(schema, length)),
+            "boolean" => Some(Self::simple(Type::Bool, 0, 4)),
+            "number" => Some(Self::simple(Type::Double, 0, 1)),
+            "integer" => Some(Self::simple(Type::Int, 0, 1)),
+            _ => None,
+        }
+    }
+
+    fn text(schema: &Structural, length: Option<u64>) -> Self {
+        match schema.format.as_str() {
+            "byte" => Self::simple(Type::Bytes, length.unwrap_or(MAX_REQUEST - 2), 2),
+            "duration" => Self::simple(Type::Duration, 32, 5),
+            "date" => Self::simple(Type::Timestamp, 12, 12),
+            "date-time" => Self::simple(Type::Timestamp, 21, 12),
+            _ => {
+                let named = schema.rules.allowed.iter().filter_map(|one| one.as_str());
+                let longest = named.map(|one| one.len() as u64).max();
+                let most = match (length, longest) {
+                    (Some(most), _) => most.saturating_mul(4),
+                    (None, Some(longest)) => longest,
+                    (None, None) => MAX_REQUEST - 2,
+                };
+                Self::simple(Type::String, most, 2)
+            }
+        }
+    }
+
+    fn object(schema: &Structural, root: bool, name: &str) -> Self {
+        let mut fields = BTreeMap::new();
+        let mut least = 2;
+        for (json, sub) in &schema.properties {
+            let Some(decl) = Self::of(sub, sub.embedded, &format!("{name}.{json}")) else {
+                continue;
+            };
+            if sub.default.is_none() && schema.rules.required.contains(json) {
+                least += json.len() as u64 + decl.least_bytes + 4;
+            }
+            add(&mut fields, json, decl);
+        }
+        if root {
+            let text = || Self::simple(Type::String, MAX_REQUEST - 2, 2);
+            let mut named = BTreeMap::new();
+            for field in ["name", "generateName"] {
+                add(&mut named, field, text());
+            }
+            let metadata = Object {
+                name: format!("{name}.metadata"),
+                fields: named,
+            };
+            let metadata = Self::simple(Type::Object(Arc::new(metadata)), UNBOUNDED, 2);
+            add(&mut fields, "metadata", metadata);
+            for field in ["apiVersion", "kind"] {
+                add(&mut fields, field, text());
+            }
+        }
+        let object = Object {
+            name: name.to_owned(),
+            fields,
+        };
+        Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, least)
+    }
+}
+
+fn add(fields: &mut BTreeMap<String, Field>, json: &str, decl: Decl) {
+    if let Some(escaped) = escape(json) {
+        let field = Field {
+            json: json.to_owned(),
+            decl: Arc::new(decl),
+        };
+        fields.insert(escaped, field);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_expressions_write_them() {
+        for (name, escaped) in [
+            ("plain", Some("plain")),
+            ("my_field", Some("my_field")),
+            ("a__b", Some("a__underscores__b")),
+            ("foo-bar", Some("foo__dash__bar")),
+            ("a.b/c", Some("a__dot__b__slash__c")),
+            ("namespace", Some("__namespace__")),
+            ("9lives", None),
+            ("a b", None),
+            ("", None),
+        ] {
+            assert_eq!(escape(name).as_deref(), escaped, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_schema_declares_types_and_sizes() {
+        let schema = Structural::compile(&json!({"type": "object", "required": ["s"],
+        "properties": {
+            "s": {"type": "string", "maxLength": 5}, "e": {"enum": ["ab", "c"], "type": "string"},
+            "l": {"type": "array", "items": {"type": "integer"}},
+            "m": {"type": "object", "additionalProperties": {"type": "number"}},
+            "free": {"x-kubernetes-preserve-unknown-fields": true},
+            "either": {"x-kubernetes-int-or-string": true},
+        }}));
+        let decl = Decl::of(&schema, true, "self").unwrap();
+        assert_eq!(decl.least_bytes, 2 + 1 + 2 + 4);
+        let Type::Object(object) = &decl.kind else {
+            panic!("no object: {decl:?}");
+        };
+        let told: Vec<String> = object
+            .fields
+            .iter()
+            .map(|(name, field)| format!("{name} {} {}", field.decl.kind, field.decl.most))
+            .collect();
+        let free = MAX_REQUEST - 2;
+        assert_eq!(
+            told,
+            [
+                format!("apiVersion string {free}"),
+                "e string 2".to_owned(),
+                format!("either dyn {free}"),
+                format!("kind string {free}"),
+                format!("l list(int) {}", free / 2),
+                format!("m map(string, double) {}", free / 7),
+                format!("metadata self.metadata {UNBOUNDED}"),
+                "s string 20".to_owned(),
+            ]
+        );
+    }
+}

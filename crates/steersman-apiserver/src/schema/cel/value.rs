@@ -1,0 +1,324 @@
+//! Words: the values of expressions; those of an object stay in its JSON until they are looked at.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use jiff::Timestamp;
+use serde_json::{Map, Value as Json};
+
+use super::addresses::{Cidr, Url};
+use super::formats::Named;
+use super::semver::Semver;
+use super::times;
+use super::types::{Decl, Type};
+use crate::schema::quantity::Quantity;
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(crate) enum Value<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Text<'a>),
+    Bytes(Arc<[u8]>),
+    /// Nanoseconds.
+    Duration(i64),
+    Timestamp(Timestamp),
+    List(Arc<Vec<Self>>),
+    Map(Arc<BTreeMap<Key, Self>>),
+    /// A list in an object, and what its schema says of it.
+    JsonList(&'a [Json], Option<&'a Decl>),
+    /// A map or an object in an object.
+    JsonMap(&'a Map<String, Json>, Option<&'a Decl>),
+    Optional(Option<Arc<Self>>),
+    Type(Arc<str>),
+    Quantity(Quantity),
+    Url(Arc<Url>),
+    Ip(IpAddr),
+    Cidr(Cidr),
+    Semver(Arc<Semver>),
+    Named(Named),
+}
+
+/// A text, of an object or made by the expression.
+#[derive(Debug, Clone)]
+pub(crate) enum Text<'a> {
+    Json(&'a str),
+    Made(Arc<str>),
+}
+
+/// What stands before the value in a map.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Bool(bool),
+    Int(i64),
+    /// Numbers that are no `Int`.
+    Uint(u64),
+    Text(Arc<str>),
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Text::Json(text) => text,
+            Text::Made(text) => text,
+        }
+    }
+}
+
+impl Key {
+    fn value<'a>(&self) -> Value<'a> {
+        match self {
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Int(number) => Value::Int(*number),
+            Self::Uint(number) => Value::Uint(*number),
+            Self::Text(text) => Value::Text(Text::Made(Arc::clone(text))),
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// A text that the expression made.
+    pub(crate) fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(Text::Made(text.into()))
+    }
+
+    pub(crate) fn some(value: Self) -> Self {
+        Self::Optional(Some(Arc::new(value)))
+    }
+
+    pub(crate) const NONE: Self = Self::Optional(None);
+
+    /// A value of an object, as its schema declares it.
+    ///
+    /// # Errors
+    /// What is wrong with a value that does not fit.
+    pub(crate) fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
+        let kind = decl.map_or(&Type::Dyn, |decl| &decl.kind);
+        Ok(match (json, kind) {
+            (Json::Null, Type::Dyn) => Self::Null,
+            (Json::Null, _) => {
+                if decl.is_some_and(|decl| decl.nullable) {
+                    Self::Null
+                } else {
+                    let why = "invalid data, got null for schema with nullable=false";
+                    return Err(why.to_owned());
+                }
+            }
+            (Json::Bool(flag), _) => Self::Bool(*flag),
+            (Json::Number(number), Type::Double) => {
+                Self::Double(number.as_f64().unwrap_or_default())
+            }
+            (Json::Number(number), kind) => match (number.as_i64(), number.as_f64()) {
+                (Some(number), _) => Self::Int(number),
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "stops at the largest number, and has no fraction"
+                )]
+                (None, Some(float)) if *kind == Type::Int && float.fract() == 0.0 => {
+                    Self::Int(float as i64)
+                }
+                (None, float) => Self::Double(float.unwrap_or_default()),
+            },
+            (Json::String(text), Type::Bytes) => {
+                let decoded = base64::engine::general_purpose::STANDARD.decode(text);
+                Self::Bytes(decoded.map_err(|error| error.to_string())?.into())
+            }
+            (Json::String(text), Type::Duration) => Self::Duration(times::duration(text)?),
+            (Json::String(text), Type::Timestamp) => Self::Timestamp(times::timestamp(text)?),
+            (Json::String(text), _) => Self::Text(Text::Json(text)),
+            (Json::Array(items), _) => Self::JsonList(items, decl),
+            (Json::Object(members), _) => Self::JsonMap(members, decl),
+        })
+    }
+
+    /// The name of the value's type, as `type(x)` has it.
+    pub(crate) fn type_name(&self) -> &str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::Text(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::Timestamp(_) => "google.protobuf.Timestamp",
+            Self::List(_) | Self::JsonList(..) => "list",
+            Self::Map(_) | Self::JsonMap(..) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Type(_) => "type",
+            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Ip(_) => "net.IP",
+            Self::Cidr(_) => "net.CIDR",
+            Self::Semver(_) => "kubernetes.Semver",
+            Self::Named(_) => "kubernetes.NamedFormat",
+        }
+    }
+
+    /// Characters, bytes, items or members; 1 for everything else, as costs count.
+    pub(crate) fn size(&self) -> u64 {
+        let size = match self {
+            Self::Text(text) => text.chars().count(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::List(items) => items.len(),
+            Self::Map(entries) => entries.len(),
+            Self::JsonList(items, _) => items.len(),
+            Self::JsonMap(members, _) => members.len(),
+            Self::Ip(address) if address.is_ipv4() => 4,
+            Self::Ip(_) => 16,
+            Self::Cidr(cidr) if cidr.address.is_ipv4() => 4,
+            Self::Cidr(_) => 16,
+            _ => 1,
+        };
+        size as u64
+    }
+
+    /// Whether the value has items.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self, Self::List(_) | Self::JsonList(..))
+    }
+
+    /// Whether the value has members.
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self, Self::Map(_) | Self::JsonMap(..))
+    }
+
+    /// One item of a list; nothing beyond its end.
+    pub(crate) fn item(&self, index: usize) -> Option<Result<Self, String>> {
+        match self {
+            Self::List(items) => items.get(index).cloned().map(Ok),
+            Self::JsonList(items, decl) => {
+                let decl = decl.and_then(|decl| decl.items.as_deref());
+                Some(Self::of(items.get(index)?, decl))
+            }
+            _ => None,
+        }
+    }
+
+    /// The items of a list.
+    ///
+    /// # Errors
+    /// An item that does not fit its schema.
+    pub(crate) fn items(&self) -> Result<Vec<Self>, String> {
+        match self {
+            Self::List(items) => Ok((**items).clone()),
+            _ => (0..).map_while(|index| self.item(index)).collect(),
+        }
+    }
+
+    /// The value for a key of a map.
+    pub(crate) fn member(&self, key: &Key) -> Option<Result<Self, String>> {
+        match self {
+            Self::Map(entries) => entries.get(key).cloned().map(Ok),
+            Self::JsonMap(members, decl) => {
+                let Key::Text(name) = key else { return None };
+                match decl.map(|decl| &decl.kind) {
+                    Some(Type::Object(object)) => {
+                        let field = object.fields.get(&**name)?;
+                        Some(Self::of(members.get(&field.json)?, Some(&field.decl)))
+                    }
+                    _ => {
+                        let decl = decl.and_then(|decl| decl.items.as_deref());
+                        Some(Self::of(members.get(&**name)?, decl))
+                    }
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The keys of a map.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        match self {
+            Self::Map(entries) => entries.keys().cloned().collect(),
+            Self::JsonMap(members, decl) => match decl.map(|decl| &decl.kind) {
+                Some(Type::Object(object)) => {
+                    let fields = object.fields.iter();
+                    fields
+                        .filter(|(_, field)| members.contains_key(&field.json))
+                        .map(|(name, _)| Key::Text(name.as_str().into()))
+                        .collect()
+                }
+                _ => members
+                    .keys()
+                    .map(|name| Key::Text(name.as_str().into()))
+                    .collect(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    /// The value as a key; nothing where it cannot be one. Numbers of different types that are
+    /// the same are the same key.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "compared with what it was made from"
+    )]
+    pub(crate) fn key(&self) -> Option<Key> {
+        Some(match self {
+            Self::Bool(flag) => Key::Bool(*flag),
+            Self::Int(number) => Key::Int(*number),
+            Self::Uint(number) => i64::try_from(*number).map_or(Key::Uint(*number), Key::Int),
+            Self::Double(number) => {
+                let whole = *number as i64;
+                if whole as f64 != *number {
+                    return None;
+                }
+                Key::Int(whole)
+            }
+            Self::Text(Text::Made(text)) => Key::Text(Arc::clone(text)),
+            Self::Text(text) => Key::Text((**text).into()),
+            _ => return None,
+        })
+    }
+
+    /// The keys of a map, or the items of a list: what a loop over one variable sees.
+    ///
+    /// # Errors
+    /// An item that does not fit its schema.
+    pub(crate) fn elements(&self) -> Result<Option<Vec<Self>>, String> {
+        if self.is_list() {
+            self.items().map(Some)
+        } else if self.is_map() {
+            Ok(Some(self.keys().iter().map(Key::value).collect()))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// How two values are ordered; nothing where they cannot be.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "numbers of different types are compared as floats, as upstream does"
+    )]
+    pub(crate) fn compare(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
+            (Self::Int(a), Self::Int(b)) | (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),
+            (Self::Uint(a), Self::Uint(b)) => Some(a.cmp(b)),
+            (Self::Int(a), Self::Uint(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+            (Self::Uint(a), Self::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+            (Self::Double(a), Self::Double(b)) => a.partial_cmp(b),
+            (Self::Double(a), Self::Int(b)) => a.partial_cmp(&(*b as f64)),
+            (Self::Int(a), Self::Double(b)) => (*a as f64).partial_cmp(b),
+            (Self::Double(a), Self::Uint(b)) => a.partial_cmp(&(*b as f64)),
+            (Self::Uint(a), Self::Double(b)) => (*a as f64).partial_cmp(b),
+            (Self::Text(a), Self::Text(b)) => Some((**a).cmp(&**b)),
+            (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
+            (Self::Timestamp(a), Self::Timestamp(b)) => Some(a.cmp(b)),
+            (Self::Quantity(a), Self::Quantity(b)) => a.partial_cmp(b),
+            (Self::Semver(a), Self::Semver(b)) => Some(a.cmp(b)),
+            _ => None,
+        }
+    }
+}
