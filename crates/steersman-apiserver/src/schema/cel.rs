@@ -19,6 +19,7 @@ mod addresses;
 mod semver;
 mod formats;
 mod value;
+mod printing;
 mod run;
 mod operators;
 mod texts;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::formats::print_double;
+use super::printing::print_double;
 use super::run::{Failure, Outcome};
 use super::times;
 use super::value::Value;

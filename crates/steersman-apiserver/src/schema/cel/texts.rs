@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::formats;
+use super::printing;
 use super::run::{Failure, Outcome, Run};
 use super::value::Value;
 
@@ -49,7 +49,7 @@ pub(super) fn apply<'a>(
 
 fn formatted<'a>(pattern: &str, arguments: &Value<'a>) -> Outcome<'a> {
     let arguments = arguments.items()?;
-    Ok(Value::text(formats::format(pattern, &arguments)?))
+    Ok(Value::text(printing::format(pattern, &arguments)?))
 }
 
 fn out_of_range<'a>(at: i64) -> Outcome<'a> {
