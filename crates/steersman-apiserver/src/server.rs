@@ -74,6 +74,7 @@ impl ApiServerBuilder {
         let mut registry = Registry::new(options, clock());
         if let Some(snapshot) = &self.snapshot {
             registry.restore(snapshot);
+            registry.bootstrap(clock());
         }
         let log = RequestLog::new(self.log_capacity);
         let context = Arc::new(Context::new(registry, clock, tuning, log));

@@ -23,6 +23,10 @@ pub(super) const MODIFIED: &str =
 /// Chosen when the registry is made.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a part of a server of its own"
+)]
 pub struct RegistryOptions {
     /// Seed of uids and generated names; the same seed gives the same ones. Default 0.
     pub seed: u64,
@@ -130,21 +134,26 @@ impl Registry {
             });
             new.put(&StorageKey::new("", "namespaces"), "", name, namespace);
         }
-        if new.options.authorization == Authorization::Rbac {
-            new.bootstrap(now);
-        }
+        new.bootstrap(now);
         new
     }
 
-    /// Stores the ClusterRoles and bindings that a cluster begins with.
-    fn bootstrap(&mut self, now: jiff::Timestamp) {
+    /// Stores those ClusterRoles and bindings that a cluster begins with and that are not there,
+    /// where they decide anything.
+    pub(crate) fn bootstrap(&mut self, now: jiff::Timestamp) {
+        if self.options.authorization != Authorization::Rbac {
+            return;
+        }
         for (plural, mut object) in bootstrap_objects() {
             let name = metadata::text(&object, "name").to_owned();
+            let storage = StorageKey::new("rbac.authorization.k8s.io", plural);
+            if self.store.get(&storage, "", &name).is_some() {
+                continue;
+            }
             let uid = self.rng.uid();
             let fields = metadata::of(&mut object);
             fields.insert("uid".to_owned(), uid.into());
             fields.insert("creationTimestamp".to_owned(), metadata::time(now).into());
-            let storage = StorageKey::new("rbac.authorization.k8s.io", plural);
             self.put(&storage, "", &name, object);
         }
         self.aggregate_roles();

@@ -3,6 +3,7 @@
 mod world;
 mod everyday;
 mod generators;
+mod users;
 
 use serde_json::{Value, json};
 

@@ -300,6 +300,16 @@ async fn nobody_grants_what_he_has_not() {
         let put = by(&server, &ann, "PUT", &path, &role(name, more.clone())).await;
         assert_eq!(put.status, 403, "{name}");
     }
+    for name in ["own", "absent"] {
+        let kind = "application/apply-patch+yaml";
+        let headers = [("authorization", bearer.as_str()), ("content-type", kind)];
+        let path = format!("{roles}/{name}?fieldManager=ann&force=true");
+        let mut applied = role(name, more.clone());
+        applied["apiVersion"] = json!(format!("{group}/v1"));
+        applied["kind"] = json!("Role");
+        let answer = ask(&server, "PATCH", &path, &headers, applied.to_string()).await;
+        assert_eq!(answer.status, 403, "{name}: {}", answer.text);
+    }
     // What leaves the rules alone, and what only frees the object, is his own affair.
     let headers = [
         ("authorization", bearer.as_str()),
@@ -398,6 +408,32 @@ async fn who_acts_as_another_is_in_the_log() {
         200
     );
     assert_eq!(open.requests().all()[1].user, "system:admin");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_permissions_can_go_on_as_one_with_them() {
+    let before = ApiServer::new();
+    let account =
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "bot" } });
+    before.create(account).unwrap();
+    let path = "/api/v1/namespaces/default/serviceaccounts/bot/token";
+    let made = ask(&before, "POST", path, &[], "{}").await.expect(201);
+    let token = made["status"]["token"].as_str().unwrap();
+    let after = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .restore(before.snapshot())
+        .build();
+    let apis = by(&after, token, "GET", "/apis", &json!(null)).await;
+    assert_eq!(apis.status, 200, "{}", apis.text);
+    assert_eq!(
+        by(&after, token, "GET", PODS, &json!(null)).await.status,
+        403
+    );
+    let again = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .restore(after.snapshot())
+        .build();
+    assert_eq!(again.revision(), after.revision());
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,18 +20,22 @@ pub(super) const TOO_LONG: Duration = Duration::from_secs(120);
 /// A server, a kubeconfig for it, and a kubectl with a cache and an environment of its own.
 pub(super) struct World {
     pub(super) server: ApiServer,
-    _serving: Serving,
+    pub(super) serving: Serving,
     pub(super) folder: TempDir,
 }
 
 impl World {
     /// `None`, with a line that says so, where there is no kubectl that can be used.
     pub(super) async fn new() -> Option<Self> {
+        Self::of(ApiServer::new()).await
+    }
+
+    /// The same around a server that was set up otherwise.
+    pub(super) async fn of(server: ApiServer) -> Option<Self> {
         if let Err(why) = usable_kubectl().await {
             print_skipped(&why);
             return None;
         }
-        let server = ApiServer::new();
         server.install_crd(website_crd()).unwrap();
         let serving = server.serve("127.0.0.1:0").await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -40,7 +44,7 @@ impl World {
             .unwrap();
         Some(Self {
             server,
-            _serving: serving,
+            serving,
             folder,
         })
     }
