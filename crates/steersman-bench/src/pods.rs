@@ -1,0 +1,183 @@
+//! Words: Pods as a Deployment, a scheduler and a kubelet leave them, each different.
+
+use serde_json::{Value, json};
+
+const TIME: &str = "2026-11-01T10:20:30Z";
+
+/// A small generator: the same number gives the same Pod.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `bound` (splitmix64).
+    fn roll(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    fn hex(&mut self, digits: usize) -> String {
+        (0..digits)
+            .map(|_| char::from_digit(u32::try_from(self.roll(16)).unwrap_or(0), 16).unwrap_or('0'))
+            .collect()
+    }
+}
+
+/// The Pod of that number, without a status, and the status that a kubelet would report.
+pub(crate) fn pod(number: u64) -> (Value, Value) {
+    let mut dice = Dice(number);
+    let app = format!("svc-{:03}", dice.roll(400));
+    let team = format!("team-{:02}", dice.roll(50));
+    let set = format!("{app}-{}", dice.hex(10));
+    let image = format!(
+        "registry.example.com/platform/{app}:v1.{}.{}",
+        dice.roll(40),
+        dice.roll(9)
+    );
+    let proxy = "registry.example.com/mesh/proxy:1.22.3".to_owned();
+    let mut env: Vec<Value> = (0..8)
+        .map(|index| {
+            let value = format!("value-{}", dice.roll(1_000_000));
+            json!({"name": format!("APP_SETTING_{index}"), "value": value})
+        })
+        .collect();
+    let field = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}});
+    env.push(json!({"name": "POD_NAME", "valueFrom": field}));
+    let key = json!({"secretKeyRef": {"name": format!("{app}-db"), "key": "password"}});
+    env.push(json!({"name": "DB_PASSWORD", "valueFrom": key}));
+    let name = format!("{set}-{number:06}");
+    let tier = match dice.roll(3) {
+        0 => "frontend",
+        1 => "backend",
+        _ => "data",
+    };
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "generateName": format!("{set}-"),
+            "labels": {
+                "app.kubernetes.io/name": app,
+                "app.kubernetes.io/instance": app,
+                "pod-template-hash": dice.hex(10),
+                "team": team,
+                "tier": tier,
+            },
+            "annotations": {
+                "prometheus.io/scrape": "true",
+                "prometheus.io/port": "9090",
+                "checksum/config": dice.hex(64),
+            },
+        },
+        "spec": {
+            "containers": [container("app", &image, &env), container("proxy", &proxy, &env)],
+            "volumes": [
+                {"name": "config", "configMap": {"name": format!("{app}-config")}},
+                {"name": "kube-api-access-x", "projected": {"sources": [
+                    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                    {"configMap": {
+                        "name": "kube-root-ca.crt",
+                        "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                    }},
+                ]}},
+            ],
+            "serviceAccountName": app,
+            "nodeName": format!("node-{:04}", dice.roll(1000)),
+            "securityContext": {"fsGroup": 2000, "runAsUser": 1000},
+            "tolerations": [toleration("not-ready"), toleration("unreachable")],
+        },
+    });
+    let status = status(&mut dice, &[("app", &image), ("proxy", &proxy)]);
+    (pod, status)
+}
+
+fn toleration(taint: &str) -> Value {
+    json!({
+        "key": format!("node.kubernetes.io/{taint}"),
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    })
+}
+
+fn container(name: &str, image: &str, env: &[Value]) -> Value {
+    let probe =
+        |path: &str| json!({"httpGet": {"path": path, "port": "http"}, "periodSeconds": 10});
+    json!({
+        "name": name,
+        "image": image,
+        "env": env,
+        "ports": [
+            {"name": format!("{name}-http"), "containerPort": 8080, "protocol": "TCP"},
+            {"name": format!("{name}-metrics"), "containerPort": 9090, "protocol": "TCP"},
+        ],
+        "resources": {
+            "limits": {"cpu": "500m", "memory": "512Mi"},
+            "requests": {"cpu": "100m", "memory": "256Mi"},
+        },
+        "livenessProbe": probe("/healthz"),
+        "readinessProbe": probe("/readyz"),
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": true,
+        },
+        "volumeMounts": [
+            {"name": "config", "mountPath": "/etc/app"},
+            {
+                "name": "kube-api-access-x",
+                "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+                "readOnly": true,
+            },
+        ],
+    })
+}
+
+fn status(dice: &mut Dice, containers: &[(&str, &str)]) -> Value {
+    let address = format!(
+        "10.{}.{}.{}",
+        dice.roll(255),
+        dice.roll(255),
+        dice.roll(255)
+    );
+    let kinds = [
+        "PodReadyToStartContainers",
+        "Initialized",
+        "Ready",
+        "ContainersReady",
+        "PodScheduled",
+    ];
+    let conditions: Vec<Value> = kinds
+        .iter()
+        .map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": TIME}))
+        .collect();
+    let containers: Vec<Value> = containers
+        .iter()
+        .map(|(name, image)| {
+            json!({
+                "name": name,
+                "image": image,
+                "imageID": format!("{image}@sha256:{}", dice.hex(64)),
+                "containerID": format!("containerd://{}", dice.hex(64)),
+                "ready": true,
+                "started": true,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": TIME}},
+            })
+        })
+        .collect();
+    json!({
+        "phase": "Running",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "hostIP": "192.168.0.1",
+        "hostIPs": [{"ip": "192.168.0.1"}],
+        "startTime": TIME,
+        "qosClass": "Burstable",
+        "conditions": conditions,
+        "containerStatuses": containers,
+    })
+}

@@ -1,0 +1,336 @@
+//! Driver: what a process of a measurement does, and what it reports on its standard output.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clap::Subcommand;
+use http::Request;
+use http_body_util::{BodyExt, Empty};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman_apiserver::ApiServer;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::Notify;
+use tower::ServiceExt;
+
+use super::fill::fill;
+use crate::process::{Outcome, cpu_time, memory};
+use crate::wire::{Exchange, Place, trust};
+
+/// One side of a measurement.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Role {
+    /// Starts a server and asks it something.
+    Start,
+    /// Lists and watches without sockets.
+    InProcess {
+        #[arg(long)]
+        objects: u64,
+        #[arg(long)]
+        runs: u32,
+    },
+    /// Serves over HTTPS until its standard input ends.
+    Serve {
+        #[arg(long)]
+        objects: u64,
+    },
+    /// Lists and watches over HTTPS.
+    Fetch {
+        #[arg(long)]
+        place: String,
+        #[arg(long)]
+        runs: u32,
+    },
+    /// Watches many times over HTTPS.
+    Watch {
+        #[arg(long)]
+        place: String,
+        #[arg(long)]
+        watchers: u32,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Started {
+    pub(crate) in_process_ms: f64,
+    pub(crate) https_ms: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct InProcess {
+    /// The size of the whole list.
+    pub(crate) bytes: u64,
+    /// Megabytes per second, one figure a run.
+    pub(crate) pages: Vec<f64>,
+    pub(crate) watch_list: Vec<f64>,
+    pub(crate) writes_per_second: f64,
+    /// Resident memory after the objects were written, in bytes.
+    pub(crate) resident: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Used {
+    /// Processor time in seconds.
+    pub(crate) cpu: f64,
+    /// Resident memory in bytes.
+    pub(crate) resident: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Fanned {
+    pub(crate) events: u64,
+}
+
+const PODS: &str = "/api/v1/pods";
+const WATCH_LIST: &str = "/api/v1/pods?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
+const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
+const CONFIG_MAPS: &str = "/api/v1/configmaps?watch=true&resourceVersion=";
+
+impl Role {
+    /// Plays it to its end.
+    pub(crate) fn play(self) -> Outcome<()> {
+        let began = Instant::now();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            match self {
+                Self::Start => start(began).await,
+                Self::InProcess { objects, runs } => in_process(objects, runs).await,
+                Self::Serve { objects } => serve(objects).await,
+                Self::Fetch { place, runs } => fetch(serde_json::from_str(&place)?, runs).await,
+                Self::Watch { place, watchers } => {
+                    watch(serde_json::from_str(&place)?, watchers).await
+                }
+            }
+        })
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the other process reads it")]
+fn say(answer: &impl Serialize) -> Outcome<()> {
+    println!("{}", serde_json::to_string(answer)?);
+    Ok(())
+}
+
+async fn start(began: Instant) -> Outcome<()> {
+    let server = ApiServer::new();
+    ask(&server, "/api/v1/namespaces/default").await?;
+    let in_process = began.elapsed();
+    let again = Instant::now();
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await?;
+    let place = Place {
+        address: serving.addr().to_string(),
+        ca_pem: serving.ca_pem().to_owned(),
+    };
+    let asked = Exchange::get(&place, &trust(&place)?, "/api/v1/namespaces/default").await?;
+    asked.drain().await?;
+    say(&Started {
+        in_process_ms: in_process.as_secs_f64() * 1e3,
+        https_ms: again.elapsed().as_secs_f64() * 1e3,
+    })
+}
+
+/// Asks in process, reads the answer to its end, or to the end of a watch's initial objects.
+async fn ask(server: &ApiServer, uri: &str) -> Outcome<(u64, Vec<u8>)> {
+    let watches = uri.contains("watch=true");
+    let request = Request::get(uri).body(Empty::<Bytes>::new())?;
+    let Ok(response) = server.service().oneshot(request).await;
+    let mut body = response.into_body();
+    let (mut bytes, mut last) = (0, Bytes::new());
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            bytes += data.len() as u64;
+            last = data;
+        }
+        if watches && ends_initial(&last) {
+            break;
+        }
+    }
+    Ok((bytes, last.to_vec()))
+}
+
+fn ends_initial(piece: &[u8]) -> bool {
+    let tail = &piece[piece.len().saturating_sub(400)..];
+    tail.windows(INITIAL_END.len())
+        .any(|window| window == INITIAL_END)
+}
+
+async fn in_process(objects: u64, runs: u32) -> Outcome<()> {
+    let server = ApiServer::new();
+    let began = Instant::now();
+    let writes = fill(&server, objects)?;
+    let took = began.elapsed();
+    let (resident, _) = memory()?;
+    let (mut pages, mut watch_list, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..runs {
+        let began = Instant::now();
+        bytes = list_in_pages(&server).await?;
+        pages.push(rate(bytes, began.elapsed()));
+        let began = Instant::now();
+        let (streamed, _) = ask(&server, WATCH_LIST).await?;
+        watch_list.push(rate(streamed, began.elapsed()));
+    }
+    say(&InProcess {
+        bytes,
+        pages,
+        watch_list,
+        writes_per_second: writes as f64 / took.as_secs_f64(),
+        resident,
+    })
+}
+
+fn rate(bytes: u64, took: Duration) -> f64 {
+    bytes as f64 / 1e6 / took.as_secs_f64()
+}
+
+async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
+    let mut bytes = 0;
+    let mut next = String::new();
+    loop {
+        let uri = format!("{PODS}?limit=500&continue={next}");
+        let request = Request::get(uri).body(Empty::<Bytes>::new())?;
+        let Ok(response) = server.service().oneshot(request).await;
+        let mut body = response.into_body();
+        let mut head = Vec::new();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                bytes += data.len() as u64;
+                if head.is_empty() {
+                    head = data[..data.len().min(2000)].to_vec();
+                }
+            }
+        }
+        let head = String::from_utf8_lossy(&head);
+        match head.split_once("\"continue\":\"") {
+            Some((_, rest)) => {
+                next = rest.split('"').next().unwrap_or_default().to_owned();
+            }
+            None => return Ok(bytes),
+        }
+    }
+}
+
+async fn serve(objects: u64) -> Outcome<()> {
+    let server = ApiServer::new();
+    fill(&server, objects)?;
+    let serving = server.serve("127.0.0.1:0").await?;
+    say(&Ready {
+        place: Place {
+            address: serving.addr().to_string(),
+            ca_pem: serving.ca_pem().to_owned(),
+        },
+    })?;
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = lines.next_line().await? {
+        match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["write", writes, per_second, bytes] => {
+                let took = write(
+                    &server,
+                    writes.parse()?,
+                    per_second.parse()?,
+                    bytes.parse()?,
+                )
+                .await?;
+                say(&took)?;
+            }
+            _ => {
+                say(&Used {
+                    cpu: cpu_time()?.as_secs_f64(),
+                    resident: memory()?.0,
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Changes one object again and again, and says how many seconds that took.
+async fn write(server: &ApiServer, writes: u64, per_second: u64, bytes: usize) -> Outcome<f64> {
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "watched", "namespace": "kube-public"},
+        "data": {"payload": "x".repeat(bytes.saturating_sub(400))},
+    });
+    let refused = |refusal: steersman_apiserver::status::Status| refusal.message;
+    server.create(object).map_err(refused)?;
+    let mut tick = tokio::time::interval(Duration::from_secs(1) / u32::try_from(per_second)?);
+    let began = Instant::now();
+    for number in 1..writes {
+        tick.tick().await;
+        let patch = json!({"data": {"number": number.to_string()}});
+        server
+            .merge_patch("configmaps", "kube-public", "watched", &patch)
+            .map_err(refused)?;
+    }
+    Ok(began.elapsed().as_secs_f64())
+}
+
+async fn fetch(place: Place, runs: u32) -> Outcome<()> {
+    let trust = trust(&place)?;
+    let (mut lists, mut watches) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let began = Instant::now();
+        let (bytes, _) = Exchange::get(&place, &trust, PODS).await?.drain().await?;
+        lists.push(rate(bytes, began.elapsed()));
+        let began = Instant::now();
+        let mut exchange = Exchange::get(&place, &trust, WATCH_LIST).await?;
+        let mut bytes = 0;
+        loop {
+            let piece = exchange.read().await?;
+            bytes += piece.len() as u64;
+            if piece.is_empty() || ends_initial(piece) {
+                break;
+            }
+        }
+        watches.push(rate(bytes, began.elapsed()));
+    }
+    say(&(lists, watches))
+}
+
+async fn watch(place: Place, watchers: u32) -> Outcome<()> {
+    let trust = trust(&place)?;
+    let (seen, moved) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
+    let mut open = 0u32;
+    for _ in 0..watchers {
+        let mut exchange = Exchange::get(&place, &trust, &format!("{CONFIG_MAPS}1")).await?;
+        // The head of the answer says that the watch is open.
+        exchange.read().await?;
+        open += 1;
+        let (seen, moved) = (Arc::clone(&seen), Arc::clone(&moved));
+        tokio::spawn(async move {
+            while let Ok(piece) = exchange.read().await {
+                if piece.is_empty() {
+                    return;
+                }
+                // Every event ends its line, and no other line ends without a carriage return.
+                let lines = piece.windows(2).filter(|pair| *pair == b"}\n").count() as u64;
+                if lines > 0 {
+                    seen.fetch_add(lines, Ordering::Relaxed);
+                    moved.notify_one();
+                }
+            }
+        });
+    }
+    say(&open)?;
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let wanted: u64 = lines.next_line().await?.unwrap_or_default().parse()?;
+    while seen.load(Ordering::Relaxed) < wanted {
+        let quiet = tokio::time::timeout(Duration::from_secs(10), moved.notified()).await;
+        if quiet.is_err() {
+            break;
+        }
+    }
+    say(&Fanned {
+        events: seen.load(Ordering::Relaxed),
+    })
+}
