@@ -3,10 +3,11 @@
 //! Invariants: one revision is one change (SRV-STORE-1); a stored object is shared and never
 //! mutated (SRV-STORE-2); the log is bounded (SRV-STORE-3); an open position expires only when a
 //! change of its own storage was forgotten (SRV-STORE-4); lists are ordered by the key at which
-//! their pages go on (SRV-STORE-5).
+//! their pages go on (SRV-STORE-5); a revision is written as JSON once, whoever is sent it
+//! (SRV-STORE-6).
 
 mod object;
 mod machine;
 
 pub use machine::{Change, Store, Unreadable};
-pub use object::Stored;
+pub use object::{Made, Stored};

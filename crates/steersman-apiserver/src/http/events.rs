@@ -9,6 +9,7 @@ use crate::http::query::IncludeObject;
 use crate::http::table::{TableMaker, TableMeta, partial};
 use crate::registry::{Object, WatchEvent};
 use crate::schema::Resource;
+use crate::store::Made;
 
 /// Writes the events of one watch in the shape that was asked for.
 #[derive(Debug)]
@@ -45,26 +46,37 @@ impl EventEncoder {
         }
     }
 
-    /// The line of one event, with its newline.
+    /// The line of one event, with its newline. That of a whole object was mostly written with the
+    /// object, and is shared by every watch that sends it (SRV-STORE-6).
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: Timestamp) -> Bytes {
-        let body = match event {
-            WatchEvent::Added(object)
-            | WatchEvent::Modified(object)
-            | WatchEvent::Deleted(object) => self.object(object, now),
+        let (object, made) = match event {
+            WatchEvent::Added(object) => (object, Made::Added),
+            WatchEvent::Modified(object) => (object, Made::Modified),
+            WatchEvent::Deleted(object) => (object, Made::Deleted),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,
-            } => self.bookmark(*revision, *initial_events_end, now),
-            WatchEvent::Error(status) => serde_json::to_vec(status).unwrap_or_default().into(),
+            } => {
+                return line(
+                    "BOOKMARK",
+                    &self.bookmark(*revision, *initial_events_end, now),
+                );
+            }
+            WatchEvent::Error(status) => {
+                return line("ERROR", &serde_json::to_vec(status).unwrap_or_default());
+            }
         };
-        let kind = event.kind();
-        let mut line = BytesMut::with_capacity(body.len() + kind.len() + 24);
-        line.put_slice(b"{\"type\":\"");
-        line.put_slice(kind.as_bytes());
-        line.put_slice(b"\",\"object\":");
-        line.put_slice(&body);
-        line.put_slice(b"}\n");
-        line.freeze()
+        match self.shared(object, made) {
+            Some(line) => line,
+            None => line(made.as_str(), &self.object(object, now)),
+        }
+    }
+
+    fn shared(&self, object: &Object, made: Made) -> Option<Bytes> {
+        match self.view {
+            View::Whole => object.line(made),
+            View::Table(_) | View::Partial(_) => None,
+        }
     }
 
     fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
@@ -109,4 +121,15 @@ impl EventEncoder {
             json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
         object.to_string().into()
     }
+}
+
+/// The line of an event, with its newline.
+fn line(kind: &str, body: &[u8]) -> Bytes {
+    let mut line = BytesMut::with_capacity(body.len() + kind.len() + 24);
+    line.put_slice(b"{\"type\":\"");
+    line.put_slice(kind.as_bytes());
+    line.put_slice(b"\",\"object\":");
+    line.put_slice(body);
+    line.put_slice(b"}\n");
+    line.freeze()
 }

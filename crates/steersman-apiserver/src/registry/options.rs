@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::auth::User;
 use crate::schema::Resource;
 use crate::status::Status;
-use crate::store::Stored;
+use crate::store::{Made, Stored};
 
 /// Which face of an object a verb works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,6 +234,12 @@ impl Object {
     #[must_use]
     pub fn bytes_after_type(&self) -> Bytes {
         self.stored.bytes.slice(self.stored.after_type..)
+    }
+
+    /// The line of a watch event of that type, if it was written with the object.
+    #[must_use]
+    pub fn line(&self, made: Made) -> Option<Bytes> {
+        self.stored.line(made)
     }
 
     /// The decoded object.

@@ -26,6 +26,8 @@ pub struct WatchCursor {
     /// Whether the bookmark that ends the initial objects is still to be sent.
     end_of_initial: bool,
     over: bool,
+    /// The version of the catalogue in which the resource was last found to be served.
+    catalogue: u64,
     /// Whether it came from before what is remembered.
     late: bool,
 }
@@ -96,6 +98,7 @@ impl Registry {
         };
         // The catalogue's own copy tells whether the resource is still served later on.
         let own = self.resource(&resource.group, &resource.version, &resource.plural);
+        let catalogue = own.as_ref().map_or(0, |_| self.catalogue_version());
         Ok(WatchCursor {
             resource: own.unwrap_or_else(|| Arc::new(resource.clone())),
             namespace,
@@ -104,6 +107,7 @@ impl Registry {
             initial,
             end_of_initial: with_initial && options.allow_bookmarks,
             over: false,
+            catalogue,
             late: !with_initial && from > 0 && from < self.forgotten,
         })
     }
@@ -160,9 +164,12 @@ impl Registry {
             events.extend(seen);
         }
         cursor.position = cursor.position.max(self.store.revision());
-        let served = &cursor.resource;
-        let now = self.resource(&served.group, &served.version, &served.plural);
-        cursor.over = now.is_none_or(|now| now.installation != served.installation);
+        if cursor.catalogue != self.catalogue_version() {
+            let served = &cursor.resource;
+            let now = self.resource(&served.group, &served.version, &served.plural);
+            cursor.over = now.is_none_or(|now| now.installation != served.installation);
+            cursor.catalogue = self.catalogue_version();
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::schema::StorageKey;
 
-use super::object::{Stored, object_key};
+use super::object::{Made, Stored, object_key};
 
 /// Objects of one storage by [`Stored::key`], in the order in which lists give them (SRV-STORE-5).
 type Objects = BTreeMap<String, Arc<Stored>>;
@@ -204,8 +204,15 @@ impl Store {
         self.revision += 1;
         let revision = self.revision;
         let table = self.tables.entry(storage.clone()).or_default();
-        let stored = Arc::new(Stored::new(namespace.into(), name.into(), value, revision));
-        let old = table.objects.insert(stored.key(), Arc::clone(&stored));
+        let key = object_key(namespace, name);
+        let made = if table.objects.contains_key(&key) {
+            Made::Modified
+        } else {
+            Made::Added
+        };
+        let stored = Stored::made(namespace.into(), name.into(), value, revision, made);
+        let stored = Arc::new(stored);
+        let old = table.objects.insert(key, Arc::clone(&stored));
         let change = Change {
             revision,
             old,

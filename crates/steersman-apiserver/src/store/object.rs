@@ -1,5 +1,6 @@
 //! Words: one revision of one object, serialised once and shared.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,13 +23,62 @@ pub struct Stored {
     pub after_type: usize,
     /// The object decoded.
     pub value: Arc<Value>,
+    /// The line of the watch event that made it, of which `bytes` are a part.
+    line: Option<(Made, Bytes)>,
+}
+
+/// What made a revision of an object, in the words of watch events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Made {
+    /// The object was not there before.
+    Added,
+    /// It was.
+    Modified,
+    /// It is there no more.
+    Deleted,
+}
+
+impl Made {
+    /// The type of the event, for instance `ADDED`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
 }
 
 impl Stored {
     /// Stamps `revision` into the object (or takes the field away for revision zero) and
     /// serialises it.
     #[must_use]
-    pub fn new(namespace: Arc<str>, name: Arc<str>, mut value: Value, revision: u64) -> Self {
+    pub fn new(namespace: Arc<str>, name: Arc<str>, value: Value, revision: u64) -> Self {
+        Self::laid_out(namespace, name, value, revision, None)
+    }
+
+    /// As [`Stored::new`], with its bytes inside the line of a watch event: however many watches
+    /// send it, it is written once (SRV-STORE-6).
+    #[must_use]
+    pub fn made(
+        namespace: Arc<str>,
+        name: Arc<str>,
+        value: Value,
+        revision: u64,
+        made: Made,
+    ) -> Self {
+        Self::laid_out(namespace, name, value, revision, Some(made))
+    }
+
+    fn laid_out(
+        namespace: Arc<str>,
+        name: Arc<str>,
+        mut value: Value,
+        revision: u64,
+        made: Option<Made>,
+    ) -> Self {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             if revision == 0 {
                 metadata.remove("resourceVersion");
@@ -39,22 +89,40 @@ impl Stored {
                 );
             }
         }
-        let (bytes, after_type) = encode(&value);
+        let prefix = made.map_or_else(String::new, |made| {
+            format!("{{\"type\":\"{}\",\"object\":", made.as_str())
+        });
+        let (all, object, after_type) = encode(&value, &prefix);
         Self {
             namespace,
             name,
             revision,
-            bytes,
+            bytes: all.slice(object),
             after_type,
             value: Arc::new(value),
+            line: made.map(|made| (made, all)),
         }
     }
 
-    /// The same object as another revision, for instance the one that deleted it.
+    /// The line of the watch event that made this revision, newline included, if it is of that
+    /// type.
+    #[must_use]
+    pub fn line(&self, made: Made) -> Option<Bytes> {
+        let (own, line) = self.line.as_ref()?;
+        (*own == made).then(|| line.clone())
+    }
+
+    /// The last state of the object as the revision that deleted it, or took it out of sight.
     #[must_use]
     pub fn restamped(&self, revision: u64) -> Self {
         let (namespace, name) = (Arc::clone(&self.namespace), Arc::clone(&self.name));
-        Self::new(namespace, name, (*self.value).clone(), revision)
+        Self::made(
+            namespace,
+            name,
+            (*self.value).clone(),
+            revision,
+            Made::Deleted,
+        )
     }
 
     /// The object's place in its storage, by which lists are in order and pages go on.
@@ -81,12 +149,16 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
     }
 }
 
-/// Writes `kind` and `apiVersion` first, so that an item of a typed list is a suffix of the
-/// object's bytes.
-fn encode(value: &Value) -> (Bytes, usize) {
+/// Writes a watch event around an object, or the object alone where the prefix is empty. `kind`
+/// and `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
+///
+/// Answers everything, where the object is in it, and where the object continues after its type.
+fn encode(value: &Value, prefix: &str) -> (Bytes, Range<usize>, usize) {
     let empty = Map::new();
     let object = value.as_object().unwrap_or(&empty);
-    let mut out = Vec::with_capacity(512);
+    let mut out = Vec::with_capacity(1024);
+    out.extend_from_slice(prefix.as_bytes());
+    let start = out.len();
     out.push(b'{');
     for field in ["kind", "apiVersion"] {
         if let Some(text) = object.get(field) {
@@ -102,14 +174,21 @@ fn encode(value: &Value) -> (Bytes, usize) {
     if out.last() == Some(&b',') {
         out.pop();
     }
-    let after_type = after_type.min(out.len());
+    let after_type = after_type.min(out.len()) - start;
     out.push(b'}');
-    (Bytes::from(out), after_type)
+    let end = out.len();
+    if !prefix.is_empty() {
+        out.extend_from_slice(b"}\n");
+    }
+    // What is kept is kept without room to grow.
+    out.shrink_to_fit();
+    (Bytes::from(out), start..end, after_type)
 }
 
+/// Writing into memory cannot fail, and every value has a form in JSON.
 fn write_member(out: &mut Vec<u8>, field: &str, member: &Value) {
-    out.extend_from_slice(Value::String(field.to_owned()).to_string().as_bytes());
+    let _ = serde_json::to_writer(&mut *out, field);
     out.push(b':');
-    out.extend_from_slice(member.to_string().as_bytes());
+    let _ = serde_json::to_writer(&mut *out, member);
     out.push(b',');
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Subcommand;
@@ -13,6 +13,7 @@ use serde_json::json;
 use steersman_apiserver::ApiServer;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::fill::fill;

@@ -215,3 +215,36 @@ fn the_past_is_bounded_in_bytes_too() {
     store.put(&storage(0), "", "y", large(0));
     assert!(store.changes(&storage(0), before).is_err());
 }
+
+/// SRV-STORE-6
+#[test]
+fn the_line_of_an_event_is_written_with_the_object_and_shared() {
+    let mut store = Store::new(10, BYTES);
+    let storage = storage(0);
+    let first = store.put(&storage, "ns", "a", object("a", 1));
+    let second = store.put(&storage, "ns", "a", object("a", 2));
+    let last = store.delete(&storage, "ns", "a").unwrap();
+    for (stored, made) in [
+        (first, Made::Added),
+        (second, Made::Modified),
+        (last, Made::Deleted),
+    ] {
+        let line = stored.line(made).unwrap();
+        let expected = format!(
+            "{{\"type\":\"{}\",\"object\":{}}}\n",
+            made.as_str(),
+            String::from_utf8_lossy(&stored.bytes)
+        );
+        assert_eq!(line, expected);
+        // The object's bytes lie within the line: nothing is held twice.
+        let within = line.as_ptr_range();
+        assert!(within.contains(&stored.bytes.as_ptr()));
+        let others = [Made::Added, Made::Modified, Made::Deleted];
+        let others = others.iter().filter(|other| **other != made);
+        assert!(
+            others
+                .into_iter()
+                .all(|other| stored.line(*other).is_none())
+        );
+    }
+}
