@@ -397,3 +397,20 @@ async fn nodes_are_cordoned_tainted_and_drained() {
     let node = world.server.get("nodes", "", "n").unwrap();
     assert!(node["spec"].get("unschedulable").is_none(), "{node}");
 }
+
+#[tokio::test]
+async fn what_one_may_do() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let allowed = world
+        .run(&["auth", "can-i", "create", "deployments.apps"])
+        .await;
+    assert_eq!(allowed, "yes\n");
+    let whoami = world.run(&["auth", "whoami", "-o", "json"]).await;
+    let whoami: Value = serde_json::from_str(&whoami).unwrap();
+    assert!(
+        whoami["status"]["userInfo"]["username"].is_string(),
+        "{whoami}"
+    );
+}
