@@ -39,8 +39,8 @@
 //! - Bodies in CBOR, and answers in protobuf or CBOR: JSON, YAML and, for Kubernetes' own kinds,
 //!   protobuf are taken, JSON and YAML are answered.
 //! - Client certificates and OpenID Connect: users show bearer tokens.
-//! - Admission beyond webhooks: no quotas, no policies, no injected defaults. The match conditions
-//!   of a webhook are not evaluated: it is asked.
+//! - Admission beyond webhooks: no quotas, no policies, no injected defaults. A match condition
+//!   that asks the `authorizer` counts as true.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
 //!   controllers of a cluster those of [`play`] act, and no others.
 //!

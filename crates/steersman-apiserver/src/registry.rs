@@ -24,6 +24,7 @@ mod managed;
 mod admission;
 mod attempt;
 mod convert;
+mod conditions;
 mod dispatch;
 mod read;
 mod service_address;

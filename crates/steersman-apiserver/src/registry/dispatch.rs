@@ -15,6 +15,7 @@ use crate::status::{Status, Subject};
 use crate::webhook::{self, About, Answer, Call, Hook, Verdict};
 
 use super::admission::{Admission, GROUP};
+use super::conditions;
 use super::intake::{self, FieldValidation, Origin};
 use super::managed;
 use super::metadata;
@@ -186,6 +187,17 @@ impl Registry {
             Ok(_) => {}
             Err(status) => return Err(status),
         }
+        if !hook.conditions.is_empty() {
+            let request = Value::Object(self.told(&resource, admission, (object, old))?);
+            match conditions::hold(hook, &request) {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(why) => {
+                    let subject = admission.target.resource.subject();
+                    return Err(Status::forbidden(subject, admission.name, &why));
+                }
+            }
+        }
         Ok(Some((hook, resource)))
     }
 
@@ -234,28 +246,13 @@ impl Registry {
         }
     }
 
-    /// The call of a webhook; none where a failure to make it is ignored.
-    fn call(
+    /// What a webhook is told of a write, but for the uid.
+    fn told(
         &self,
-        (hook, resource): &Invocation<'_>,
+        resource: &Resource,
         admission: &Admission<'_>,
-        round: &str,
-        object: Option<&Value>,
-        old: Option<&Value>,
-    ) -> Result<Option<(String, Call)>, Status> {
-        if admission.dry && !hook.dry_run {
-            let name = &hook.name;
-            let message = format!("admission webhook \"{name}\" does not support dry run");
-            return Err(Status::bad_request(message));
-        }
-        let Some(version) = hook.review else {
-            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            return if hook.ignores_failure {
-                Ok(None)
-            } else {
-                Err(uncalled(hook, why))
-            };
-        };
+        (object, old): (Option<&Value>, Option<&Value>),
+    ) -> Result<Map<String, Value>, Status> {
         let own = admission.target.resource;
         let shown = |object: Option<&Value>| match object {
             Some(object) if admission.kind.is_none() => {
@@ -291,7 +288,32 @@ impl Registry {
             dry: admission.dry,
             options: &admission.options,
         };
-        let mut request = webhook::request(&about);
+        Ok(webhook::request(&about))
+    }
+
+    /// The call of a webhook; none where a failure to make it is ignored.
+    fn call(
+        &self,
+        (hook, resource): &Invocation<'_>,
+        admission: &Admission<'_>,
+        round: &str,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Option<(String, Call)>, Status> {
+        if admission.dry && !hook.dry_run {
+            let name = &hook.name;
+            let message = format!("admission webhook \"{name}\" does not support dry run");
+            return Err(Status::bad_request(message));
+        }
+        let Some(version) = hook.review else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return if hook.ignores_failure {
+                Ok(None)
+            } else {
+                Err(uncalled(hook, why))
+            };
+        };
+        let mut request = self.told(resource, admission, (object, old))?;
         let told = Value::Object(request.clone()).to_string();
         let key = format!("{} {round} {:?} {told}", hook.id, hook.endpoint);
         // The uid follows from the question: a run that asks it again must not draw another one.
@@ -302,7 +324,7 @@ impl Registry {
             "apiVersion": format!("admission.k8s.io/{version}"),
             "request": request,
         });
-        let subject = old.as_ref().map(|old| metadata::text(old, "name"));
+        let subject = old.map(|old| metadata::text(old, "name"));
         let place = format!("{} {round} {}", hook.id, subject.unwrap_or_default());
         let call = Call {
             key,

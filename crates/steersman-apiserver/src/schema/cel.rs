@@ -32,5 +32,8 @@ mod paths;
 mod rules;
 
 pub(crate) use paths::field_path;
+pub(crate) use program::{CALL_LIMIT, Program};
 pub(crate) use rules::{Rule, Rules};
+pub(crate) use run::Failure;
 pub(crate) use types::{Decl, MAX_REQUEST, Type, escape};
+pub(crate) use value::Value;

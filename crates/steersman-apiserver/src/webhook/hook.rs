@@ -37,6 +37,8 @@ pub(crate) struct Hook {
     pub(crate) namespaces: Value,
     /// `objectSelector`.
     pub(crate) objects: Value,
+    /// The expressions of `matchConditions`.
+    pub(crate) conditions: Vec<String>,
     rules: Vec<Value>,
 }
 
@@ -91,6 +93,10 @@ impl Hook {
             review,
             namespaces: hook["namespaceSelector"].clone(),
             objects: hook["objectSelector"].clone(),
+            conditions: listed("matchConditions")
+                .iter()
+                .map(|one| one["expression"].as_str().unwrap_or_default().to_owned())
+                .collect(),
             rules: listed("rules"),
         }
     }

@@ -206,3 +206,46 @@ async fn an_apply_is_a_create_or_an_update() {
     );
     assert_eq!(seen[1]["options"]["kind"], "UpdateOptions");
 }
+
+#[tokio::test(start_paused = true)]
+async fn match_conditions_choose_too() {
+    let server = server();
+    let condition = |expression: &str| {
+        json!({"matchConditions": [
+            {"name": "others", "expression": "request.userInfo.username != 'nobody'"},
+            {"name": "own", "expression": expression},
+        ]})
+    };
+    let judge = answer_for(&server, "judge", |_| allowed());
+    let choosy = "object != null && object.data.k == 'ask' || oldObject != null && oldObject.data.k == 'ask'";
+    validating(&server, "judge", &condition(choosy));
+    create_config_maps(&server, &["a"]).await;
+    assert!(judge.lock().is_empty());
+    let patch = json!({"data": {"k": "ask"}});
+    merge(&server, &at("a"), &patch).await.expect(200);
+    delete(&server, &at("a")).await.expect(200);
+    assert_eq!(judge.lock().len(), 2);
+    let plural = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+    server.delete(plural, "", "judge").unwrap();
+
+    // One that cannot be evaluated refuses, or passes where failures are ignored.
+    let broken = "object.data.absent == 'x'";
+    let mut failing = condition(broken);
+    validating(&server, "failing", &failing);
+    let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("b")).await);
+    assert_eq!(code, 403);
+    assert_eq!(
+        message,
+        format!(
+            "configmaps \"b\" is forbidden: expression '{broken}' resulted in error: no such key: absent"
+        )
+    );
+    server.delete(plural, "", "failing").unwrap();
+    failing["failurePolicy"] = json!("Ignore");
+    let seen = answer_for(&server, "ignoring", |_| allowed());
+    validating(&server, "ignoring", &failing);
+    post(&server, CONFIG_MAPS, &config_map("b"))
+        .await
+        .expect(201);
+    assert!(seen.lock().is_empty());
+}
