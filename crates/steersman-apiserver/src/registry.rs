@@ -8,8 +8,6 @@
 mod options;
 mod rng;
 mod metadata;
-mod pod_template;
-mod pod_update;
 mod rules;
 mod catalogue;
 mod select;

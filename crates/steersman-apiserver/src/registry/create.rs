@@ -79,7 +79,7 @@ impl Registry {
             }
             return Err(refusal);
         }
-        warnings.extend(intake::warnings(resource, &object));
+        warnings.extend(intake::warnings(resource, &object, None));
         if dry {
             let object = Self::answer(namespace, &name, object, 0);
             return Ok(Written {
@@ -189,7 +189,6 @@ impl Registry {
             ("", "PersistentVolume") => self.protect(object, "kubernetes.io/pv-protection"),
             ("", "Node") => taint(object),
             ("", "Service") => self.address_service(object, None)?,
-            ("batch", "Job") => select_job(object),
             _ => {}
         }
         Ok(())
@@ -245,27 +244,5 @@ fn taint(object: &mut Value) {
         && !list.contains(&taint)
     {
         list.push(taint);
-    }
-}
-
-/// A Job without a selector of its own is given one by its uid.
-fn select_job(object: &mut Value) {
-    if object["spec"]["manualSelector"] == true || !object["spec"]["selector"].is_null() {
-        return;
-    }
-    let uid = metadata::text(object, "uid").to_owned();
-    let name = metadata::text(object, "name").to_owned();
-    let spec = metadata::members(&mut object["spec"]);
-    let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-    spec.insert("selector".to_owned(), selector);
-    let template = metadata::of(spec.entry("template").or_insert(Value::Null));
-    let labels = metadata::members(template.entry("labels").or_insert(Value::Null));
-    for (key, value) in [
-        ("batch.kubernetes.io/controller-uid", &uid),
-        ("batch.kubernetes.io/job-name", &name),
-        ("controller-uid", &uid),
-        ("job-name", &name),
-    ] {
-        labels.insert(key.to_owned(), Value::String(value.clone()));
     }
 }

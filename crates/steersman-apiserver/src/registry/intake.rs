@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::{Resource, crd, custom, defaults, order, types};
+use crate::schema::{Resource, crd, custom, defaults, kinds, order, types};
 use crate::status::{FieldError, Status, Subject};
 
 use super::catalogue::Catalogue;
@@ -257,8 +257,11 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
 }
 
 /// What the author of an object is warned of though it is taken.
-pub(crate) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
-    if !is_definition(resource) {
+pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if let Some(kind) = kinds::of(resource) {
+        return (kind.warnings)(object, old);
+    }
+    if old.is_some() || !is_definition(resource) {
         return Vec::new();
     }
     let versions = object["spec"]["versions"].as_array().into_iter().flatten();

@@ -19,7 +19,6 @@ use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
 use super::metadata;
 use super::options::{PatchKind, Subresource, Target, WriteOptions, Written};
-use super::pod_update;
 use super::read::parse_version;
 use super::scale;
 use super::state::{MODIFIED, Registry};
@@ -197,12 +196,19 @@ impl Registry {
     }
 
     /// What the strategy of a built-in kind does with an update before anybody checks it.
-    fn prepare(&mut self, resource: &Resource, new: &mut Value, old: &Value) -> Result<(), Status> {
-        if resource.is("", "Service") {
-            self.address_service(new, Some(old))?;
-        }
-        if let Some(kind) = kinds::of(resource) {
-            (kind.prepare)(new, Some(old));
+    fn prepare(&mut self, write: &Write<'_>, new: &mut Value, old: &Value) -> Result<(), Status> {
+        let kind = kinds::of(write.resource);
+        match (write.subresource, kind) {
+            (Subresource::Main, kind) => {
+                if write.resource.is("", "Service") {
+                    self.address_service(new, Some(old))?;
+                }
+                if let Some(kind) = kind {
+                    (kind.prepare)(new, Some(old));
+                }
+            }
+            (Subresource::Status, Some(kind)) => (kind.prepare_status)(new, old),
+            _ => {}
         }
         Ok(())
     }
@@ -224,16 +230,14 @@ impl Registry {
         let named = managed::named_beside(write.subresource, &new);
         let mut merged = faces::merge(resource, write.subresource, new, shown.value());
         intake::complete(resource, &mut merged);
-        if write.subresource != Subresource::Finalize {
-            keep_assigned(resource, &mut merged, shown.value());
-        }
-        if write.subresource == Subresource::Main {
-            self.prepare(resource, &mut merged, shown.value())?;
-        }
+        self.prepare(write, &mut merged, shown.value())?;
         let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
         let sent = (named, sent.as_ref());
         self.track_update(face, states, sent, &write.ownership, *now);
         let mut merged = self.admit_change(write, merged, shown.value())?;
+        if write.subresource == Subresource::Main {
+            warnings.extend(intake::warnings(resource, &merged, Some(shown.value())));
+        }
         self.check(write, &merged, shown.value(), &mut warnings)?;
         raise_generation(resource, &mut merged, shown.value());
         self.admit_changed(write, &merged, shown.value())?;
@@ -314,8 +318,8 @@ impl Registry {
         self.refuse_escalation(target, user, new, Some(old))?;
         let mut errors = match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new, old, warnings),
-            Subresource::EphemeralContainers => pod_update::check_ephemeral(new, old),
-            Subresource::Resize => Vec::new(),
+            Subresource::EphemeralContainers => kinds::validate_ephemeral(new, old),
+            Subresource::Resize => kinds::validate_resize(new, old),
             Subresource::Main | Subresource::Scale | Subresource::Finalize => {
                 intake::check(write.resource, new, Some(old), warnings)
             }
@@ -426,25 +430,6 @@ fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::conflict(resource.subject(), &stored.name, MODIFIED))
-}
-
-/// What the server assigned to a built-in object stays when an update leaves it out.
-fn keep_assigned(resource: &Resource, new: &mut Value, old: &Value) {
-    if !resource.built_in {
-        return;
-    }
-    let keep: &[&str] = match resource.kind.as_str() {
-        "Job" => &["selector"],
-        "Pod" => &["nodeName"],
-        _ => return,
-    };
-    for field in keep {
-        if new["spec"].get(field).is_none()
-            && let Some(value) = old["spec"].get(field)
-        {
-            metadata::members(&mut new["spec"]).insert((*field).to_owned(), value.clone());
-        }
-    }
 }
 
 /// SRV-REG-3: the generation counts changes of the desired state, and nothing else.

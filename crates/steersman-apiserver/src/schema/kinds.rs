@@ -1,7 +1,7 @@
 //! Machine: what each of Kubernetes' own kinds fills in, sets by itself and refuses, by group and kind.
 
 mod place;
-mod fill;
+pub(super) mod fill;
 mod check;
 mod selector;
 mod address;
@@ -18,6 +18,9 @@ mod network;
 mod budget;
 mod rbac;
 mod scheduling;
+mod pod;
+mod workloads;
+mod batch;
 
 use serde_json::Value;
 
@@ -39,10 +42,14 @@ pub(crate) struct Kind {
     /// `PrepareForCreate` without, and `PrepareForUpdate` with an old object). The status is kept
     /// or dropped already.
     pub(crate) prepare: fn(&mut Value, Option<&Value>),
+    /// The same for a write to the status subresource.
+    pub(crate) prepare_status: fn(&mut Value, &Value),
     /// Checks a new object, or with an old one an update by the main path.
     pub(crate) validate: fn(&Value, Option<&Value>) -> Errors,
     /// Checks a write to the status subresource.
     pub(crate) validate_status: fn(&Value, &Value) -> Errors,
+    /// What the author of a new object, or of a change of an old one, is warned of.
+    pub(crate) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
 }
 
 impl Kind {
@@ -50,8 +57,10 @@ impl Kind {
     const PLAIN: Self = Self {
         defaults: |_| {},
         prepare: |_, _| {},
+        prepare_status: |_, _| {},
         validate: |_, _| Errors::default(),
         validate_status: |_, _| Errors::default(),
+        warnings: |_, _| Vec::new(),
     };
 }
 
@@ -86,6 +95,15 @@ pub(crate) fn of(resource: &Resource) -> Option<&'static Kind> {
         ("scheduling.k8s.io", "PriorityClass") => &scheduling::PRIORITY_CLASS,
         ("node.k8s.io", "RuntimeClass") => &scheduling::RUNTIME_CLASS,
         ("coordination.k8s.io", "Lease") => &scheduling::LEASE,
+        ("", "Pod") => &pod::POD,
+        ("", "PodTemplate") => &pod::POD_TEMPLATE,
+        ("", "ReplicationController") => &workloads::REPLICATION_CONTROLLER,
+        ("apps", "Deployment") => &workloads::DEPLOYMENT,
+        ("apps", "ReplicaSet") => &workloads::REPLICA_SET,
+        ("apps", "StatefulSet") => &workloads::STATEFUL_SET,
+        ("apps", "DaemonSet") => &workloads::DAEMON_SET,
+        ("batch", "Job") => &batch::JOB,
+        ("batch", "CronJob") => &batch::CRON_JOB,
         _ => return None,
     })
 }
@@ -100,4 +118,16 @@ pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<
 #[must_use]
 pub(crate) fn validate_status(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
     (kind.validate_status)(object, old).into()
+}
+
+/// Checks what a write to a Pod's ephemeral containers brings.
+#[must_use]
+pub(crate) fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
+    pod::check_ephemeral(object, old).into()
+}
+
+/// Checks what a resize of a Pod brings.
+#[must_use]
+pub(crate) fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
+    pod::check_resize(object, old).into()
 }

@@ -113,6 +113,7 @@ fn several_errors_come_at_once() {
     let mut server = Server::new();
     let mut body = deployment("Bad_");
     body["spec"]["replicas"] = json!(-1);
+    body["spec"]["selector"] = json!({"matchLabels": {"a": "b"}});
     body["spec"]["template"]["metadata"]["labels"] = json!({"a": "c"});
     body["spec"]["template"]["spec"]["containers"] = json!([]);
     let status = server.create("deployments", body).unwrap_err();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{list, set};
+use crate::schema::kinds::fill::{list, set};
 use crate::schema::resource::Resource;
 
 /// Lists without elements are not stored. The ones a kind requires are shown as null.

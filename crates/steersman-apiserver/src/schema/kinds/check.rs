@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::super::names::{self, NameRule};
+use super::super::quantity::Quantity;
 use super::place::{Errors, Place};
 
 /// The wording of every field that may not change.
@@ -10,6 +11,8 @@ pub(super) const IMMUTABLE: &str = "field is immutable";
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+const VARIABLE: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
+const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// A field that must keep the value it had.
@@ -22,6 +25,13 @@ pub(super) fn immutable(new: &Place<'_>, old: &Value, errors: &mut Errors) {
 /// A number that is not negative; an absent one passes.
 pub(super) fn not_negative(at: &Place<'_>, errors: &mut Errors) {
     if at.int() < 0 {
+        errors.invalid(at, NOT_NEGATIVE);
+    }
+}
+
+/// An amount that is not negative; what is no amount passes.
+pub(super) fn not_negative_amount(at: &Place<'_>, errors: &mut Errors) {
+    if Quantity::parse(at.text()).is_ok_and(|amount| amount.sign() < 0) {
         errors.invalid(at, NOT_NEGATIVE);
     }
 }
@@ -110,6 +120,67 @@ pub(super) fn labels(at: &Place<'_>, errors: &mut Errors) {
             errors.invalid_as(at, &Value::from(value.text()), &detail);
         }
     }
+}
+
+/// A map of annotations; all errors are about the map (upstream: `ValidateAnnotations`).
+pub(super) fn annotations(at: &Place<'_>, errors: &mut Errors) {
+    for (key, _) in at.entries() {
+        for detail in names::check_key(&key.to_lowercase()) {
+            errors.invalid_as(at, &Value::from(key), &detail);
+        }
+    }
+}
+
+/// The name of an environment variable (upstream: `IsRelaxedEnvVarName`).
+pub(super) fn variable_name(at: &Place<'_>, errors: &mut Errors) {
+    let legal = |b: u8| (b' '..=b'~').contains(&b) && b != b'=';
+    if at.is_empty() || !at.text().bytes().all(legal) {
+        errors.invalid_text(at, VARIABLE);
+    }
+}
+
+/// The name of an HTTP header (upstream: `IsHTTPHeaderName`).
+pub(super) fn header_name(at: &Place<'_>, name: &str, errors: &mut Errors) {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    if name.is_empty() || !name.bytes().all(legal) {
+        errors.invalid_as(at, &Value::from(name), HEADER);
+    }
+}
+
+/// A path without steps back.
+pub(super) fn no_backsteps(at: &Place<'_>, path: &str, errors: &mut Errors) {
+    if path.split('/').any(|part| part == "..") {
+        errors.invalid_as(at, &Value::from(path), "must not contain '..'");
+    }
+}
+
+/// A path that leads down from where one is (upstream: `validateLocalDescendingPath`).
+pub(super) fn descending_path(at: &Place<'_>, path: &str, errors: &mut Errors) {
+    if path.starts_with('/') {
+        errors.invalid_as(at, &Value::from(path), "must be a relative path");
+    }
+    no_backsteps(at, path, errors);
+}
+
+/// A descending path that does not begin like the server's own files (upstream:
+/// `ValidateLocalNonReservedPath`).
+pub(super) fn free_path(at: &Place<'_>, path: &str, errors: &mut Errors) {
+    descending_path(at, path, errors);
+    if path.starts_with("..") && !path.starts_with("../") {
+        errors.invalid_as(at, &Value::from(path), "must not start with '..'");
+    }
+}
+
+/// The name of a CSI driver (upstream: `ValidateCSIDriverName`).
+pub(super) fn csi_driver(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+    }
+    if at.len() > 63 {
+        errors.too_long(at, 63);
+    }
+    let lower = at.text().to_lowercase();
+    tell(at, names::check_name(NameRule::Subdomain, &lower), errors);
 }
 
 /// One of the values that there are; what is absent is an empty text.

@@ -37,6 +37,7 @@ pub(super) const CLAIM: Kind = Kind {
         }
         errors
     },
+    ..Kind::PLAIN
 };
 
 /// How a volume may be mounted.

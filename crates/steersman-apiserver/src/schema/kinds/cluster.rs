@@ -59,6 +59,7 @@ pub(super) const NAMESPACE: Kind = Kind {
         }
         errors
     },
+    ..Kind::PLAIN
 };
 
 pub(super) const NODE: Kind = Kind {

@@ -148,11 +148,6 @@ impl Errors {
         self.0.extend(more.0);
     }
 
-    /// Forgets what was found after the first `length`.
-    pub(super) fn truncate(&mut self, length: usize) {
-        self.0.truncate(length);
-    }
-
     /// `Required value: <detail>`.
     pub(super) fn required(&mut self, at: &Place<'_>, detail: &str) {
         self.push(FieldError::required(at.path(), detail));
@@ -181,6 +176,41 @@ impl Errors {
     /// `Duplicate value: <the value there>`.
     pub(super) fn duplicate(&mut self, at: &Place<'_>) {
         self.push(FieldError::duplicate(at.path(), &shown(at.value())));
+    }
+
+    /// `Duplicate value: <value>`.
+    pub(super) fn duplicate_as(&mut self, at: &Place<'_>, value: &Value) {
+        self.push(FieldError::duplicate(at.path(), &shown(value)));
+    }
+
+    /// `Invalid value: <value as it is written>: <detail>`.
+    pub(super) fn invalid_written(&mut self, at: &Place<'_>, value: &str, detail: &str) {
+        self.push(FieldError::invalid(at.path(), value, detail));
+    }
+
+    /// `Invalid value: <detail>`, where no value would tell more.
+    pub(super) fn invalid_bare(&mut self, at: &Place<'_>, detail: &str) {
+        self.push(FieldError::invalid(at.path(), detail, ""));
+    }
+
+    /// `Unsupported value: <value as it is written>: supported values: "a", "b"`.
+    pub(super) fn not_supported_written(
+        &mut self,
+        at: &Place<'_>,
+        value: &str,
+        supported: &[&str],
+    ) {
+        let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
+        self.push(FieldError::not_supported(at.path(), value, &supported));
+    }
+
+    /// `Not found: <value>: <detail>`.
+    pub(super) fn not_found_as(&mut self, at: &Place<'_>, value: &Value, detail: &str) {
+        let mut text = shown(value);
+        if !detail.is_empty() {
+            text = format!("{text}: {detail}");
+        }
+        self.push(FieldError::not_found(at.path(), &text));
     }
 
     /// `Not found: <the value there>`.

@@ -19,6 +19,7 @@ pub(super) const SERVICE: Kind = Kind {
     prepare,
     validate,
     validate_status,
+    ..Kind::PLAIN
 };
 
 const ONLY_BALANCER: &str = "may only be used when `type` is 'LoadBalancer'";

@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(spec: Value) -> (Result<Vec<String>, String>, Value) {
+    fn pod(spec: &Value) -> (Result<Vec<String>, String>, Value) {
         let mut object = json!({"kind": "Pod", "metadata": {"odd": 1}, "spec": spec});
         let told = decode("v1", "Pod", &mut object);
         (told, object["spec"].clone())
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn unknown_fields_are_dropped_at_every_depth() {
         let (told, spec) = pod(
-            json!({"extra": 2, "nodeName": null, "nodeSelector": {"a": null},
+            &json!({"extra": 2, "nodeName": null, "nodeSelector": {"a": null},
             "containers": [{"name": "c", "bogus": 1, "resources": {"limits": {"cpu": "1000m", "memory": 1024}}}]}),
         );
         assert_eq!(told.unwrap(), ["spec.containers[0].bogus", "spec.extra"]);
@@ -313,10 +313,10 @@ mod tests {
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
             ),
         ] {
-            assert_eq!(pod(spec).0.unwrap_err(), told);
+            assert_eq!(pod(&spec).0.unwrap_err(), told);
         }
         assert_eq!(
-            pod(json!("text")).0.unwrap_err(),
+            pod(&json!("text")).0.unwrap_err(),
             "json: cannot unmarshal string into Go struct field Pod.spec of type v1.PodSpec"
         );
     }

@@ -1,0 +1,446 @@
+//! Machine: Jobs and CronJobs.
+
+mod schedule;
+mod indexes;
+mod policies;
+mod status;
+
+use serde_json::{Value, json};
+
+use super::Kind;
+use super::check;
+use super::fill::{part, set};
+use super::place::{Errors, Place};
+use super::pod;
+use super::selector;
+use crate::schema::names;
+
+/// `batch/v1` `Job`.
+pub(super) const JOB: Kind = Kind {
+    defaults: job_defaults,
+    prepare: prepare_job,
+    validate: job,
+    validate_status: status::check,
+    warnings: job_warnings,
+    ..Kind::PLAIN
+};
+
+/// `batch/v1` `CronJob`.
+pub(super) const CRON_JOB: Kind = Kind {
+    defaults: cron_job_defaults,
+    validate: cron_job,
+    warnings: |new, old| {
+        let mut told = Vec::new();
+        let zone = new["spec"]["schedule"].as_str().unwrap_or_default();
+        if zone.contains("TZ") {
+            told.push(
+                "spec.schedule: cannot use TZ or CRON_TZ in schedule, use timeZone instead"
+                    .to_owned(),
+            );
+        }
+        told.extend(pod::template_warnings(
+            new,
+            old,
+            "spec.jobTemplate.spec.template",
+        ));
+        told
+    },
+    ..Kind::PLAIN
+};
+
+/// The labels by which a Job knows its Pods, and whether they say its uid or its name.
+const LABELS: [(&str, bool); 4] = [
+    ("controller-uid", true),
+    ("job-name", false),
+    ("batch.kubernetes.io/controller-uid", true),
+    ("batch.kubernetes.io/job-name", false),
+];
+
+fn job_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let spec = Place::root(new).at("spec");
+    let (completions, parallelism) = (spec.at("completions").int(), spec.at("parallelism").int());
+    let mut told = Vec::new();
+    if completions > 100_000 && parallelism > 10_000 {
+        told.push("In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail".to_owned());
+    }
+    told.extend(pod::template_warnings(new, old, "spec.template"));
+    told
+}
+
+fn job_defaults(object: &mut Value) {
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    if let Some(labels) = labels
+        && let Some(metadata) = part(object, "metadata")
+    {
+        set(metadata, "labels", labels);
+    }
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    if spec["completions"].is_null() && spec["parallelism"].is_null() {
+        set(spec, "completions", json!(1));
+    }
+    set(spec, "parallelism", json!(1));
+    let limit = if spec["backoffLimitPerIndex"].is_null() {
+        6
+    } else {
+        i32::MAX
+    };
+    set(spec, "backoffLimit", json!(limit));
+    set(spec, "completionMode", json!("NonIndexed"));
+    set(spec, "suspend", json!(false));
+    set(spec, "manualSelector", json!(false));
+    let replacement = if spec["podFailurePolicy"].is_null() {
+        "TerminatingOrFailed"
+    } else {
+        "Failed"
+    };
+    set(spec, "podReplacementPolicy", json!(replacement));
+    complete_policy(spec);
+    pod::complete_template(spec);
+}
+
+/// Conditions of a failure policy hold unless they say otherwise.
+fn complete_policy(spec: &mut Value) {
+    let rules = spec.pointer_mut("/podFailurePolicy/rules");
+    for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
+        let patterns = rule
+            .get_mut("onPodConditions")
+            .and_then(Value::as_array_mut);
+        for pattern in patterns.into_iter().flatten() {
+            set(pattern, "status", json!("True"));
+        }
+    }
+}
+
+fn cron_job_defaults(object: &mut Value) {
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    set(spec, "concurrencyPolicy", json!("Allow"));
+    set(spec, "suspend", json!(false));
+    set(spec, "successfulJobsHistoryLimit", json!(3));
+    set(spec, "failedJobsHistoryLimit", json!(1));
+    if let Some(template) = part(spec, "jobTemplate") {
+        part(template, "metadata");
+        if let Some(job) = part(template, "spec") {
+            complete_policy(job);
+            pod::complete_template(job);
+        }
+    }
+}
+
+/// A new Job without a selector of its own is given one by its uid; an update keeps it.
+fn prepare_job(new: &mut Value, old: Option<&Value>) {
+    if let Some(old) = old {
+        if let Some(spec) = new.get_mut("spec") {
+            set(spec, "selector", old["spec"]["selector"].clone());
+        }
+        return;
+    }
+    if new["spec"]["manualSelector"] == true {
+        return;
+    }
+    let uid = new["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let name = new["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let Some(spec) = part(new, "spec") else {
+        return;
+    };
+    let wanted = "batch.kubernetes.io/controller-uid";
+    if let Some(selector) = part(spec, "selector")
+        && let Some(labels) = part(selector, "matchLabels")
+    {
+        set(labels, wanted, json!(uid));
+    }
+    if let Some(template) = part(spec, "template")
+        && let Some(metadata) = part(template, "metadata")
+        && let Some(labels) = part(metadata, "labels")
+    {
+        for (label, by_uid) in LABELS {
+            set(labels, label, json!(if by_uid { &uid } else { &name }));
+        }
+    }
+    // What a Job's template bears, the Job bears too where it has no labels of its own.
+    let labels = new["spec"]["template"]["metadata"]["labels"].clone();
+    if let Some(metadata) = new.get_mut("metadata") {
+        set(metadata, "labels", labels);
+    }
+}
+
+/// Upstream: `ValidateJob` and `ValidateJobSpecUpdate`.
+fn job(new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let object = Place::root(new);
+    let spec = object.at("spec");
+    if old.is_none() {
+        check_generated(&object, &mut errors);
+    }
+    check_spec(&spec, &mut errors);
+    let at = spec.at("selector");
+    if at.is_set() {
+        selector::check(&at, &mut errors);
+    } else {
+        errors.required(&at, "");
+    }
+    let labels = spec.down("template.metadata.labels");
+    if !selector::selects(at.value(), labels.value()) {
+        errors.invalid(&labels, "`selector` does not match template `labels`");
+    }
+    match old {
+        None => check_hostname(&object, &mut errors),
+        Some(old) => check_update(&spec, &Place::root(old), &mut errors),
+    }
+    errors
+}
+
+/// The labels of a selector that the server makes are the server's (upstream:
+/// `validateGeneratedSelector`).
+fn check_generated(object: &Place<'_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    if spec.at("manualSelector").flag() || !spec.at("selector").is_set() {
+        return;
+    }
+    let (uid, name) = (object.down("metadata.uid"), object.down("metadata.name"));
+    let metadata = spec.down("template.metadata");
+    let labels = metadata.at("labels");
+    let mut expected = serde_json::Map::new();
+    for (label, by_uid) in LABELS {
+        let wanted = if by_uid { uid.text() } else { name.text() };
+        let found = labels.value().get(label).and_then(Value::as_str);
+        let place = labels.key(label);
+        match found {
+            None => errors.required(&place, &format!("must be '{wanted}'")),
+            Some(found) if found != wanted => {
+                let detail = format!("must be '{wanted}'");
+                // The real server quotes all of the labels.
+                errors.invalid_as(&place, labels.value(), &detail);
+            }
+            Some(_) => {}
+        }
+        expected.insert(label.to_owned(), json!(wanted));
+    }
+    let at = spec.at("selector");
+    if !selector::selects(at.value(), &Value::Object(expected)) {
+        errors.invalid(&at, "`selector` not auto-generated");
+    }
+}
+
+/// The Pods of an indexed Job have its name and their index as hostname.
+fn check_hostname(object: &Place<'_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    let completions = spec.at("completions").int();
+    if spec.at("completionMode").text() != "Indexed" || completions <= 0 {
+        return;
+    }
+    let name = object.down("metadata.name");
+    let longest = format!("{}-{}", name.text(), completions - 1);
+    if !names::check_label(&longest).is_empty() {
+        let detail = format!("will not able to create pod with invalid DNS label: {longest}");
+        errors.invalid_text(&name, &detail);
+    }
+}
+
+/// Checks a Job's spec, alone or in a template (upstream: `validateJobSpec`).
+fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
+    for field in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        check::not_negative(&spec.at(field), errors);
+    }
+    let (per_index, most_failed) = (spec.at("backoffLimitPerIndex"), spec.at("maxFailedIndexes"));
+    if most_failed.is_set() && !per_index.is_set() {
+        errors.required(&per_index, "when maxFailedIndexes is specified");
+    }
+    check_manager(&spec.at("managedBy"), errors);
+    let mode = spec.at("completionMode");
+    if mode.is_set() {
+        check::one_of(&mode, &["NonIndexed", "Indexed"], errors);
+    }
+    if mode.text() == "Indexed" {
+        check_indexed(spec, errors);
+    } else if matches!(mode.text(), "" | "NonIndexed") {
+        for place in [&per_index, &most_failed] {
+            if place.is_set() {
+                errors.invalid(place, "requires indexed completion mode");
+            }
+        }
+    }
+    policies::check(spec, errors);
+    pod::check_template(&spec.at("template"), errors);
+    let restarts = spec.down("template.spec.restartPolicy");
+    match restarts.text() {
+        "" | "Always" => {
+            errors.required(&restarts, "valid values: \"OnFailure\", \"Never\"");
+        }
+        "OnFailure" if spec.at("podFailurePolicy").is_set() => {
+            let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.invalid(&restarts, detail);
+        }
+        "OnFailure" | "Never" => {}
+        _ => errors.not_supported(&restarts, &["OnFailure", "Never"]),
+    }
+}
+
+fn check_manager(manager: &Place<'_>, errors: &mut Errors) {
+    if !manager.is_set() {
+        return;
+    }
+    let text = manager.text();
+    match text.split_once('/') {
+        _ if text.is_empty() => errors.required(manager, ""),
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            let rule = names::NameRule::Subdomain;
+            for detail in names::check_name(rule, domain) {
+                errors.invalid_as(manager, &json!(domain), &detail);
+            }
+        }
+        _ => errors.invalid(
+            manager,
+            "must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ),
+    }
+    if text.len() > 63 {
+        errors.too_long(manager, 63);
+    }
+}
+
+fn check_indexed(spec: &Place<'_>, errors: &mut Errors) {
+    const SOFT: i64 = 100_000;
+    const LIMIT: i64 = 10_000;
+    let (completions, parallelism) = (spec.at("completions"), spec.at("parallelism"));
+    let most_failed = spec.at("maxFailedIndexes");
+    if !completions.is_set() {
+        errors.required(&completions, "when completion mode is Indexed");
+    }
+    if parallelism.int() > SOFT {
+        let detail =
+            format!("must be less than or equal to {SOFT} when completion mode is Indexed");
+        errors.invalid(&parallelism, &detail);
+    }
+    if completions.is_set() && most_failed.int() > completions.int() {
+        errors.invalid(&most_failed, "must be less than or equal to completions");
+    }
+    if most_failed.int() > SOFT {
+        errors.invalid(
+            &most_failed,
+            &format!("must be less than or equal to {SOFT}"),
+        );
+    }
+    if completions.int() <= SOFT || !spec.at("backoffLimitPerIndex").is_set() {
+        return;
+    }
+    if !most_failed.is_set() {
+        let detail = format!("must be specified when completions is above {SOFT}");
+        errors.required(&most_failed, &detail);
+    }
+    for place in [&parallelism, &most_failed] {
+        if place.int() > LIMIT {
+            let detail = format!(
+                "must be less than or equal to {LIMIT} when completions are above {SOFT} and used with backoff limit per index"
+            );
+            errors.invalid(place, &detail);
+        }
+    }
+}
+
+fn check_update(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let before = old.at("spec");
+    let same = |field: &str, errors: &mut Errors| {
+        check::immutable(&spec.at(field), before.at(field).value(), errors);
+    };
+    let completions = spec.at("completions");
+    if spec.at("completionMode").text() == "Indexed" {
+        let changed = completions.value() != before.at("completions").value();
+        if changed && completions.is_set() && completions.int() != spec.at("parallelism").int() {
+            let detail = "can only be modified in tandem with spec.parallelism";
+            errors.invalid(&completions, detail);
+        }
+    } else {
+        same("completions", errors);
+    }
+    same("selector", errors);
+    let mut template = before.at("template").value().clone();
+    let suspended = before.at("suspend").flag() && !old.down("status.startTime").is_set();
+    if suspended {
+        open_scheduling(&mut template, spec.at("template").value());
+    }
+    check::immutable(&spec.at("template"), &template, errors);
+    for field in [
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ] {
+        same(field, errors);
+    }
+}
+
+/// Where the Pods of a Job that never ran may run is still open.
+fn open_scheduling(old: &mut Value, new: &Value) {
+    for path in [
+        "/spec/nodeSelector",
+        "/spec/tolerations",
+        "/spec/schedulingGates",
+        "/spec/affinity/nodeAffinity",
+        "/metadata/annotations",
+        "/metadata/labels",
+    ] {
+        let Some((holder, field)) = path.rsplit_once('/') else {
+            continue;
+        };
+        let value = new.pointer(path);
+        if value.is_some() && holder == "/spec/affinity" && old.pointer(holder).is_none() {
+            set(&mut old["spec"], "affinity", json!({}));
+        }
+        let Some(members) = old.pointer_mut(holder).and_then(Value::as_object_mut) else {
+            continue;
+        };
+        match value {
+            Some(value) => members.insert(field.to_owned(), value.clone()),
+            None => members.remove(field),
+        };
+    }
+}
+
+/// Upstream: `ValidateCronJobCreate` and `ValidateCronJobUpdate`.
+fn cron_job(new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let object = Place::root(new);
+    let spec = object.at("spec");
+    let before = old.map(|old| &old["spec"]);
+    schedule::check(&spec, before, &mut errors);
+    let policies = &["Allow", "Forbid", "Replace"];
+    check::required_one_of(&spec.at("concurrencyPolicy"), policies, &mut errors);
+    let job = spec.down("jobTemplate.spec");
+    check_spec(&job, &mut errors);
+    if job.at("selector").is_set() {
+        errors.invalid(&job.at("selector"), "`selector` will be auto-generated");
+    }
+    if job.at("manualSelector").flag() {
+        errors.not_supported(&job.at("manualSelector"), &["nil", "false"]);
+    }
+    for field in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        check::not_negative(&spec.at(field), &mut errors);
+    }
+    let name = object.down("metadata.name");
+    if old.is_none() && name.len() > 52 {
+        errors.invalid_text(&name, "must be no more than 52 characters");
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Machine: sets of indexes as Jobs write them: `1,3-5,7`.
+
+use crate::schema::kinds::place::Place;
+
+/// How many indexes a text names (upstream: `validateIndexesFormat`).
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
+    let mut last: Option<i64> = None;
+    let mut total = 0;
+    for part in text.split(',').filter(|_| !text.is_empty()) {
+        let (first, end) = interval(part, completions)?;
+        if let Some(last) = last.filter(|last| *last >= first) {
+            return Err(format!(
+                "non-increasing order, previous: {last}, current: {first}"
+            ));
+        }
+        total += end - first + 1;
+        last = Some(end);
+    }
+    Ok(total)
+}
+
+/// The first index that is in both sets; what cannot be read is in none.
+pub(super) fn overlap(one: &Place<'_>, other: &Place<'_>, completions: i64) -> Option<i64> {
+    let read = |place: &Place<'_>| -> Vec<(i64, i64)> {
+        let parts = place.text().split(',');
+        parts
+            .filter_map(|part| interval(part, completions).ok())
+            .collect()
+    };
+    let others = read(other);
+    read(one).into_iter().find_map(|(first, end)| {
+        let mut found = others.iter();
+        found
+            .find(|(from, to)| first <= *to && *from <= end)
+            .map(|(from, _)| first.max(*from))
+    })
+}
+
+fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
+    let limits: Vec<&str> = part.split('-').collect();
+    let read = |text: &str| -> Result<i64, String> {
+        let number: i64 = text
+            .parse()
+            .map_err(|_| format!("cannot convert string to integer for index: {text:?}"))?;
+        if number >= completions {
+            return Err(format!("too large index: {text:?}"));
+        }
+        Ok(number)
+    };
+    match limits.as_slice() {
+        [one] => read(one).map(|one| (one, one)),
+        [first, end] => {
+            let (first, end) = (read(first)?, read(end)?);
+            if first >= end {
+                return Err(format!(
+                    "non-increasing order, previous: {first}, current: {end}"
+                ));
+            }
+            Ok((first, end))
+        }
+        _ => Err(format!(
+            "the fragment {part:?} violates the requirement that an index interval can have at most two parts separated by '-'"
+        )),
+    }
+}

@@ -1,0 +1,159 @@
+//! What is filled in and told of Jobs and CronJobs.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn job_of(spec: &Value) -> Value {
+    let mut job = json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "img:1"}]}}}});
+    for (field, value) in spec.as_object().into_iter().flatten() {
+        job["spec"][field] = value.clone();
+    }
+    (JOB.defaults)(&mut job);
+    (JOB.prepare)(&mut job, None);
+    job
+}
+
+fn told(errors: Errors) -> Vec<String> {
+    let errors: Vec<crate::status::FieldError> = errors.into();
+    let shown = errors
+        .into_iter()
+        .map(|e| format!("{} {}", e.field, e.message));
+    shown.collect()
+}
+
+#[test]
+fn jobs_are_selected_by_their_uid() {
+    let job = job_of(&json!({}));
+    assert_eq!(told((JOB.validate)(&job, None)), [""; 0]);
+    assert_eq!(
+        job["spec"]["selector"],
+        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}})
+    );
+    assert_eq!(job["metadata"]["labels"]["job-name"], "j");
+    let own = job_of(&json!({"selector": {"matchLabels": {"a": "b"}}}));
+    let found = told((JOB.validate)(&own, None));
+    assert!(
+        found[0].contains("`selector` not auto-generated"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn specs_are_refused_as_the_server_does() {
+    for (spec, why) in [
+        (
+            json!({"completionMode": "Indexed"}),
+            "spec.completions Required value: when completion mode is Indexed",
+        ),
+        (
+            json!({"backoffLimitPerIndex": 1}),
+            "spec.backoffLimitPerIndex Invalid value: 1: requires indexed completion mode",
+        ),
+        (
+            json!({"podFailurePolicy": {"rules": [{"action": "FailJob"}]}}),
+            "spec.podFailurePolicy.rules[0] Invalid value: specifying one of OnExitCodes and OnPodConditions is required",
+        ),
+        (
+            json!({"podFailurePolicy": {"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": [0, 2]}}]}}),
+            "spec.podFailurePolicy.rules[0].onExitCodes.values[0] Invalid value: 0: must not be 0 for the In operator",
+        ),
+        (
+            json!({"completionMode": "Indexed", "completions": 3, "successPolicy": {"rules": [{"succeededIndexes": "0-1,9"}]}}),
+            "spec.successPolicy.rules[0].succeededIndexes Invalid value: \"0-1,9\": error parsing succeededIndexes: too large index: \"9\"",
+        ),
+        (
+            json!({"managedBy": "nobody"}),
+            "spec.managedBy Invalid value: \"nobody\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ),
+    ] {
+        let mut spec = spec;
+        if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
+            spec["parallelism"] = json!(2);
+        }
+        assert_eq!(told((JOB.validate)(&job_of(&spec), None)), [why]);
+    }
+}
+
+#[test]
+fn what_a_job_is_to_do_stays() {
+    let old = job_of(&json!({}));
+    let change = |field: &str, value: Value| {
+        let mut new = old.clone();
+        new["spec"][field] = value;
+        told((JOB.validate)(&new, Some(&old)))
+    };
+    assert_eq!(change("parallelism", json!(3)), [""; 0]);
+    assert_eq!(
+        change("completions", json!(3)),
+        ["spec.completions Invalid value: 3: field is immutable"]
+    );
+    let mut suspended = job_of(&json!({"suspend": true}));
+    let mut moved = suspended.clone();
+    moved["spec"]["template"]["spec"]["nodeSelector"] = json!({"a": "b"});
+    assert_eq!(told((JOB.validate)(&moved, Some(&suspended))), [""; 0]);
+    suspended["spec"]["suspend"] = json!(false);
+    assert_eq!(told((JOB.validate)(&moved, Some(&suspended))).len(), 1);
+}
+
+#[test]
+fn a_finished_job_says_so_in_order() {
+    let with = |status: Value| {
+        let mut job = job_of(&json!({}));
+        job["status"] = status;
+        job
+    };
+    let is = |kind: &str| json!({"type": kind, "status": "True"});
+    let running = with(json!({"active": 1, "startTime": "2026-01-01T00:00:00Z"}));
+    let done = with(json!({"startTime": "2026-01-01T00:00:00Z",
+        "completionTime": "2026-01-01T00:01:00Z", "succeeded": 1,
+        "conditions": [is("SuccessCriteriaMet"), is("Complete")]}));
+    assert_eq!(told((JOB.validate_status)(&done, &running)), [""; 0]);
+    let early = with(json!({"active": 1, "conditions": [is("Complete")]}));
+    let found = told((JOB.validate_status)(&early, &with(json!({}))));
+    let fields: Vec<_> = found
+        .iter()
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "status.completionTime",
+            "status.conditions",
+            "status.active",
+            "status.startTime"
+        ]
+    );
+}
+
+#[test]
+fn cron_jobs_name_a_time_and_a_zone() {
+    let told = |spec: Value| {
+        let mut object = json!({"metadata": {"name": "c"}, "spec": {"schedule": "@hourly",
+            "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never",
+                "containers": [{"name": "c", "image": "i"}]}}}}}});
+        for (field, value) in spec.as_object().unwrap() {
+            object["spec"][field] = value.clone();
+        }
+        (CRON_JOB.defaults)(&mut object);
+        told((CRON_JOB.validate)(&object, None))
+    };
+    assert_eq!(told(json!({"timeZone": "Europe/Berlin"})), [""; 0]);
+    for (spec, why) in [
+        (
+            json!({"timeZone": "europe/berlin"}),
+            "spec.timeZone Invalid value: \"europe/berlin\": unknown time zone europe/berlin",
+        ),
+        (
+            json!({"schedule": "TZ=UTC @hourly"}),
+            "spec.schedule Invalid value: \"TZ=UTC @hourly\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+        ),
+        (
+            json!({"failedJobsHistoryLimit": -1}),
+            "spec.failedJobsHistoryLimit Invalid value: -1: must be greater than or equal to 0",
+        ),
+    ] {
+        assert_eq!(told(spec), [why]);
+    }
+}

@@ -1,0 +1,429 @@
+//! Machine: containers of the three sorts, and what they mount.
+
+use serde_json::Value;
+
+use crate::schema::kinds::check;
+use crate::schema::kinds::place::{Errors, Place};
+
+use super::{env, handlers, resources, security};
+
+/// What a container's checks need to know of its Pod.
+pub(super) struct Around<'a> {
+    /// The Pod's volumes.
+    pub(super) volumes: Place<'a>,
+    /// The names of the Pod's resource claims.
+    pub(super) claims: Vec<&'a str>,
+    /// How long the Pod may take to end.
+    pub(super) grace: Option<i64>,
+    /// The Pod's policy of restarts.
+    pub(super) restarts: &'a str,
+    /// Whether the Pod shares the host's users.
+    pub(super) host_users: bool,
+}
+
+/// Fields that an ephemeral container may not have, in the order of their declaration, and what
+/// counts as not having them.
+const NOT_EPHEMERAL: &[&str] = &[
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+];
+
+/// Checks the containers of a Pod (upstream: `validateContainers`).
+pub(super) fn check(containers: &Place<'_>, around: &Around<'_>, errors: &mut Errors) {
+    if containers.is_empty() {
+        errors.required(containers, "");
+        return;
+    }
+    let mut names = Vec::new();
+    for container in containers.items() {
+        check_common(&container, around, errors);
+        let name = container.at("name");
+        if names.contains(&name.text()) {
+            errors.duplicate(&name);
+        }
+        names.push(name.text());
+        handlers::check(&container, around.grace, errors);
+        check_restarts(&container, errors);
+    }
+    let mut ports = Vec::new();
+    for container in containers.items() {
+        check_host_ports(&container, &mut ports, errors);
+    }
+}
+
+/// Checks the containers that run before the others (upstream: `validateInitContainers`).
+pub(super) fn check_init(
+    containers: &Place<'_>,
+    others: &Place<'_>,
+    around: &Around<'_>,
+    errors: &mut Errors,
+) {
+    let mut names: Vec<&str> = others.items().map(|one| one.at("name").text()).collect();
+    for container in containers.items() {
+        check_common(&container, around, errors);
+        check_restarts(&container, errors);
+        let name = container.at("name");
+        if names.contains(&name.text()) {
+            errors.duplicate(&name);
+        } else if !name.is_empty() {
+            names.push(name.text());
+        }
+        // They run one by one, so each has the ports to itself.
+        check_host_ports(&container, &mut Vec::new(), errors);
+        if container.at("restartPolicy").text() == "Always" {
+            handlers::check(&container, around.grace, errors);
+            continue;
+        }
+        for field in [
+            "lifecycle",
+            "livenessProbe",
+            "readinessProbe",
+            "startupProbe",
+        ] {
+            let place = container.at(field);
+            if place.is_set() {
+                let detail = "may not be set for init containers without restartPolicy=Always";
+                errors.forbidden(&place, detail);
+            }
+        }
+    }
+}
+
+/// Checks the containers that were added to a running Pod (upstream:
+/// `validateEphemeralContainers`).
+pub(super) fn check_ephemeral(
+    containers: &Place<'_>,
+    others: &[Place<'_>],
+    around: &Around<'_>,
+    errors: &mut Errors,
+) {
+    let targets: Vec<&str> = others
+        .iter()
+        .flat_map(Place::items)
+        .map(|one| one.at("name").text())
+        .collect();
+    let mut names = targets.clone();
+    for container in containers.items() {
+        check_common(&container, around, errors);
+        check_image(&container, errors);
+        let name = container.at("name");
+        if names.contains(&name.text()) {
+            errors.duplicate(&name);
+        }
+        names.push(name.text());
+        let target = container.at("targetContainerName");
+        if !target.is_empty() && !targets.contains(&target.text()) {
+            errors.not_found(&target);
+        }
+        let detail = "cannot be set for an Ephemeral Container";
+        for field in NOT_EPHEMERAL {
+            let place = container.at(field);
+            if !place.is_empty() {
+                errors.forbidden(&place, detail);
+            }
+        }
+        for mount in container.at("volumeMounts").items() {
+            for field in ["subPath", "subPathExpr"] {
+                let place = mount.at(field);
+                if !place.is_empty() {
+                    errors.forbidden(&place, detail);
+                }
+            }
+        }
+    }
+}
+
+/// The name of a Pod's own image has no blanks around it; a template's may.
+pub(super) fn check_image(container: &Place<'_>, errors: &mut Errors) {
+    let image = container.at("image");
+    if image.text().trim().len() != image.len() {
+        errors.invalid(&image, "must not have leading or trailing whitespace");
+    }
+}
+
+/// Checks what all containers have in common (upstream: `validateContainerCommon`).
+fn check_common(container: &Place<'_>, around: &Around<'_>, errors: &mut Errors) {
+    let name = container.at("name");
+    if name.is_empty() {
+        errors.required(&name, "");
+    } else {
+        check::label(&name, errors);
+    }
+    if container.at("image").is_empty() {
+        errors.required(&container.at("image"), "");
+    }
+    let policy = container.at("terminationMessagePolicy");
+    check::required_one_of(&policy, &["File", "FallbackToLogsOnError"], errors);
+    check_ports(&container.at("ports"), errors);
+    env::check(&container.at("env"), errors);
+    env::check_from(&container.at("envFrom"), errors);
+    check_mounts(container, &around.volumes, errors);
+    check_devices(container, &around.volumes, errors);
+    let policy = container.at("imagePullPolicy");
+    check::required_one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
+    resources::check(&container.at("resources"), &around.claims, errors);
+    check_resizing(&container.at("resizePolicy"), around.restarts, errors);
+    security::check_container(&container.at("securityContext"), around.host_users, errors);
+}
+
+fn check_restarts(container: &Place<'_>, errors: &mut Errors) {
+    let policy = container.at("restartPolicy");
+    if policy.is_set() {
+        check::one_of(&policy, &["Always", "Never", "OnFailure"], errors);
+    }
+    let rules = container.at("restartPolicyRules");
+    if rules.is_empty() {
+        return;
+    }
+    if !policy.is_set() {
+        let detail = "must specify restartPolicy when restart rules are used";
+        errors.required(&policy, detail);
+    }
+    if rules.len() > 20 {
+        errors.too_many(&rules, 20);
+    }
+    for rule in rules.items() {
+        check::required_one_of(
+            &rule.at("action"),
+            &["Restart", "RestartAllContainers"],
+            errors,
+        );
+        let codes = rule.at("exitCodes");
+        if !codes.is_set() {
+            errors.required(&codes, "must be specified");
+            continue;
+        }
+        check::required_one_of(&codes.at("operator"), &["In", "NotIn"], errors);
+        if codes.at("values").is_empty() {
+            errors.required(&codes.at("values"), "must specify at least one exit code");
+        }
+    }
+}
+
+fn check_ports(ports: &Place<'_>, errors: &mut Errors) {
+    let mut names = Vec::new();
+    for one in ports.items() {
+        let name = one.at("name");
+        if !name.is_empty() {
+            let wrong = check::port_name(name.text());
+            if !wrong.is_empty() {
+                check::tell(&name, wrong, errors);
+            } else if names.contains(&name.text()) {
+                errors.duplicate(&name);
+            } else {
+                names.push(name.text());
+            }
+        }
+        let port = one.at("containerPort");
+        if port.int() == 0 {
+            errors.required(&port, "");
+        } else {
+            check::port(&port, errors);
+        }
+        if one.at("hostPort").int() != 0 {
+            check::port(&one.at("hostPort"), errors);
+        }
+        check::required_one_of(&one.at("protocol"), &["SCTP", "TCP", "UDP"], errors);
+    }
+}
+
+fn check_host_ports(container: &Place<'_>, seen: &mut Vec<String>, errors: &mut Errors) {
+    for one in container.at("ports").items() {
+        let port = one.at("hostPort");
+        if port.int() == 0 {
+            continue;
+        }
+        let (protocol, ip) = (one.at("protocol").text(), one.at("hostIP").text());
+        let shown = format!("{protocol}/{ip}/{}", port.int());
+        if seen.contains(&shown) {
+            errors.duplicate_as(&port, &Value::from(shown));
+        } else {
+            seen.push(shown);
+        }
+    }
+}
+
+fn volume<'a>(volumes: &Place<'a>, name: &str) -> Option<Place<'a>> {
+    volumes.items().find(|one| one.at("name").text() == name)
+}
+
+fn check_mounts(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors) {
+    let mounts = container.at("volumeMounts");
+    let devices: Vec<Place<'_>> = container.at("volumeDevices").items().collect();
+    let mut paths = Vec::new();
+    for mount in mounts.items() {
+        let (name, path) = (mount.at("name"), mount.at("mountPath"));
+        if name.is_empty() {
+            errors.required(&name, "");
+        }
+        let found = volume(volumes, name.text());
+        if found.is_none() {
+            errors.not_found_as(&name, &Value::from(name.text()), "");
+        }
+        if path.is_empty() {
+            errors.required(&path, "");
+        }
+        if paths.contains(&path.text()) {
+            errors.invalid_text(&path, "must be unique");
+        }
+        paths.push(path.text());
+        if devices
+            .iter()
+            .any(|one| one.at("name").text() == name.text())
+        {
+            errors.invalid_text(&name, "must not already exist in volumeDevices");
+        }
+        if devices
+            .iter()
+            .any(|one| one.at("devicePath").text() == path.text())
+        {
+            errors.invalid_text(&path, "must not already exist as a path in volumeDevices");
+        }
+        let (sub, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
+        if found.is_some_and(|found| found.at("image").is_set()) {
+            for place in [&sub, &expression] {
+                if !place.is_empty() {
+                    errors.invalid(place, "not allowed in image volume sources");
+                }
+            }
+        }
+        // From here on, messages name the list rather than the mount.
+        let whole = |field: &str| mounts.named(field, Some(mount.at(field).value()));
+        if !sub.is_empty() {
+            check::descending_path(&whole("subPath"), sub.text(), errors);
+        }
+        if !expression.is_empty() {
+            if !sub.is_empty() {
+                errors.invalid(
+                    &expression,
+                    "subPathExpr and subPath are mutually exclusive",
+                );
+            }
+            check::descending_path(&whole("subPathExpr"), expression.text(), errors);
+        }
+        check_propagation(container, &mount, &mounts, errors);
+    }
+}
+
+fn check_propagation(
+    container: &Place<'_>,
+    mount: &Place<'_>,
+    mounts: &Place<'_>,
+    errors: &mut Errors,
+) {
+    let propagation = mounts.named(
+        "mountPropagation",
+        Some(mount.at("mountPropagation").value()),
+    );
+    if propagation.is_set() {
+        let known = &["Bidirectional", "HostToContainer", "None"];
+        check::one_of(&propagation, known, errors);
+        let privileged = container.down("securityContext.privileged").flag();
+        if propagation.text() == "Bidirectional" && !privileged {
+            let detail =
+                "Bidirectional mount propagation is available only to privileged containers";
+            errors.forbidden(&propagation, detail);
+        }
+    }
+    let read_only = mounts.named(
+        "recursiveReadOnly",
+        Some(mount.at("recursiveReadOnly").value()),
+    );
+    match read_only.text() {
+        "Enabled" | "IfPossible" => {
+            if !mount.at("readOnly").flag() {
+                errors.forbidden(&read_only, "may only be specified when readOnly is true");
+            }
+            if propagation.is_set() && propagation.text() != "None" {
+                let detail = "may only be specified when mountPropagation is None or not specified";
+                errors.forbidden(&read_only, detail);
+            }
+        }
+        "Disabled" => {}
+        _ if read_only.is_set() => {
+            errors.not_supported(&read_only, &["Disabled", "Enabled", "IfPossible"]);
+        }
+        _ => {}
+    }
+}
+
+fn check_devices(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors) {
+    let devices = container.at("volumeDevices");
+    let mounts: Vec<Place<'_>> = container.at("volumeMounts").items().collect();
+    let (mut names, mut paths) = (Vec::new(), Vec::new());
+    for device in devices.items() {
+        let (name, path) = (device.at("name"), device.at("devicePath"));
+        if name.is_empty() {
+            errors.required(&name, "");
+        }
+        if names.contains(&name.text()) {
+            errors.invalid_text(&name, "must be unique");
+        }
+        match volume(volumes, name.text()) {
+            None => errors.not_found_as(&name, &Value::from(name.text()), ""),
+            Some(found) => {
+                let claims = ["persistentVolumeClaim", "ephemeral"];
+                if !claims.iter().any(|kind| found.at(kind).is_set()) {
+                    let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+                    errors.invalid_text(&name, detail);
+                }
+            }
+        }
+        if path.is_empty() {
+            errors.required(&path, "");
+        }
+        if paths.contains(&path.text()) {
+            errors.invalid_text(&path, "must be unique");
+        }
+        if path.text().split('/').any(|part| part == "..") {
+            errors.invalid_text(&path, "can not contain backsteps ('..')");
+        } else {
+            paths.push(path.text());
+        }
+        if mounts
+            .iter()
+            .any(|one| one.at("name").text() == name.text())
+        {
+            errors.invalid_text(&name, "must not already exist in volumeMounts");
+        }
+        if mounts
+            .iter()
+            .any(|one| one.at("mountPath").text() == path.text())
+        {
+            errors.invalid_text(&path, "must not already exist as a path in volumeMounts");
+        }
+        if !name.is_empty() {
+            names.push(name.text());
+        }
+    }
+}
+
+fn check_resizing(policies: &Place<'_>, restarts: &str, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for policy in policies.items() {
+        let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
+        if seen.contains(&resource.text()) {
+            errors.duplicate_as(&policy, resource.value());
+        }
+        seen.push(resource.text());
+        for (place, known) in [
+            (&resource, ["cpu", "memory"]),
+            (&restart, ["NotRequired", "RestartContainer"]),
+        ] {
+            // Messages name the list.
+            let shown = Place::new(policies.path(), place.value());
+            check::required_one_of(&shown, &known, errors);
+        }
+        if restarts == "Never" && restart.text() != "NotRequired" {
+            let detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+            errors.invalid_as(policies, restart.value(), detail);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Machine: the variables of containers, and where their values come from.
+
+use serde_json::Value;
+
+use crate::schema::kinds::check;
+use crate::schema::kinds::place::{Errors, Place};
+use crate::schema::names;
+
+/// Fields of a Pod that a variable may show.
+const FIELDS_OF_VARIABLES: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+
+/// Fields of a Pod that a file may show.
+pub(super) const FIELDS_OF_FILES: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+];
+
+/// Resources that a variable or a file may show.
+const RESOURCES: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+const DIVISORS: &[&str] = &[
+    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+];
+
+/// Checks the variables of a container (upstream: `ValidateEnv`).
+pub(super) fn check(variables: &Place<'_>, errors: &mut Errors) {
+    for variable in variables.items() {
+        let name = variable.at("name");
+        if name.is_empty() {
+            errors.required(&name, "");
+        } else {
+            check::variable_name(&name, errors);
+        }
+        check_source(&variable, errors);
+    }
+}
+
+fn check_source(variable: &Place<'_>, errors: &mut Errors) {
+    let from = variable.at("valueFrom");
+    if !from.is_set() {
+        return;
+    }
+    let mut sources = 0;
+    let mut look = |name: &str| {
+        let source = from.at(name);
+        sources += u32::from(source.is_set());
+        Some(source).filter(Place::is_set)
+    };
+    let field = look("fieldRef");
+    let resource = look("resourceFieldRef");
+    let config = look("configMapKeyRef");
+    let secret = look("secretKeyRef");
+    let file = look("fileKeyRef");
+    if let Some(field) = field {
+        check_field(&field, FIELDS_OF_VARIABLES, errors);
+    }
+    if let Some(resource) = resource {
+        check_resource(&resource, false, errors);
+    }
+    for selector in config.into_iter().chain(secret) {
+        check_key_of(&selector, errors);
+    }
+    if let Some(file) = file {
+        check_file(&file, errors);
+    }
+    let empty = Value::from("");
+    if sources == 0 {
+        let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
+        errors.invalid_as(&from, &empty, detail);
+    } else if !variable.at("value").is_empty() {
+        let detail = "may not be specified when `value` is not empty";
+        errors.invalid_as(&from, &empty, detail);
+    } else if sources > 1 {
+        let detail = "may not have more than one field specified at a time";
+        errors.invalid_as(&from, &empty, detail);
+    }
+}
+
+fn check_key_of(selector: &Place<'_>, errors: &mut Errors) {
+    let (name, key) = (selector.at("name"), selector.at("key"));
+    if name.is_empty() {
+        errors.required(&name, "");
+    } else {
+        check::subdomain(&name, errors);
+    }
+    if key.is_empty() {
+        errors.required(&key, "");
+    } else {
+        check::tell(&key, check::config_key(key.text()), errors);
+    }
+}
+
+fn check_file(file: &Place<'_>, errors: &mut Errors) {
+    for field in ["key", "volumeName", "path"] {
+        if file.at(field).is_empty() {
+            errors.required(&file.at(field), "");
+        }
+    }
+}
+
+/// Checks a reference to a field of the Pod (upstream: `validateObjectFieldSelector`).
+pub(super) fn check_field(at: &Place<'_>, fields: &[&str], errors: &mut Errors) {
+    for field in ["apiVersion", "fieldPath"] {
+        if at.at(field).is_empty() {
+            errors.required(&at.at(field), "");
+            return;
+        }
+    }
+    let (version, path) = (at.at("apiVersion").text(), at.at("fieldPath"));
+    if version != "v1" {
+        let detail = format!("error converting fieldPath: unsupported pod version: {version}");
+        errors.invalid(&path, &detail);
+        return;
+    }
+    let text = path.text();
+    if let Some((base, key)) = subscript(text) {
+        let key = match base {
+            "metadata.annotations" => key.to_lowercase(),
+            "metadata.labels" => key.to_owned(),
+            _ => {
+                let detail = format!(
+                    "error converting fieldPath: field label does not support subscript: {text}"
+                );
+                errors.invalid(&path, &detail);
+                return;
+            }
+        };
+        for detail in names::check_key(&key) {
+            errors.invalid_as(at, &Value::from(key.as_str()), &detail);
+        }
+        return;
+    }
+    let known = FIELDS_OF_VARIABLES.contains(&text)
+        || FIELDS_OF_FILES.contains(&text)
+        || matches!(
+            text,
+            "spec.restartPolicy" | "spec.schedulerName" | "status.phase"
+        );
+    if !known {
+        let detail = format!("error converting fieldPath: field label not supported: {text}");
+        errors.invalid(&path, &detail);
+    } else if !fields.contains(&text) {
+        errors.not_supported(&path, fields);
+    }
+}
+
+/// A path of the form `path['key']`.
+fn subscript(path: &str) -> Option<(&str, &str)> {
+    path.strip_suffix("']")?
+        .split_once("['")
+        .filter(|(base, _)| !base.is_empty())
+}
+
+/// Checks a reference to a container's resources (upstream:
+/// `validateContainerResourceFieldSelector`).
+pub(super) fn check_resource(at: &Place<'_>, in_volume: bool, errors: &mut Errors) {
+    let resource = at.at("resource");
+    let name = resource.text();
+    let huge = ["limits.hugepages-", "requests.hugepages-"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
+    if in_volume && at.at("containerName").is_empty() {
+        errors.required(&at.at("containerName"), "");
+    } else if name.is_empty() {
+        errors.required(&resource, "");
+    } else if !RESOURCES.contains(&name) && !huge {
+        errors.not_supported(&resource, RESOURCES);
+    }
+    let divisor = at.at("divisor");
+    if divisor.is_empty() || divisor.text() == "0" {
+        return;
+    }
+    let part = name.rsplit_once('.').map_or("", |(_, part)| part);
+    let (allowed, listed, noun): (&[&str], &str, &str) = match part {
+        "cpu" => (&["1m", "1"], "1m and 1", "cpu"),
+        "memory" | "ephemeral-storage" => {
+            let noun = if part == "memory" {
+                part
+            } else {
+                "local ephemeral storage"
+            };
+            (
+                DIVISORS,
+                "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei",
+                noun,
+            )
+        }
+        _ if huge => {
+            let listed = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei";
+            (DIVISORS, listed, "hugepages")
+        }
+        _ => return,
+    };
+    if !allowed.contains(&divisor.text()) {
+        let detail =
+            format!("only divisor's values {listed} are supported with the {noun} resource");
+        errors.invalid_as(&divisor, resource.value(), &detail);
+    }
+}
+
+/// Checks where a container takes whole sets of variables from (upstream: `ValidateEnvFrom`).
+pub(super) fn check_from(sources: &Place<'_>, errors: &mut Errors) {
+    for source in sources.items() {
+        let prefix = source.at("prefix");
+        if !prefix.is_empty() {
+            check::variable_name(&prefix, errors);
+        }
+        let mut found = 0;
+        for field in ["configMapRef", "secretRef"] {
+            let place = source.at(field);
+            if !place.is_set() {
+                continue;
+            }
+            found += 1;
+            let name = place.at("name");
+            if name.is_empty() {
+                errors.required(&name, "");
+            } else {
+                check::subdomain(&name, errors);
+            }
+        }
+        let empty = Value::from("");
+        if found == 0 {
+            let detail = "must specify one of: `configMapRef` or `secretRef`";
+            errors.invalid_as(sources, &empty, detail);
+        } else if found > 1 {
+            let detail = "may not have more than one field specified at a time";
+            errors.invalid_as(sources, &empty, detail);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Machine: where a Pod may run: affinities, tolerations, gates and spreading.
+
+use serde_json::Value;
+
+use crate::schema::kinds::check;
+use crate::schema::kinds::place::{Errors, Place};
+use crate::schema::kinds::selector;
+use crate::schema::names;
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// Checks the affinities of a Pod (upstream: `validateAffinity`).
+pub(super) fn check_affinity(at: &Place<'_>, errors: &mut Errors) {
+    let node = at.at("nodeAffinity");
+    let required = node.at(REQUIRED);
+    if required.is_set() {
+        check_node_selector(&required, errors);
+    }
+    for term in node.at(PREFERRED).items() {
+        check_weight(&term, errors);
+        check_node_term(&term.at("preference"), true, errors);
+    }
+    for field in ["podAffinity", "podAntiAffinity"] {
+        let pods = at.at(field);
+        for term in pods.at(REQUIRED).items() {
+            check_pod_term(&term, errors);
+        }
+        for term in pods.at(PREFERRED).items() {
+            check_weight(&term, errors);
+            check_pod_term(&term.at("podAffinityTerm"), errors);
+        }
+    }
+}
+
+fn check_weight(term: &Place<'_>, errors: &mut Errors) {
+    let weight = term.at("weight");
+    if !(1..=100).contains(&weight.int()) {
+        let number = Value::from(weight.int());
+        errors.invalid_as(&weight, &number, "must be in the range 1-100");
+    }
+}
+
+/// Checks a selector of nodes (upstream: `ValidateNodeSelector`).
+pub(in crate::schema::kinds) fn check_node_selector(at: &Place<'_>, errors: &mut Errors) {
+    let terms = at.at("nodeSelectorTerms");
+    if terms.is_empty() {
+        errors.required(&terms, "must have at least one node selector term");
+    }
+    for term in terms.items() {
+        check_node_term(&term, false, errors);
+    }
+}
+
+fn check_node_term(term: &Place<'_>, any_value: bool, errors: &mut Errors) {
+    for one in term.at("matchExpressions").items() {
+        let values = one.at("values");
+        match one.at("operator").text() {
+            "In" | "NotIn" => {
+                if values.is_empty() {
+                    let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                    errors.required(&values, detail);
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if !values.is_empty() {
+                    let detail =
+                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                    errors.forbidden(&values, detail);
+                }
+            }
+            "Gt" | "Lt" => {
+                if values.len() != 1 {
+                    let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+                    errors.required(&values, detail);
+                }
+            }
+            _ => errors.invalid_text(&one.at("operator"), "not a valid selector operator"),
+        }
+        check::qualified(&one.at("key"), errors);
+        for value in values.items().filter(|_| !any_value) {
+            check::tell(&value, names::check_label_value(value.text()), errors);
+        }
+    }
+    for one in term.at("matchFields").items() {
+        let (key, values) = (one.at("key"), one.at("values"));
+        if matches!(one.at("operator").text(), "In" | "NotIn") {
+            if values.len() != 1 {
+                let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                errors.required(&values, detail);
+            }
+        } else {
+            errors.invalid_text(&one.at("operator"), "not a valid selector operator");
+        }
+        if key.text() == "metadata.name" {
+            for value in values.items() {
+                check::subdomain(&value, errors);
+            }
+        } else {
+            errors.invalid_text(&key, "not a valid field selector key");
+        }
+    }
+}
+
+/// Checks one term about other Pods (upstream: `validatePodAffinityTerm`).
+fn check_pod_term(term: &Place<'_>, errors: &mut Errors) {
+    selector::check(&term.at("labelSelector"), errors);
+    selector::check(&term.at("namespaceSelector"), errors);
+    for namespace in term.at("namespaces").items() {
+        for detail in names::check_label(namespace.text()) {
+            errors.invalid_as(&term.at("namespace"), namespace.value(), &detail);
+        }
+    }
+    check_label_keys(term, errors);
+    let key = term.at("topologyKey");
+    if key.is_empty() {
+        errors.required(&key, "can not be empty");
+    }
+    check::qualified(&key, errors);
+}
+
+fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
+    let keys = |field: &str| term.at(field).items().collect::<Vec<_>>();
+    let (matched, others) = (keys("matchLabelKeys"), keys("mismatchLabelKeys"));
+    if (!matched.is_empty() || !others.is_empty()) && !term.at("labelSelector").is_set() {
+        for (field, keys) in [("matchLabelKeys", &matched), ("mismatchLabelKeys", &others)] {
+            if !keys.is_empty() {
+                let detail = "must not be specified when labelSelector is not set";
+                errors.forbidden(&term.at(field), detail);
+            }
+        }
+        return;
+    }
+    for key in matched.iter().chain(&others) {
+        check::qualified(key, errors);
+    }
+    for key in &matched {
+        if others.iter().any(|other| other.text() == key.text()) {
+            errors.invalid(key, "exists in both matchLabelKeys and mismatchLabelKeys");
+        }
+    }
+}
+
+/// Checks what taints a Pod tolerates (upstream: `ValidateTolerations`).
+pub(super) fn check_tolerations(at: &Place<'_>, errors: &mut Errors) {
+    for one in at.items() {
+        let (key, operator, effect) = (one.at("key"), one.at("operator"), one.at("effect"));
+        if !key.is_empty() {
+            check::qualified(&key, errors);
+        }
+        if key.is_empty() && operator.text() != "Exists" {
+            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.invalid_text(&operator, detail);
+        }
+        if one.at("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
+            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            errors.invalid_text(&effect, detail);
+        }
+        let value = one.at("value");
+        let shown = Value::from(value.text());
+        match operator.text() {
+            "Equal" | "" => {
+                let wrong = names::check_label_value(value.text());
+                if !wrong.is_empty() {
+                    errors.invalid_as(&operator, &shown, &wrong.join(";"));
+                }
+            }
+            "Exists" => {
+                if !value.is_empty() {
+                    let detail = "value must be empty when `operator` is 'Exists'";
+                    errors.invalid_as(&operator, &shown, detail);
+                }
+            }
+            _ => errors.not_supported(&operator, &["Equal", "Exists"]),
+        }
+        if !effect.is_empty() {
+            check::one_of(&effect, EFFECTS, errors);
+        }
+    }
+}
+
+/// Checks the gates before scheduling (upstream: `validateSchedulingGates`).
+pub(super) fn check_gates(gates: &Place<'_>, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for gate in gates.items() {
+        let name = gate.at("name");
+        for detail in names::check_key(name.text()) {
+            errors.invalid_as(&gate, &Value::from(name.text()), &detail);
+        }
+        if seen.contains(&name.text()) {
+            errors.duplicate_as(&gate, name.value());
+        }
+        seen.push(name.text());
+    }
+}
+
+/// Checks how Pods are spread (upstream: `validateTopologySpreadConstraints`).
+pub(super) fn check_spreading(at: &Place<'_>, errors: &mut Errors) {
+    let all: Vec<Place<'_>> = at.items().collect();
+    for (index, one) in all.iter().enumerate() {
+        let (key, when) = (one.at("topologyKey"), one.at("whenUnsatisfiable"));
+        let skew = one.at("maxSkew");
+        if skew.int() <= 0 {
+            let number = Value::from(skew.int());
+            errors.invalid_as(&skew, &number, "must be greater than 0");
+        }
+        if key.is_empty() {
+            errors.required(&key, "can not be empty");
+        }
+        check::one_of(&when, &["DoNotSchedule", "ScheduleAnyway"], errors);
+        let same = |other: &Place<'_>| {
+            other.at("topologyKey").text() == key.text()
+                && other.at("whenUnsatisfiable").text() == when.text()
+        };
+        if all.iter().skip(index + 1).any(same) {
+            let shown = Value::from(format!("{{{}, {}}}", key.text(), when.text()));
+            let place = one.named("{topologyKey, whenUnsatisfiable}", None);
+            errors.duplicate_as(&place, &shown);
+        }
+        let domains = one.at("minDomains");
+        if let Some(number) = domains.number() {
+            if number <= 0 {
+                errors.invalid(&domains, "must be greater than 0");
+            }
+            if when.text() != "DoNotSchedule" {
+                let detail = format!(
+                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}",
+                    when.text()
+                );
+                errors.invalid(&domains, &detail);
+            }
+        }
+        for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            if one.at(field).is_set() {
+                check::one_of(&one.at(field), &["Honor", "Ignore"], errors);
+            }
+        }
+        let keys = one.at("matchLabelKeys");
+        let labels = one.at("labelSelector");
+        if !keys.is_empty() && !labels.is_set() {
+            let detail = "must not be specified when labelSelector is not set";
+            errors.forbidden(&keys, detail);
+        } else {
+            for key in keys.items() {
+                check::qualified(&key, errors);
+                let listed = |expression: Place<'_>| expression.at("key").text() == key.text();
+                if labels.at("matchLabels").at(key.text()).is_set()
+                    || labels.at("matchExpressions").items().any(listed)
+                {
+                    errors.invalid(&key, "exists in both matchLabelKeys and labelSelector");
+                }
+            }
+        }
+        selector::check(&labels, errors);
+    }
+}

@@ -1,0 +1,322 @@
+//! Machine: security contexts of Pods and containers.
+
+use serde_json::{Value, json};
+
+use crate::schema::kinds::check;
+use crate::schema::kinds::place::{Errors, Place};
+
+const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
+
+/// The part of the kernel's names that a namespace of its own is for.
+const OF_IPC: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
+
+fn id(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_set() {
+        check::in_range(at, 0, i64::from(i32::MAX), errors);
+    }
+}
+
+fn optional(at: &Place<'_>, supported: &[&str], errors: &mut Errors) {
+    if at.is_set() {
+        check::one_of(at, supported, errors);
+    }
+}
+
+/// Checks a Pod's security context (upstream: `validatePodSpecSecurityContext`).
+pub(super) fn check_pod(spec: &Place<'_>, errors: &mut Errors) {
+    let at = spec.at("securityContext");
+    for field in ["fsGroup", "runAsUser", "runAsGroup"] {
+        id(&at.at(field), errors);
+    }
+    for group in at.at("supplementalGroups").items() {
+        id(&group, errors);
+    }
+    let share = spec.at("shareProcessNamespace");
+    if share.flag() && spec.at("hostPID").flag() {
+        let place = at.named("shareProcessNamespace", Some(share.value()));
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.invalid(&place, detail);
+    }
+    check_sysctls(spec, &at.at("sysctls"), errors);
+    optional(
+        &at.at("fsGroupChangePolicy"),
+        &["Always", "OnRootMismatch"],
+        errors,
+    );
+    check_seccomp(&at.at("seccompProfile"), errors);
+    check_windows(&at.at("windowsOptions"), errors);
+    check_app_armor(&at.at("appArmorProfile"), errors);
+    optional(
+        &at.at("supplementalGroupsPolicy"),
+        &["Merge", "Strict"],
+        errors,
+    );
+    optional(
+        &at.at("seLinuxChangePolicy"),
+        &["MountOption", "Recursive"],
+        errors,
+    );
+}
+
+fn check_sysctls(spec: &Place<'_>, sysctls: &Place<'_>, errors: &mut Errors) {
+    const RULE: &str = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+    let mut seen = Vec::new();
+    for sysctl in sysctls.items() {
+        let name = sysctl.at("name");
+        let text = name.text();
+        if text.is_empty() {
+            errors.required(&name, "");
+        } else if text.len() > 253 || !text.split(['.', '/']).all(is_segment) {
+            errors.invalid(&name, RULE);
+        } else if seen.contains(&text) {
+            errors.duplicate(&name);
+        }
+        seen.push(text);
+        let dotted = text.replace('/', ".");
+        if spec.at("hostNetwork").flag() && dotted.starts_with("net.") {
+            errors.invalid(&name, "may not be specified when 'hostNetwork' is true");
+        } else if spec.at("hostIPC").flag() && OF_IPC.iter().any(|one| dotted.starts_with(one)) {
+            errors.invalid(&name, "may not be specified when 'hostIPC' is true");
+        }
+    }
+}
+
+fn is_segment(text: &str) -> bool {
+    let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
+    edge(text.bytes().next()) && edge(text.bytes().last()) && text.bytes().all(inner)
+}
+
+fn check_seccomp(at: &Place<'_>, errors: &mut Errors) {
+    if !at.is_set() {
+        return;
+    }
+    let (kind, profile) = (at.at("type"), at.at("localhostProfile"));
+    if kind.is_empty() {
+        errors.required(&kind, "type is required when seccompProfile is set");
+    } else {
+        check::one_of(&kind, PROFILES, errors);
+    }
+    if kind.text() == "Localhost" {
+        if profile.is_set() {
+            check::descending_path(&profile, profile.text(), errors);
+        } else {
+            errors.required(&profile, "must be set when seccomp type is Localhost");
+        }
+    } else if profile.is_set() {
+        let shown = json!({"LocalhostProfile": profile.value(), "Type": kind.value()});
+        errors.invalid_as(
+            &profile,
+            &shown,
+            "can only be set when seccomp type is Localhost",
+        );
+    }
+}
+
+fn check_app_armor(at: &Place<'_>, errors: &mut Errors) {
+    if !at.is_set() {
+        return;
+    }
+    let (kind, profile) = (at.at("type"), at.at("localhostProfile"));
+    let needed = "must be set when AppArmor type is Localhost";
+    match kind.text() {
+        "Localhost" if !profile.is_set() => errors.required(&profile, needed),
+        "Localhost" => {
+            let trimmed = profile.text().trim();
+            if trimmed != profile.text() {
+                errors.invalid(&profile, "must not be padded with whitespace");
+            } else if trimmed.is_empty() {
+                errors.required(&profile, needed);
+            }
+            if profile.len() > 4095 {
+                errors.too_long(&profile, 4095);
+            }
+        }
+        "RuntimeDefault" | "Unconfined" => {
+            if profile.is_set() {
+                errors.invalid(&profile, "can only be set when AppArmor type is Localhost");
+            }
+        }
+        "" => errors.required(&kind, "type is required when appArmorProfile is set"),
+        _ => errors.not_supported(&kind, PROFILES),
+    }
+}
+
+fn check_windows(at: &Place<'_>, errors: &mut Errors) {
+    let name = at.at("gmsaCredentialSpecName");
+    if name.is_set() {
+        check::subdomain(&name, errors);
+    }
+    let spec = at.at("gmsaCredentialSpec");
+    if spec.is_set() && spec.is_empty() {
+        errors.invalid(&spec, "gmsaCredentialSpec cannot be an empty string");
+    }
+    if spec.len() > 64 * 1024 {
+        errors.invalid(&spec, "gmsaCredentialSpec size must be under 64 KiB");
+    }
+    let user = at.at("runAsUserName");
+    if user.is_set() && user.is_empty() {
+        errors.invalid(&user, "runAsUserName cannot be an empty string");
+    }
+}
+
+/// Checks a container's security context (upstream: `ValidateSecurityContext`).
+pub(super) fn check_container(at: &Place<'_>, host_users: bool, errors: &mut Errors) {
+    if !at.is_set() {
+        return;
+    }
+    id(&at.at("runAsUser"), errors);
+    id(&at.at("runAsGroup"), errors);
+    let mount = at.at("procMount");
+    if mount.is_set() {
+        check::one_of(&mount, &["Default", "Unmasked"], errors);
+        if host_users && mount.text() == "Unmasked" {
+            errors.invalid(&mount, "`hostUsers` must be false to use `Unmasked`");
+        }
+    }
+    check_seccomp(&at.at("seccompProfile"), errors);
+    let escalation = at.at("allowPrivilegeEscalation");
+    if escalation.is_set() && !escalation.flag() {
+        if at.at("privileged").flag() {
+            let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+            errors.invalid_written(at, &written(at), detail);
+        }
+        for added in at.down("capabilities.add").items() {
+            if added.text() == "CAP_SYS_ADMIN" {
+                let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+                errors.invalid_written(at, &written(at), detail);
+            }
+        }
+    }
+    check_windows(&at.at("windowsOptions"), errors);
+    check_app_armor(&at.at("appArmorProfile"), errors);
+}
+
+/// A container's context as Go writes the type behind it.
+fn written(at: &Place<'_>) -> String {
+    let names = [
+        ("Capabilities", "capabilities"),
+        ("Privileged", "privileged"),
+        ("SELinuxOptions", "seLinuxOptions"),
+        ("WindowsOptions", "windowsOptions"),
+        ("RunAsUser", "runAsUser"),
+        ("RunAsGroup", "runAsGroup"),
+        ("RunAsNonRoot", "runAsNonRoot"),
+        ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
+        ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
+        ("ProcMount", "procMount"),
+        ("SeccompProfile", "seccompProfile"),
+        ("AppArmorProfile", "appArmorProfile"),
+    ];
+    let members = names.map(|(go, json)| {
+        let value = match (go, at.at(json).value()) {
+            ("Capabilities", Value::Object(both)) => {
+                let part = |name: &str| both.get(name).cloned().unwrap_or_default();
+                json!({"Add": part("add"), "Drop": part("drop")})
+            }
+            (_, value) => value.clone(),
+        };
+        format!("\"{go}\":{value}")
+    });
+    format!("{{{}}}", members.join(","))
+}
+
+/// What a Pod of its own user namespace may not share with its host.
+pub(super) fn check_host_users(spec: &Place<'_>, errors: &mut Errors) {
+    let users = spec.at("hostUsers");
+    if !users.is_set() || users.flag() {
+        return;
+    }
+    for (field, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
+        if spec.at(field).flag() {
+            let place = spec.named(shown, None);
+            errors.forbidden(&place, "when `pod.Spec.HostUsers` is false");
+        }
+    }
+}
+
+/// What a Pod of one operating system may not say of the other (upstream: `validateOS`,
+/// `validateLinux`, `validateWindows`).
+pub(super) fn check_system(spec: &Place<'_>, errors: &mut Errors) {
+    let system = spec.at("os");
+    if !system.is_set() {
+        return;
+    }
+    let name = system.at("name");
+    if name.is_empty() {
+        errors.required(&name, "cannot be empty");
+        return;
+    }
+    let before = errors.len();
+    check::one_of(&name, &["linux", "windows"], errors);
+    if errors.len() > before {
+        return;
+    }
+    let windows = name.text() == "windows";
+    let mut refuse = |at: Place<'_>| {
+        let plain_switch = matches!(at.value(), Value::Bool(false));
+        let host = at.path().ends_with(".hostPID") || at.path().ends_with(".hostIPC");
+        if at.is_set() && !(host && plain_switch) {
+            let detail = if windows {
+                "cannot be set for a windows pod"
+            } else {
+                "windows options cannot be set for a linux pod"
+            };
+            errors.forbidden(&at, detail);
+        }
+    };
+    let own = spec.at("securityContext");
+    let contexts = ["initContainers", "containers", "ephemeralContainers"]
+        .into_iter()
+        .flat_map(|field| spec.at(field).items().collect::<Vec<_>>())
+        .map(|container| container.at("securityContext"));
+    if !windows {
+        refuse(own.at("windowsOptions"));
+        for context in contexts {
+            refuse(context.at("windowsOptions"));
+        }
+        return;
+    }
+    for field in [
+        "appArmorProfile",
+        "seLinuxOptions",
+        "/hostUsers",
+        "/hostPID",
+        "/hostIPC",
+        "seccompProfile",
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "sysctls",
+        "/shareProcessNamespace",
+        "runAsUser",
+        "runAsGroup",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+        "seLinuxChangePolicy",
+    ] {
+        refuse(match field.strip_prefix('/') {
+            Some(field) => spec.at(field),
+            None => own.at(field),
+        });
+    }
+    for context in contexts {
+        for field in [
+            "appArmorProfile",
+            "seLinuxOptions",
+            "seccompProfile",
+            "capabilities",
+            "readOnlyRootFilesystem",
+            "privileged",
+            "allowPrivilegeEscalation",
+            "procMount",
+            "runAsUser",
+            "runAsGroup",
+        ] {
+            refuse(context.at(field));
+        }
+    }
+}

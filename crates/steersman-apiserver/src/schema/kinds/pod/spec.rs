@@ -1,0 +1,244 @@
+//! Machine: the spec of a Pod, and of every template of one.
+
+use serde_json::Value;
+
+use crate::schema::kinds::check;
+use crate::schema::kinds::place::{Errors, Place};
+use crate::schema::names;
+use crate::schema::quantity::Quantity;
+
+use super::containers::{self, Around};
+use super::{Whose, resources, scheduling, security, volumes};
+
+/// Checks a spec, in the real server's order (upstream: `ValidatePodSpec`).
+pub(super) fn check(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+    let grace = spec.at("terminationGracePeriodSeconds");
+    if !grace.is_set() {
+        errors.required(&grace, "");
+    }
+    volumes::check(&spec.at("volumes"), whose, errors);
+    check_claims(&spec.at("resourceClaims"), errors);
+    let users = spec.at("hostUsers");
+    let around = Around {
+        volumes: spec.at("volumes"),
+        claims: spec
+            .at("resourceClaims")
+            .items()
+            .map(|claim| claim.at("name").text())
+            .filter(|name| !name.is_empty())
+            .collect(),
+        grace: grace.number(),
+        restarts: spec.at("restartPolicy").text(),
+        host_users: !users.is_set() || users.flag(),
+    };
+    let (main, init) = (spec.at("containers"), spec.at("initContainers"));
+    containers::check(&main, &around, errors);
+    containers::check_init(&init, &main, &around, errors);
+    let ephemeral = spec.at("ephemeralContainers");
+    containers::check_ephemeral(&ephemeral, &[main, init], &around, errors);
+    check_own_resources(spec, &around, errors);
+    check_host_ports(spec, whose, errors);
+    let restarts = spec.at("restartPolicy");
+    check::required_one_of(&restarts, &["Always", "OnFailure", "Never"], errors);
+    let policies = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    check::required_one_of(&spec.at("dnsPolicy"), policies, errors);
+    check::labels(&spec.at("nodeSelector"), errors);
+    security::check_pod(spec, errors);
+    scheduling::check_affinity(&spec.at("affinity"), errors);
+    check_dns(spec, errors);
+    for gate in spec.at("readinessGates").items() {
+        check::qualified(&gate.at("conditionType"), errors);
+    }
+    scheduling::check_gates(&spec.at("schedulingGates"), errors);
+    scheduling::check_spreading(&spec.at("topologySpreadConstraints"), errors);
+    security::check_host_users(spec, errors);
+    check_names(spec, errors);
+    let deadline = spec.at("activeDeadlineSeconds");
+    if deadline.is_set() {
+        check::in_range(&deadline, 1, i64::from(i32::MAX), errors);
+    }
+    for field in ["hostname", "subdomain"] {
+        let place = spec.at(field);
+        if !place.is_empty() {
+            check::label(&place, errors);
+        }
+    }
+    scheduling::check_tolerations(&spec.at("tolerations"), errors);
+    for alias in spec.at("hostAliases").items() {
+        check::ip(&alias.at("ip"), errors);
+        for hostname in alias.at("hostnames").items() {
+            check::subdomain(&hostname, errors);
+        }
+    }
+    check_classes(spec, errors);
+    security::check_system(spec, errors);
+}
+
+fn check_names(spec: &Place<'_>, errors: &mut Errors) {
+    for field in ["serviceAccountName", "nodeName"] {
+        let place = spec.at(field);
+        if !place.is_empty() {
+            check::subdomain(&place, errors);
+        }
+    }
+}
+
+fn check_classes(spec: &Place<'_>, errors: &mut Errors) {
+    let priority = spec.at("priorityClassName");
+    if !priority.is_empty() {
+        check::subdomain(&priority, errors);
+    }
+    let runtime = spec.at("runtimeClassName");
+    if runtime.is_set() {
+        check::subdomain(&runtime, errors);
+    }
+    let preemption = spec.at("preemptionPolicy");
+    if preemption.is_set() {
+        check::required_one_of(&preemption, &["PreemptLowerPriority", "Never"], errors);
+    }
+    for (name, amount) in spec.at("overhead").entries() {
+        resources::check_name(
+            name,
+            &Place::new(spec.at("overhead").path(), amount.value()),
+            errors,
+        );
+        resources::check_amount(name, &amount, errors);
+    }
+}
+
+/// Claims of devices, by their names in the Pod.
+fn check_claims(claims: &Place<'_>, errors: &mut Errors) {
+    let mut names = Vec::new();
+    for claim in claims.items() {
+        let name = claim.at("name");
+        if name.is_empty() {
+            errors.required(&name, "");
+        } else if names.contains(&name.text()) {
+            errors.duplicate(&name);
+        } else {
+            check::label(&name, errors);
+            names.push(name.text());
+        }
+        let (own, template) = (
+            claim.at("resourceClaimName"),
+            claim.at("resourceClaimTemplateName"),
+        );
+        let detail = match (own.is_set(), template.is_set()) {
+            (true, true) => {
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            }
+            (false, false) => {
+                "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            }
+            _ => "",
+        };
+        if !detail.is_empty() {
+            let written = format!(
+                "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
+                Value::from(name.text()),
+                own.value(),
+                template.value()
+            );
+            errors.invalid_written(&claim, &written, detail);
+        }
+        for place in [own, template] {
+            if place.is_set() {
+                check::subdomain(&place, errors);
+            }
+        }
+    }
+}
+
+/// What a Pod asks for as a whole (upstream: `validatePodResources`).
+fn check_own_resources(spec: &Place<'_>, around: &Around<'_>, errors: &mut Errors) {
+    let own = spec.at("resources");
+    if !own.is_set() {
+        return;
+    }
+    if own.at("claims").is_set() {
+        let detail = "claims cannot be set for Resources at pod-level";
+        errors.forbidden(&own.at("claims"), detail);
+    }
+    resources::check(&own, &around.claims, errors);
+    for container in spec.at("containers").items() {
+        for (name, limit) in container.down("resources.limits").entries() {
+            let most = own.at("limits").at(name);
+            let both = (Quantity::parse(limit.text()), Quantity::parse(most.text()));
+            if let (Ok(limit_read), Ok(most_read)) = both
+                && limit_read > most_read
+            {
+                let detail = format!(
+                    "must be less than or equal to pod limits of {}",
+                    most.text()
+                );
+                errors.invalid(&limit, &detail);
+            }
+        }
+    }
+}
+
+/// Where the host's network is used, a port of the host is the container's (upstream:
+/// `validatePodHostNetworkDeps`).
+fn check_host_ports(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+    if !spec.at("hostNetwork").flag() {
+        return;
+    }
+    for container in spec.at("containers").items() {
+        for port in container.at("ports").items() {
+            let (host, own) = (port.at("hostPort"), port.at("containerPort").int());
+            let open = whose == Whose::Template && host.int() == 0;
+            if !open && host.int() != own {
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                errors.invalid_as(&host, &Value::from(host.int()), detail);
+            }
+        }
+    }
+}
+
+/// Checks how names are looked up (upstream: `validatePodDNSConfig`).
+fn check_dns(spec: &Place<'_>, errors: &mut Errors) {
+    let config = spec.at("dnsConfig");
+    let (servers, searches) = (config.at("nameservers"), config.at("searches"));
+    if spec.at("dnsPolicy").text() == "None" {
+        if !config.is_set() {
+            let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
+            errors.required(&config, detail);
+            return;
+        }
+        if servers.is_empty() {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            errors.required(&servers, detail);
+            return;
+        }
+    }
+    if servers.len() > 3 {
+        errors.invalid(&servers, "must not have more than 3 nameservers");
+    }
+    for server in servers.items() {
+        check::ip(&server, errors);
+    }
+    if searches.len() > 32 {
+        errors.invalid(&searches, "must not have more than 32 search paths");
+    }
+    let length: usize = searches.items().map(|one| one.len() + 1).sum();
+    if length > 2049 {
+        let detail =
+            "must not have more than 2048 characters (including spaces) in the search list";
+        errors.invalid(&searches, detail);
+    }
+    for search in searches.items() {
+        let text = search.text();
+        let bare = text.strip_suffix('.').unwrap_or(text);
+        if text == "." {
+            continue;
+        }
+        for detail in names::check_search(bare) {
+            errors.invalid_as(&search, &Value::from(bare), &detail);
+        }
+    }
+    for option in config.at("options").items() {
+        if option.at("name").is_empty() {
+            errors.required(&option, "must not be empty");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What is told of Pods, in the real server's words and order.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn completed(spec: &Value) -> Value {
+    let mut pod = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {
+        "containers": [{"name": "main", "image": "img:1"}]}});
+    for (field, value) in spec.as_object().into_iter().flatten() {
+        pod["spec"][field] = value.clone();
+    }
+    (POD.defaults)(&mut pod);
+    (POD.prepare)(&mut pod, None);
+    pod
+}
+
+fn told(errors: Errors) -> Vec<String> {
+    let errors: Vec<crate::status::FieldError> = errors.into();
+    let shown = errors
+        .into_iter()
+        .map(|e| format!("{} {}", e.field, e.message));
+    shown.collect()
+}
+
+fn new(spec: &Value) -> Vec<String> {
+    told((POD.validate)(&completed(spec), None))
+}
+
+fn changed(before: &Value, after: &Value) -> Vec<String> {
+    told((POD.validate)(&completed(after), Some(&completed(before))))
+}
+
+/// Each spec is refused for the one reason beside it.
+fn refused(cases: &[(Value, &str)]) {
+    for (spec, why) in cases {
+        assert_eq!(new(spec), [*why], "{spec}");
+    }
+}
+
+fn with(container: &Value) -> Value {
+    let mut one = json!({"name": "c", "image": "img:1"});
+    for (field, value) in container.as_object().into_iter().flatten() {
+        one[field] = value.clone();
+    }
+    json!({"containers": [one]})
+}
+
+#[test]
+fn what_is_usual_is_taken() {
+    for spec in [
+        json!({}),
+        json!({"volumes": [{"name": "v"}], "hostNetwork": true,
+            "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}],
+                "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}),
+        json!({"initContainers": [{"name": "s", "image": "i", "restartPolicy": "Always",
+            "readinessProbe": {"tcpSocket": {"port": 1}}}]}),
+        json!({"tolerations": [{"operator": "Exists"}], "priorityClassName": "system-node-critical"}),
+        json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}]}}}),
+        with(&json!({"resources": {"limits": {"hugepages-2Mi": "4Mi", "memory": "1Gi"}}})),
+        with(
+            &json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a/b']"}}}]}),
+        ),
+    ] {
+        assert_eq!(new(&spec), [""; 0], "{spec}");
+    }
+}
+
+#[test]
+fn containers_are_refused_as_the_server_does() {
+    let at = "spec.containers[0]";
+    refused(&[
+        (
+            with(&json!({"livenessProbe": {"exec": {"command": []}}})),
+            &format!("{at}.livenessProbe.exec.command Required value"),
+        ),
+        (
+            with(&json!({"livenessProbe": {"httpGet": {"port": "a_"}}})),
+            &format!("{at}.livenessProbe.httpGet.port Invalid value: \"a_\": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"),
+        ),
+        (
+            with(&json!({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}})),
+            &format!("{at}.lifecycle.preStop.sleep Invalid value: 31: must be non-negative and less than terminationGracePeriodSeconds (30)"),
+        ),
+        (
+            with(&json!({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}})),
+            &format!("{at}.resources.requests Invalid value: \"2\": must be less than or equal to cpu limit of 1"),
+        ),
+        (
+            with(&json!({"envFrom": [{}]})),
+            &format!("{at}.envFrom Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`"),
+        ),
+        (
+            with(&json!({"ports": [{"containerPort": 80, "hostPort": 8}, {"containerPort": 81, "hostPort": 8}]})),
+            &format!("{at}.ports[1].hostPort Duplicate value: \"TCP//8\""),
+        ),
+        (
+            with(&json!({"securityContext": {"runAsUser": -1}})),
+            &format!("{at}.securityContext.runAsUser Invalid value: -1: must be between 0 and 2147483647, inclusive"),
+        ),
+    ]
+    .map(|(spec, why)| (spec, why.to_owned()))
+    .each_ref()
+    .map(|(spec, why)| (spec.clone(), why.as_str())));
+}
+
+#[test]
+fn specs_are_refused_as_the_server_does() {
+    refused(&[
+        (
+            json!({"volumes": [{"name": "a", "secret": {"secretName": "s"}, "nfs": {}}]}),
+            "spec.volumes[0].nfs Forbidden: may not specify more than 1 volume type",
+        ),
+        (
+            json!({"volumes": [{"name": "a", "hostPath": {"path": "/../x"}}]}),
+            "spec.volumes[0].hostPath.path Invalid value: \"/../x\": must not contain '..'",
+        ),
+        (
+            json!({"initContainers": [{"name": "main", "image": "i"}]}),
+            "spec.initContainers[0].name Duplicate value: \"main\"",
+        ),
+        (
+            json!({"tolerations": [{"key": "a", "operator": "Near"}]}),
+            "spec.tolerations[0].operator Unsupported value: \"Near\": supported values: \"Equal\", \"Exists\"",
+        ),
+        (
+            json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "k", "whenUnsatisfiable": "Never"}]}),
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable Unsupported value: \"Never\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
+        ),
+        (
+            json!({"hostAliases": [{"ip": "x"}]}),
+            "spec.hostAliases[0].ip Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        ),
+        (
+            json!({"activeDeadlineSeconds": 0}),
+            "spec.activeDeadlineSeconds Invalid value: 0: must be between 1 and 2147483647, inclusive",
+        ),
+        (
+            json!({"os": {"name": "linux"}, "securityContext": {"windowsOptions": {}}}),
+            "spec.securityContext.windowsOptions Forbidden: windows options cannot be set for a linux pod",
+        ),
+        (
+            json!({"ephemeralContainers": [{"name": "e", "image": "i"}]}),
+            "spec.ephemeralContainers Forbidden: cannot be set on create",
+        ),
+        (
+            json!({"nodeName": "n", "schedulingGates": [{"name": "g"}]}),
+            "spec.nodeName Forbidden: cannot be set until all schedulingGates have been cleared",
+        ),
+    ]);
+}
+
+#[test]
+fn images_deadlines_and_more_tolerations_may_change() {
+    let before = json!({"activeDeadlineSeconds": 100, "terminationGracePeriodSeconds": 30,
+        "tolerations": [{"key": "k", "operator": "Exists"}]});
+    let change = |more: Value| {
+        let mut after = before.clone();
+        for (field, value) in more.as_object().unwrap() {
+            after[field] = value.clone();
+        }
+        changed(&before, &after)
+    };
+    for allowed in [
+        json!({"containers": [{"name": "main", "image": "img:2", "tty": false}]}),
+        json!({"activeDeadlineSeconds": 50}),
+        json!({"tolerations": [{"key": "new", "operator": "Exists"}, {"key": "k", "operator": "Exists"}]}),
+        json!({"hostNetwork": false}),
+    ] {
+        assert_eq!(change(allowed.clone()), [""; 0], "{allowed}");
+    }
+    for (refusal, field) in [
+        (json!({"hostname": "h"}), "spec "),
+        (json!({"terminationGracePeriodSeconds": 1}), "spec "),
+        (
+            json!({"activeDeadlineSeconds": 101}),
+            "spec.activeDeadlineSeconds ",
+        ),
+        (json!({"tolerations": []}), "spec.tolerations "),
+        (
+            json!({"containers": [{"name": "main", "image": "i"}, {"name": "b", "image": "i"}]}),
+            "spec.containers Forbidden: pod updates may not add",
+        ),
+    ] {
+        let told = change(refusal.clone());
+        assert!(
+            told.len() == 1 && told[0].starts_with(field),
+            "{refusal}: {told:?}"
+        );
+    }
+}
+
+#[test]
+fn gates_only_open_and_narrow() {
+    let gated = json!({"schedulingGates": [{"name": "g"}], "nodeSelector": {"a": "b"}});
+    let opened = json!({"nodeSelector": {"a": "b", "c": "d"}});
+    assert_eq!(changed(&gated, &opened), [""; 0]);
+    let other = json!({"schedulingGates": [{"name": "h"}], "nodeSelector": {"a": "b"}});
+    assert_eq!(
+        changed(&gated, &other),
+        [
+            "spec.schedulingGates[0].name Forbidden: only deletion is allowed, but found new scheduling gate 'h'"
+        ]
+    );
+    let moved = changed(&gated, &json!({"nodeSelector": {"a": "x"}}));
+    assert!(
+        moved.len() == 1 && moved[0].contains("only additions to spec.nodeSelector"),
+        "{moved:?}"
+    );
+}
+
+#[test]
+fn ephemeral_containers_are_added_and_stay() {
+    let pod = |containers: Value| completed(&json!({"ephemeralContainers": containers}));
+    let debugger = json!({"name": "dbg", "image": "a"});
+    let reasons = |new: Value, old: Value| told(check_ephemeral(&pod(new), &pod(old)));
+    assert_eq!(reasons(json!([debugger]), json!([])), [""; 0]);
+    for (new, reason) in [
+        (json!([]), "may not be removed"),
+        (json!([{"name": "dbg", "image": "b"}]), "may not be changed"),
+        (
+            json!([debugger, {"name": "main", "image": "b"}]),
+            "Duplicate value: \"main\"",
+        ),
+        (json!([debugger, {"name": "x"}]), "[1].image Required value"),
+        (
+            json!([debugger, {"name": "x", "image": "i", "ports": [{"containerPort": 1}]}]),
+            "[1].ports Forbidden: cannot be set for an Ephemeral Container",
+        ),
+    ] {
+        let found = reasons(new.clone(), json!([debugger]));
+        assert!(
+            found.len() == 1 && found[0].contains(reason),
+            "{new}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_resize_keeps_the_class_and_removes_nothing() {
+    let pod = |resources: Value| completed(&with(&json!({"resources": resources})));
+    let reasons = |new: Value, old: Value| told(check_resize(&pod(new), &pod(old)));
+    let small = json!({"requests": {"cpu": "1"}});
+    assert_eq!(
+        reasons(json!({"requests": {"cpu": "2"}}), small.clone()),
+        [""; 0]
+    );
+    assert_eq!(
+        reasons(json!({"requests": {"memory": "1Gi"}}), small.clone()),
+        ["spec.containers[0].resources.requests Forbidden: resource requests cannot be removed"]
+    );
+    let found = reasons(json!({}), small);
+    assert!(
+        found[0].contains("Pod QOS Class may not change"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_pod_that_has_ended_does_not_run_again() {
+    let state = |state: Value| {
+        let mut pod = completed(&json!({"restartPolicy": "Never"}));
+        pod["status"]["containerStatuses"] = json!([{"name": "main", "state": state}]);
+        pod
+    };
+    let ended = state(json!({"terminated": {"exitCode": 0}}));
+    let again = told((POD.validate_status)(
+        &state(json!({"running": {}})),
+        &ended,
+    ));
+    assert_eq!(
+        again,
+        [
+            "status.containerStatuses[0].state Forbidden: may not be transitioned to non-terminated state"
+        ]
+    );
+}
+
+#[test]
+fn warnings_name_what_hides_what() {
+    let pod = completed(&with(&json!({
+        "ports": [{"containerPort": 80}, {"containerPort": 80}],
+        "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}, {"name": "A"}]})));
+    assert_eq!(
+        (POD.warnings)(&pod, None),
+        [
+            "spec.containers[0].env[2]: hides previous definition of \"A\", which may be dropped when using apply",
+            "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]"
+        ]
+    );
+    assert_eq!((POD.warnings)(&pod, Some(&pod)), [""; 0]);
+}
+
+#[test]
+fn the_class_of_service_follows_from_all_containers() {
+    let class = |resources: Value| {
+        let pod = completed(&with(&json!({"resources": resources})));
+        pod["status"]["qosClass"].clone()
+    };
+    assert_eq!(class(json!({})), "BestEffort");
+    assert_eq!(
+        class(json!({"limits": {"cpu": "1", "memory": "1Gi"}})),
+        "Guaranteed"
+    );
+    assert_eq!(class(json!({"requests": {"cpu": "1"}})), "Burstable");
+}

@@ -1,0 +1,229 @@
+//! Machine: what of a Pod may change once it exists.
+
+use serde_json::{Map, Value};
+
+use crate::schema::kinds::place::{Errors, Place};
+
+use super::{containers, scheduling};
+
+/// The rule in the words of the real server, which goes on with a difference of Go values.
+const RULE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// Switches that say the same when they are left out.
+const OFF: [&str; 9] = [
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "optional",
+    "readOnly",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "publishNotReadyAddresses",
+];
+
+/// Keeps what a scheduler wrote where an update leaves it out.
+pub(super) fn keep(new: &mut Value, old: &Value) {
+    let node = &old["spec"]["nodeName"];
+    if let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut)
+        && !spec.contains_key("nodeName")
+        && !node.is_null()
+    {
+        spec.insert("nodeName".to_owned(), node.clone());
+    }
+}
+
+/// Checks an update of a Pod by its main path (upstream: `ValidatePodUpdate`).
+pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let (before, after) = (old.at("spec"), new.at("spec"));
+    for field in ["containers", "initContainers"] {
+        let listed = after.at(field);
+        if before.at(field).len() != listed.len() {
+            errors.forbidden(&listed, "pod updates may not add or remove containers");
+            return;
+        }
+        for container in listed.items() {
+            let image = container.at("image");
+            if image.is_empty() {
+                errors.required(&image, "");
+            }
+            containers::check_image(&container, errors);
+        }
+    }
+    if !check_deadline(&after, &before, errors) {
+        return;
+    }
+    let tolerations = after.at("tolerations");
+    if kept(before.at("tolerations").value(), tolerations.value()) {
+        scheduling::check_tolerations(&tolerations, errors);
+    } else {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        errors.forbidden(&tolerations, detail);
+    }
+    check_gates(
+        &after.at("schedulingGates"),
+        &before.at("schedulingGates"),
+        errors,
+    );
+    let mut compared = after.value().clone();
+    let (before, after) = (before.value(), after.value());
+    for field in ["containers", "initContainers"] {
+        put_back_images(&mut compared, before, field);
+    }
+    for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
+        put_back(&mut compared, before, field);
+    }
+    let grace = |spec: &Value| spec["terminationGracePeriodSeconds"].as_i64();
+    if grace(before).is_some_and(i64::is_negative) && grace(after) == Some(1) {
+        put_back(&mut compared, before, "terminationGracePeriodSeconds");
+    }
+    // What a gated Pod asks of its node is still open: it may be narrowed.
+    if before["schedulingGates"]
+        .as_array()
+        .is_some_and(|gates| !gates.is_empty())
+    {
+        let selector = new.down("spec.nodeSelector");
+        let mut wanted = before["nodeSelector"].as_object().into_iter().flatten();
+        if !wanted.all(|(key, value)| selector.value().get(key) == Some(value)) {
+            let detail =
+                "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+            errors.invalid(&selector, detail);
+        }
+        put_back(&mut compared, before, "nodeSelector");
+        put_back_node_affinity(&mut compared, before);
+    }
+    if meant(&compared) != meant(before) {
+        errors.forbidden(&new.at("spec"), RULE);
+    }
+}
+
+/// Checks an update of a Pod's ephemeral containers: they are added, and stay as they are
+/// (upstream: `ValidatePodEphemeralContainersUpdate`).
+pub(super) fn check_ephemeral(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let after = new.down("spec.ephemeralContainers");
+    for before in old.down("spec.ephemeralContainers").items() {
+        let name = before.at("name");
+        let mut listed = after.items();
+        let what = match listed.find(|one| one.at("name").text() == name.text()) {
+            None => "removed",
+            Some(same) if meant(same.value()) != meant(before.value()) => "changed",
+            Some(_) => continue,
+        };
+        let detail = format!(
+            "existing ephemeral containers {} may not be {what}\n",
+            name.value()
+        );
+        errors.forbidden(&after, &detail);
+    }
+}
+
+fn put_back(spec: &mut Value, before: &Value, field: &str) {
+    let Some(fields) = spec.as_object_mut() else {
+        return;
+    };
+    match before.get(field) {
+        Some(value) => fields.insert(field.to_owned(), value.clone()),
+        None => fields.remove(field),
+    };
+}
+
+fn put_back_images(spec: &mut Value, before: &Value, field: &str) {
+    let old = before[field].as_array().into_iter().flatten();
+    let new = spec.get_mut(field).and_then(Value::as_array_mut);
+    for (container, old) in new.into_iter().flatten().zip(old) {
+        put_back(container, old, "image");
+    }
+}
+
+fn put_back_node_affinity(spec: &mut Value, before: &Value) {
+    let old = &before["affinity"];
+    match spec.get_mut("affinity") {
+        Some(affinity) => put_back(affinity, old, "nodeAffinity"),
+        None if !old.is_null() => {
+            let node = old["nodeAffinity"].clone();
+            if let Some(fields) = spec.as_object_mut() {
+                let affinity = Map::from_iter([("nodeAffinity".to_owned(), node)]);
+                fields.insert("affinity".to_owned(), Value::Object(affinity));
+            }
+        }
+        None => {}
+    }
+}
+
+/// A deadline may be set and shortened. Answers whether the rest is still to be looked at.
+fn check_deadline(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) -> bool {
+    let place = after.at("activeDeadlineSeconds");
+    let old = before.at("activeDeadlineSeconds").number();
+    let (detail, go_on) = match (old, place.number()) {
+        (_, Some(new)) if !(0..=i64::from(i32::MAX)).contains(&new) => {
+            ("must be between 0 and 2147483647, inclusive", false)
+        }
+        (Some(old), Some(new)) if new > old => {
+            ("must be less than or equal to previous value", false)
+        }
+        (Some(_), None) => ("must not update from a positive integer to nil value", true),
+        _ => return true,
+    };
+    errors.invalid(&place, detail);
+    go_on
+}
+
+/// Gates are only taken away.
+fn check_gates(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) {
+    for gate in after.items() {
+        let name = gate.at("name");
+        let mut old = before.items();
+        if !old.any(|one| one.at("name").text() == name.text()) {
+            let detail = format!(
+                "only deletion is allowed, but found new scheduling gate '{}'",
+                name.text()
+            );
+            errors.forbidden(&name, &detail);
+        }
+    }
+}
+
+/// Whether every toleration is still there, whatever became of its seconds.
+fn kept(before: &Value, after: &Value) -> bool {
+    let shown = |tolerations: &Value| -> Vec<Value> {
+        let all = tolerations.as_array().into_iter().flatten();
+        all.map(|one| {
+            let mut one = one.clone();
+            if let Some(fields) = one.as_object_mut() {
+                fields.remove("tolerationSeconds");
+            }
+            meant(&one)
+        })
+        .collect()
+    };
+    let after = shown(after);
+    shown(before).iter().all(|one| after.contains(one))
+}
+
+/// A value without the members that say as much as being left out.
+pub(super) fn meant(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let said = fields.iter().filter(|(name, value)| {
+                let off = **value == Value::Bool(false) && OFF.contains(&name.as_str());
+                !off && value.as_str() != Some("")
+            });
+            let said: Map<String, Value> = said
+                .map(|(name, value)| (name.clone(), meant(value)))
+                .filter(|(_, value)| !is_empty(value))
+                .collect();
+            Value::Object(said)
+        }
+        Value::Array(items) => items.iter().map(meant).collect(),
+        other => other.clone(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

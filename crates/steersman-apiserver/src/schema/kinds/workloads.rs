@@ -1,0 +1,378 @@
+//! Machine: the kinds of `apps` that keep Pods running, and ReplicationControllers.
+
+mod defaults;
+mod stateful;
+
+use serde_json::{Value, json};
+
+use super::Kind;
+use super::check;
+use super::place::{Errors, Place};
+use super::pod;
+use super::selector;
+
+const MISMATCH: &str = "`selector` does not match template `labels`";
+
+/// `apps/v1` `Deployment`.
+pub(super) const DEPLOYMENT: Kind = Kind {
+    defaults: defaults::deployment,
+    validate: deployment,
+    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    validate_status: |new, old| {
+        let mut errors = Errors::default();
+        let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+        let more = ["unavailableReplicas", "terminatingReplicas"];
+        counts(new, &parts, &more, "readyReplicas", &mut errors);
+        collisions(new, old, &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+/// `apps/v1` `ReplicaSet`.
+pub(super) const REPLICA_SET: Kind = Kind {
+    defaults: defaults::replica_set,
+    validate: replica_set,
+    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    validate_status: replica_status,
+    ..Kind::PLAIN
+};
+
+/// `core/v1` `ReplicationController`.
+pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
+    defaults: defaults::controller,
+    validate: controller,
+    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    validate_status: replica_status,
+    ..Kind::PLAIN
+};
+
+/// `apps/v1` `StatefulSet`.
+pub(super) const STATEFUL_SET: Kind = Kind {
+    defaults: defaults::stateful_set,
+    validate: stateful::check,
+    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    validate_status: |new, old| {
+        let mut errors = Errors::default();
+        let parts = [
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+        ];
+        counts(new, &parts, &[], "status.readyReplicas", &mut errors);
+        collisions(new, old, &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+/// `apps/v1` `DaemonSet`.
+pub(super) const DAEMON_SET: Kind = Kind {
+    defaults: defaults::daemon_set,
+    prepare: defaults::count_templates,
+    validate: daemon_set,
+    warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
+    validate_status: |new, old| {
+        let mut errors = Errors::default();
+        let status = Place::root(new).at("status");
+        for field in [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+            "collisionCount",
+        ] {
+            check::not_negative(&status.at(field), &mut errors);
+        }
+        collisions(new, old, &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+/// Checks that there is a selector, and that it selects something. Answers whether it is valid.
+fn check_selector(spec: &Place<'_>, empty: &str, errors: &mut Errors) -> bool {
+    let at = spec.at("selector");
+    let before = errors.len();
+    if !at.is_set() {
+        errors.required(&at, "");
+        return true;
+    }
+    selector::check(&at, errors);
+    let valid = errors.len() == before;
+    if selector::is_empty(&at) {
+        errors.invalid(&at, empty);
+    }
+    valid
+}
+
+/// What is checked of a template beside the Pods' own rules (upstream:
+/// `ValidatePodTemplateSpecForReplicaSet`).
+fn check_template(spec: &Place<'_>, kind: &str, errors: &mut Errors) {
+    let template = spec.at("template");
+    check_match(spec, errors);
+    pod::check_template(&template, errors);
+    check_endless(&template, kind, errors);
+}
+
+fn check_match(spec: &Place<'_>, errors: &mut Errors) {
+    let labels = spec.down("template.metadata.labels");
+    let at = spec.at("selector");
+    // An empty selector was refused for itself.
+    let empty = at.is_set() && selector::is_empty(&at);
+    if !empty && !selector::selects(at.value(), labels.value()) {
+        errors.invalid(&labels, MISMATCH);
+    }
+}
+
+/// Pods that are kept running have no end of their own.
+fn check_endless(template: &Place<'_>, kind: &str, errors: &mut Errors) {
+    let restarts = template.down("spec.restartPolicy");
+    if restarts.text() != "Always" {
+        errors.not_supported(&restarts, &["Always"]);
+    }
+    let deadline = template.down("spec.activeDeadlineSeconds");
+    if deadline.is_set() {
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.forbidden(&deadline, &detail);
+    }
+}
+
+/// Upstream: `ValidateDeploymentSpec`.
+fn deployment(new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let spec = Place::root(new).at("spec");
+    check::not_negative(&spec.at("replicas"), &mut errors);
+    let valid = check_selector(
+        &spec,
+        "empty selector is invalid for deployment",
+        &mut errors,
+    );
+    if valid {
+        check_template(&spec, "ReplicaSet", &mut errors);
+    } else {
+        errors.invalid(&spec.at("selector"), "invalid label selector");
+    }
+    check_deployment_strategy(&spec.at("strategy"), &mut errors);
+    let ready = spec.at("minReadySeconds");
+    check::not_negative(&ready, &mut errors);
+    check::not_negative(&spec.at("revisionHistoryLimit"), &mut errors);
+    let deadline = spec.at("progressDeadlineSeconds");
+    check::not_negative(&deadline, &mut errors);
+    if deadline
+        .number()
+        .is_some_and(|seconds| seconds <= ready.int())
+    {
+        errors.invalid(&deadline, "must be greater than minReadySeconds");
+    }
+    keep_selector(&spec, old, &mut errors);
+    errors
+}
+
+/// The strategies of all versions since `apps/v1` keep the selector as it was made.
+fn keep_selector(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+    if let Some(old) = old {
+        check::immutable(&spec.at("selector"), &old["spec"]["selector"], errors);
+    }
+}
+
+fn check_deployment_strategy(strategy: &Place<'_>, errors: &mut Errors) {
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "Recreate" => {
+            if rolling.is_set() {
+                let detail = "may not be specified when strategy `type` is 'Recreate'";
+                errors.forbidden(&rolling, detail);
+            }
+        }
+        "RollingUpdate" => {
+            let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+            check::number_or_percent(&unavailable, errors);
+            check::number_or_percent(&surge, errors);
+            let none = |place: &Place<'_>| check::number_or_percent_value(place) == 0;
+            if none(&unavailable) && none(&surge) {
+                errors.invalid(&unavailable, "may not be 0 when `maxSurge` is 0");
+            }
+            check::at_most_hundred_percent(&unavailable, errors);
+        }
+        _ => unknown_strategy(strategy, &["Recreate", "RollingUpdate"], errors),
+    }
+}
+
+/// The whole strategy is what is not supported, as Go writes it.
+fn unknown_strategy(strategy: &Place<'_>, known: &[&str], errors: &mut Errors) {
+    errors.not_supported_written(strategy, &strategy_written(strategy), known);
+}
+
+fn strategy_written(strategy: &Place<'_>) -> String {
+    let rolling = strategy.at("rollingUpdate");
+    let written = if rolling.is_set() {
+        let number = |name: &str| match rolling.at(name).value() {
+            Value::Null => json!(0),
+            value => value.clone(),
+        };
+        match rolling.at("partition").number() {
+            Some(partition) => format!(
+                "{{\"Partition\":{partition},\"MaxUnavailable\":{}}}",
+                rolling.at("maxUnavailable").value()
+            ),
+            None => format!(
+                "{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}",
+                number("maxUnavailable"),
+                number("maxSurge")
+            ),
+        }
+    } else {
+        "null".to_owned()
+    };
+    let kind = Value::from(strategy.at("type").text());
+    format!("{{\"Type\":{kind},\"RollingUpdate\":{written}}}")
+}
+
+/// Upstream: `ValidateReplicaSetSpec`.
+fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let spec = Place::root(new).at("spec");
+    check::not_negative(&spec.at("replicas"), &mut errors);
+    check::not_negative(&spec.at("minReadySeconds"), &mut errors);
+    // The real server speaks of a deployment here too.
+    let valid = check_selector(
+        &spec,
+        "empty selector is invalid for deployment",
+        &mut errors,
+    );
+    if valid {
+        check_template(&spec, "ReplicaSet", &mut errors);
+    } else {
+        errors.invalid(&spec.at("selector"), "invalid label selector");
+    }
+    keep_selector(&spec, old, &mut errors);
+    errors
+}
+
+/// Upstream: `ValidateReplicationControllerSpec`.
+fn controller(new: &Value, _: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let spec = Place::root(new).at("spec");
+    check::not_negative(&spec.at("minReadySeconds"), &mut errors);
+    let at = spec.at("selector");
+    if at.is_empty() {
+        errors.required(&at, "");
+    }
+    check::not_negative(&spec.at("replicas"), &mut errors);
+    let template = spec.at("template");
+    if !template.is_set() {
+        errors.required(&template, "");
+        return errors;
+    }
+    let labels = template.down("metadata.labels");
+    let mut wanted = at.value().as_object().into_iter().flatten();
+    if !wanted.all(|(key, value)| labels.value().get(key) == Some(value)) {
+        errors.invalid(&labels, MISMATCH);
+    }
+    pod::check_template(&template, &mut errors);
+    check_endless(&template, "ReplicationController", &mut errors);
+    errors
+}
+
+/// Upstream: `ValidateDaemonSetSpec`.
+fn daemon_set(new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let spec = Place::root(new).at("spec");
+    let at = spec.at("selector");
+    selector::check(&at, &mut errors);
+    let labels = spec.down("template.metadata.labels");
+    if errors.is_empty() && !selector::selects(at.value(), labels.value()) {
+        errors.invalid(&labels, MISMATCH);
+    }
+    if at.is_set() && selector::is_empty(&at) {
+        errors.invalid(&at, "empty selector is invalid for daemonset");
+    }
+    let template = spec.at("template");
+    pod::check_template(&template, &mut errors);
+    check_endless(&template, "DaemonSet", &mut errors);
+    check::not_negative(&spec.at("minReadySeconds"), &mut errors);
+    check_daemon_strategy(&spec.at("updateStrategy"), &mut errors);
+    check::not_negative(&spec.at("revisionHistoryLimit"), &mut errors);
+    keep_selector(&spec, old, &mut errors);
+    errors
+}
+
+fn check_daemon_strategy(strategy: &Place<'_>, errors: &mut Errors) {
+    match strategy.at("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let rolling = strategy.at("rollingUpdate");
+            let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+            for place in [&unavailable, &surge] {
+                check::number_or_percent(place, errors);
+            }
+            for place in [&unavailable, &surge] {
+                check::at_most_hundred_percent(place, errors);
+            }
+            let some = |place: &Place<'_>| check::number_or_percent_value(place) != 0;
+            match (some(&unavailable), some(&surge)) {
+                (true, true) => {
+                    let detail = "may not be set when maxUnavailable is non-zero";
+                    errors.invalid(&surge, detail);
+                }
+                (false, false) => {
+                    errors.required(&unavailable, "cannot be 0 when maxSurge is 0");
+                }
+                _ => {}
+            }
+        }
+        _ => unknown_strategy(strategy, &["RollingUpdate", "OnDelete"], errors),
+    }
+}
+
+/// Numbers of Pods: none is negative, and no part is more than the whole.
+fn counts(object: &Value, parts: &[&str], more: &[&str], ready: &str, errors: &mut Errors) {
+    let status = Place::root(object).at("status");
+    let all = ["observedGeneration", "replicas"];
+    for field in all.iter().chain(parts).chain(more) {
+        check::not_negative(&status.at(field), errors);
+    }
+    check::not_negative(&status.at("collisionCount"), errors);
+    let whole = status.at("replicas").int();
+    for field in parts {
+        if status.at(field).int() > whole {
+            let number = json!(status.at(field).int());
+            let detail = "cannot be greater than status.replicas";
+            errors.invalid_as(&status.at(field), &number, detail);
+        }
+    }
+    let available = status.at("availableReplicas");
+    if available.int() > status.at("readyReplicas").int() {
+        errors.invalid(&available, &format!("cannot be greater than {ready}"));
+    }
+}
+
+fn replica_status(new: &Value, _: &Value) -> Errors {
+    let mut errors = Errors::default();
+    let parts = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    counts(
+        new,
+        &parts,
+        &["terminatingReplicas"],
+        "readyReplicas",
+        &mut errors,
+    );
+    errors
+}
+
+/// A count of collisions only grows.
+fn collisions(new: &Value, old: &Value, errors: &mut Errors) {
+    let count = Place::root(new).down("status.collisionCount");
+    if count.int() < old["status"]["collisionCount"].as_i64().unwrap_or_default() {
+        errors.invalid_as(&count, &json!(count.int()), "cannot be decremented");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Machine: what is filled in for the kinds that keep Pods running.
+
+use serde_json::{Value, json};
+
+use crate::schema::kinds::claim;
+use crate::schema::kinds::fill::{list, part, set};
+use crate::schema::kinds::pod;
+
+/// Where a DaemonSet counts its templates.
+const GENERATION: &str = "deprecated.daemonset.template.generation";
+
+pub(super) fn deployment(object: &mut Value) {
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    set(spec, "replicas", json!(1));
+    set(spec, "revisionHistoryLimit", json!(10));
+    set(spec, "progressDeadlineSeconds", json!(600));
+    if let Some(strategy) = part(spec, "strategy") {
+        set(strategy, "type", json!("RollingUpdate"));
+        if strategy["type"] == "RollingUpdate"
+            && let Some(rolling) = part(strategy, "rollingUpdate")
+        {
+            set(rolling, "maxUnavailable", json!("25%"));
+            set(rolling, "maxSurge", json!("25%"));
+        }
+    }
+    pod::complete_template(spec);
+}
+
+pub(super) fn replica_set(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "replicas", json!(1));
+        pod::complete_template(spec);
+    }
+    if let Some(status) = part(object, "status") {
+        set(status, "replicas", json!(0));
+    }
+}
+
+/// A controller selects the labels of its template, and bears them itself, unless it says
+/// otherwise.
+pub(super) fn controller(object: &mut Value) {
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    if let Some(labels) = labels {
+        if let Some(spec) = part(object, "spec") {
+            set(spec, "selector", labels.clone());
+        }
+        if let Some(metadata) = part(object, "metadata") {
+            set(metadata, "labels", labels);
+        }
+    }
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "replicas", json!(1));
+        if spec["template"].is_object() {
+            pod::complete_template(spec);
+        }
+    }
+    if let Some(status) = part(object, "status") {
+        set(status, "replicas", json!(0));
+    }
+}
+
+pub(super) fn stateful_set(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "replicas", json!(1));
+        set(spec, "podManagementPolicy", json!("OrderedReady"));
+        set(spec, "revisionHistoryLimit", json!(10));
+        if let Some(policy) = part(spec, "persistentVolumeClaimRetentionPolicy") {
+            set(policy, "whenDeleted", json!("Retain"));
+            set(policy, "whenScaled", json!("Retain"));
+        }
+        if let Some(strategy) = part(spec, "updateStrategy") {
+            set(strategy, "type", json!("RollingUpdate"));
+            if strategy["type"] == "RollingUpdate"
+                && let Some(rolling) = part(strategy, "rollingUpdate")
+            {
+                set(rolling, "partition", json!(0));
+            }
+        }
+        for one in list(spec, "volumeClaimTemplates") {
+            set(one, "kind", json!("PersistentVolumeClaim"));
+            set(one, "apiVersion", json!("v1"));
+            if let Some(status) = part(one, "status") {
+                set(status, "phase", json!("Pending"));
+            }
+            if let Some(spec) = part(one, "spec") {
+                claim::spec_defaults(spec);
+            }
+        }
+        pod::complete_template(spec);
+    }
+    if let Some(status) = part(object, "status") {
+        set(status, "replicas", json!(0));
+        set(status, "availableReplicas", json!(0));
+    }
+}
+
+pub(super) fn daemon_set(object: &mut Value) {
+    // Written by whoever writes the object, and counted by the server.
+    if let Some(metadata) = part(object, "metadata")
+        && let Some(annotations) = part(metadata, "annotations")
+    {
+        set(annotations, GENERATION, json!("0"));
+    }
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "revisionHistoryLimit", json!(10));
+        if let Some(strategy) = part(spec, "updateStrategy") {
+            set(strategy, "type", json!("RollingUpdate"));
+            if strategy["type"] == "RollingUpdate"
+                && let Some(rolling) = part(strategy, "rollingUpdate")
+            {
+                set(rolling, "maxUnavailable", json!(1));
+                set(rolling, "maxSurge", json!(0));
+            }
+        }
+        pod::complete_template(spec);
+    }
+    if let Some(status) = part(object, "status") {
+        for count in [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+        ] {
+            set(status, count, json!(0));
+        }
+    }
+}
+
+/// Keeps count of the templates in an annotation, as the API's first versions did in a field.
+pub(super) fn count_templates(new: &mut Value, old: Option<&Value>) {
+    let count = old.map_or(1, |old| {
+        let text = old["metadata"]["annotations"][GENERATION].as_str();
+        let count: i64 = text.and_then(|text| text.parse().ok()).unwrap_or_default();
+        count + i64::from(old["spec"]["template"] != new["spec"]["template"])
+    });
+    if let Some(metadata) = part(new, "metadata")
+        && let Some(annotations) = part(metadata, "annotations")
+        && let Some(annotations) = annotations.as_object_mut()
+    {
+        annotations.insert(GENERATION.to_owned(), json!(count.to_string()));
+    }
+}
