@@ -57,7 +57,7 @@ impl Escalation<'_> {
         let aggregates = |role: &Value| !role["aggregationRule"].is_null();
         // It can gather any rule there will ever be.
         if aggregates(self.new) || self.old.is_some_and(aggregates) {
-            let (held, _) = authorizer.rules_for(self.user, self.namespace);
+            let (held, _) = authorizer.of_storage().rules_for(self.user, self.namespace);
             if !missing(&held, &Rule::everything()).is_empty() {
                 let why = "must have cluster-admin privileges to use the aggregationRule";
                 return Err(self.forbidden(why));
@@ -90,7 +90,7 @@ impl Escalation<'_> {
     }
 
     fn holds(&self, authorizer: &Authorizer<'_>, rules: &[Rule<'_>]) -> Result<(), Status> {
-        let (held, problems) = authorizer.rules_for(self.user, self.namespace);
+        let (held, problems) = authorizer.of_storage().rules_for(self.user, self.namespace);
         let missing = missing(&held, rules);
         if missing.is_empty() {
             return Ok(());

@@ -27,6 +27,9 @@ pub(crate) struct Decision {
 pub(crate) struct Authorizer<'a> {
     mode: Authorization,
     store: &'a Store,
+    /// How a role that is missing is named: the authorizer's cache does it in the singular, the
+    /// storage of roles in the plural.
+    plural: bool,
 }
 
 /// A binding that names a user, by one of its subjects.
@@ -37,7 +40,19 @@ struct Grant<'a> {
 
 impl<'a> Authorizer<'a> {
     pub(crate) fn new(mode: Authorization, store: &'a Store) -> Self {
-        Self { mode, store }
+        Self {
+            mode,
+            store,
+            plural: false,
+        }
+    }
+
+    /// The same as the storages of roles and bindings ask it.
+    pub(crate) fn of_storage(self) -> Self {
+        Self {
+            plural: true,
+            ..self
+        }
     }
 
     /// Whether a user may do it.
@@ -117,14 +132,12 @@ impl<'a> Authorizer<'a> {
     }
 
     /// The bindings that name a user: those of the cluster, then those of the namespace.
-    fn grants(&self, user: &User, namespace: &str) -> Vec<Grant<'a>> {
+    fn grants<'b>(&'b self, user: &User, namespace: &'b str) -> Vec<Grant<'b>> {
         let mut found = Vec::new();
-        let mut look = |plural: &str, namespace: Option<&str>| {
+        let mut look = |plural: &str, namespace: Option<&'b str>| {
             let storage = StorageKey::new(GROUP, plural);
             let within = namespace.unwrap_or_default();
-            // The name is copied so that what is found may outlive it.
-            let all = self.store.list(&storage, None);
-            for binding in all.filter(|one| namespace.is_none_or(|n| *one.namespace == *n)) {
+            for binding in self.store.list(&storage, namespace) {
                 let subjects = binding.value["subjects"].as_array();
                 let mut subjects = subjects.into_iter().flatten();
                 let subject = subjects.find(|subject| applies(subject, user, within));
@@ -147,11 +160,14 @@ impl<'a> Authorizer<'a> {
         let found = self
             .store
             .get(&StorageKey::new(GROUP, plural), namespace, name);
-        // The authorizer's cache names the resource in the singular.
-        let singular = plural.trim_end_matches('s');
+        let told = if self.plural {
+            plural
+        } else {
+            plural.trim_end_matches('s')
+        };
         found
             .map(AsRef::as_ref)
-            .ok_or_else(|| Status::not_found(Subject::new(GROUP, singular), name).message)
+            .ok_or_else(|| Status::not_found(Subject::new(GROUP, told), name).message)
     }
 }
 

@@ -31,6 +31,17 @@ const OWNER: &[&str] = &[
     "blockOwnerDeletion",
 ];
 
+/// The fields of an entry of managedFields.
+const MANAGED: &[&str] = &[
+    "manager",
+    "operation",
+    "apiVersion",
+    "time",
+    "fieldsType",
+    "fieldsV1",
+    "subresource",
+];
+
 /// Metadata as messages quote them.
 pub(crate) fn metadata(metadata: &Value) -> String {
     typed(metadata, METADATA)
@@ -70,6 +81,10 @@ fn typed(value: &Value, order: &[&str]) -> String {
     let print = |(name, value): &(&String, &Value)| {
         let value = match (name.as_str(), value.as_array()) {
             ("ownerReferences", Some(list)) => owners(list),
+            ("managedFields", Some(list)) => {
+                let printed: Vec<String> = list.iter().map(|one| typed(one, MANAGED)).collect();
+                format!("[{}]", printed.join(","))
+            }
             _ => value.to_string(),
         };
         format!("{}:{value}", Value::String((*name).clone()))

@@ -48,10 +48,12 @@ fn create(server: &ApiServer, kind: &str, name: &str, rest: Value) {
         "kind": kind,
         "metadata": { "name": name },
     });
-    object
-        .as_object_mut()
-        .unwrap()
-        .extend(rest.as_object().unwrap().clone());
+    for (member, value) in rest.as_object().unwrap() {
+        match object[member].as_object_mut() {
+            Some(known) => known.extend(value.as_object().unwrap().clone()),
+            None => object[member] = value.clone(),
+        }
+    }
     server.create(object).unwrap();
 }
 
@@ -280,6 +282,20 @@ async fn nobody_grants_what_he_has_not() {
         told["message"],
         "roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"ann\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
     );
+    let lost = json!({
+        "metadata": { "namespace": "default" },
+        "roleRef": { "apiGroup": group, "kind": "Role", "name": "lost" },
+        "subjects": [{ "apiGroup": group, "kind": "User", "name": "ann" }],
+    });
+    create(&server, "RoleBinding", "lost", lost);
+    let told = post(&server, &ann, &roles, role("more", more.clone()))
+        .await
+        .expect(403);
+    assert!(told["message"].as_str().unwrap().ends_with(
+        "Verbs:[\"list\"]}; resolution errors: [roles.rbac.authorization.k8s.io \"lost\" not found]"
+    ), "{told}");
+    let bindings = format!("rolebindings.{group}");
+    server.delete(&bindings, "default", "lost").unwrap();
     // By an update, a patch and a PUT that creates it is no other.
     let own = format!("{roles}/own");
     let bearer = format!("Bearer {ann}");

@@ -64,6 +64,18 @@ async fn selectors_of_an_access_review_are_checked_and_carried() {
             format!(".authorization.k8s.io \"\" is invalid: {expected}")
         );
     }
+    let named = json!({
+        "metadata": { "name": "x" },
+        "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } },
+    });
+    let told = post(&server, "as ann", path, named).await.expect(422);
+    let message = told["message"].as_str().unwrap();
+    assert!(
+        message.starts_with(
+            ".authorization.k8s.io \"\" is invalid: metadata: Invalid value: {\"name\":\"x\",\"managedFields\":[{\"manager\":"
+        ) && message.ends_with("}]}: must be empty"),
+        "{message}"
+    );
     let good = json!({ "rawSelector": "spec.nodeName=n" });
     let told = asked(good.clone()).await.expect(201);
     assert_eq!(told["status"], json!({ "allowed": true }));
