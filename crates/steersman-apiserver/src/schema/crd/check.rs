@@ -1,6 +1,6 @@
 //! Machine: checks a CustomResourceDefinition: names, versions, conversion, and each version's face.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::faces::{self, Face};
 use super::{is_established, versions};
@@ -45,9 +45,11 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     check_conversion(&spec["conversion"], &mut errors);
     check_stored_versions(crd, &mut errors);
-    check_approval(crd, group, &mut errors);
-    if let Some(old) = old.filter(|old| is_established(old)) {
-        check_identity(spec, &old["spec"], &mut errors);
+    if old.is_none_or(|old| approval(old) != approval(crd)) {
+        check_approval(crd, group, &mut errors);
+    }
+    if let Some(old) = old {
+        check_identity(spec, &old["spec"], is_established(old), &mut errors);
     }
     errors
 }
@@ -247,6 +249,33 @@ fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// How far a definition says that Kubernetes agrees with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Approval {
+    Missing,
+    Invalid,
+    Given,
+    Bypassed,
+}
+
+fn approval(crd: &Value) -> Approval {
+    match text(&crd["metadata"]["annotations"][APPROVED]) {
+        "" => Approval::Missing,
+        found if found.starts_with("unapproved") => Approval::Bypassed,
+        found => {
+            let url = found.split_once("://");
+            let given = url.is_some_and(|(scheme, rest)| {
+                !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/')
+            });
+            if given {
+                Approval::Given
+            } else {
+                Approval::Invalid
+            }
+        }
+    }
+}
+
 fn check_approval(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
     let protected = PROTECTED.iter().any(|owner| {
         group
@@ -258,18 +287,12 @@ fn check_approval(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
     }
     const MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
     let field = format!("metadata.annotations[{APPROVED}]");
-    let empty = Map::new();
-    let annotations = crd["metadata"]["annotations"].as_object();
-    let found = annotations
-        .unwrap_or(&empty)
-        .get(APPROVED)
-        .map(text)
-        .unwrap_or_default();
+    let found = text(&crd["metadata"]["annotations"][APPROVED]);
     if found.is_empty() {
         let detail =
             format!("protected groups must have approval annotation \"{APPROVED}\", {MORE}");
         errors.push(FieldError::required(field, &detail));
-    } else if !found.starts_with("unapproved") && !found.contains("://") {
+    } else if approval(crd) == Approval::Invalid {
         let detail = format!(
             "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a reason starting with \"unapproved\", {MORE}"
         );
@@ -277,18 +300,18 @@ fn check_approval(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What an established definition is known by.
-fn check_identity(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    for (field, new, old) in [
-        ("spec.group", &new["group"], &old["group"]),
-        ("spec.scope", &new["scope"], &old["scope"]),
-        (
-            "spec.names.kind",
-            &new["names"]["kind"],
-            &old["names"]["kind"],
-        ),
+/// What a definition is known by: its objects are stored under group and plural, and under the
+/// scope and the kind that were accepted.
+fn check_identity(new: &Value, old: &Value, established: bool, errors: &mut Vec<FieldError>) {
+    for (field, pointer, always) in [
+        ("spec.scope", "/scope", false),
+        ("spec.names.kind", "/names/kind", false),
+        ("spec.group", "/group", true),
+        ("spec.names.plural", "/names/plural", true),
     ] {
-        if new != old {
+        let of = |spec: &Value| spec.pointer(pointer).cloned().unwrap_or_default();
+        let (new, old) = (of(new), of(old));
+        if new != old && (always || established) {
             let detail = "field is immutable";
             errors.push(FieldError::invalid(field, &new.to_string(), detail));
         }

@@ -187,10 +187,6 @@ impl<'a> Face<'a> {
 
     fn selectable(&self, errors: &mut Vec<FieldError>) {
         let path = format!("{}.selectableFields", self.path);
-        let count = self.list("selectableFields").count();
-        if count > MOST_FIELDS {
-            errors.push(FieldError::too_many(&path, count, MOST_FIELDS as u64));
-        }
         let mut seen: Vec<&str> = Vec::new();
         for (index, field) in self.list("selectableFields") {
             let at = format!("{path}[{index}].jsonPath");
@@ -200,7 +196,11 @@ impl<'a> Face<'a> {
                 continue;
             }
             let refusal = match self.pointed_at(found) {
+                None if found.contains('[') => "is an invalid path: array notation is not allowed",
                 None => "is an invalid path: does not refer to a valid field",
+                Some(_) if found.starts_with(".metadata.") => {
+                    "must not point to fields in metadata"
+                }
                 Some(kind) if !matches!(kind, "string" | "boolean" | "integer") => {
                     "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
                 }
@@ -214,6 +214,9 @@ impl<'a> Face<'a> {
                 }
             };
             errors.push(FieldError::invalid(at, &quoted(found), refusal));
+        }
+        if seen.len() > MOST_FIELDS {
+            errors.push(FieldError::too_many(&path, seen.len(), MOST_FIELDS as u64));
         }
     }
 

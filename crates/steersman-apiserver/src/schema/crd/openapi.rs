@@ -38,6 +38,12 @@ const FORMATS: &[&str] = &[
     "uuid5",
 ];
 
+/// The types that a schema may name.
+const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+
+/// What the server itself fills in at the root of an object.
+const OWN_TYPE: [&str; 3] = ["metadata", "kind", "apiVersion"];
+
 /// Keywords of JSON schema that definitions do not know.
 const UNSUPPORTED: &[&str] = &[
     "id",
@@ -149,8 +155,21 @@ fn is_structured(schema: &Value) -> bool {
 
 /// The rules about keywords, node by node.
 fn keywords(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let own_type = OWN_TYPE.map(|name| (format!("{path}.properties[{name}]"), name));
     each(schema, path, &mut |node, path| {
         let at = |name: &str| format!("{path}.{name}");
+        let kind = node["type"].as_str().unwrap_or_default();
+        if !kind.is_empty() && kind != "null" && !TYPES.contains(&kind) {
+            let known: Vec<String> = TYPES.iter().map(|known| quoted(known)).collect();
+            errors.push(FieldError::not_supported(at("type"), &quoted(kind), &known));
+        }
+        let within = own_type
+            .iter()
+            .find(|(place, _)| path.starts_with(place.as_str()));
+        if let Some((_, name)) = within.filter(|_| node.get("default").is_some()) {
+            let detail = format!("must not be set in top-level {name}");
+            errors.push(FieldError::forbidden(at("default"), &detail));
+        }
         for name in UNSUPPORTED {
             if node.get(*name).is_some_and(|value| !is_empty(value)) {
                 let detail = format!("{name} is not supported");

@@ -28,6 +28,7 @@ const REASONS: &[&str] = &[
 /// Checks the fields of the rules on one node.
 pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let listed = node["x-kubernetes-validations"].as_array();
+    let mut schema = None;
     for (index, rule) in listed.into_iter().flatten().enumerate() {
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
         let text = |name: &str| rule[name].as_str().unwrap_or_default();
@@ -72,8 +73,11 @@ pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if has_breaks(field) {
             refuse("must not contain line breaks");
         }
-        if !field.is_empty() && field_path(field, &Structural::compile(node)).is_none() {
-            refuse("must be a valid path");
+        if !field.is_empty() {
+            let schema = schema.get_or_insert_with(|| Structural::compile(node));
+            if field_path(field, schema).is_none() {
+                refuse("must be a valid path");
+            }
         }
     }
 }

@@ -281,3 +281,54 @@ fn formats_nobody_knows_are_named() {
         "c": {"type": "integer", "format": "int32"}}}));
     assert_eq!(unknown_formats(&schema), ["own"]);
 }
+
+#[test]
+fn types_defaults_and_rules_of_a_schema_are_checked() {
+    let at = "S.properties";
+    let tagged = json!({"type": "object", "properties": {"a": {"type": "text"}}});
+    let told = refused(&spec(&tagged), &json!({}));
+    let types = "\"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"";
+    assert_eq!(
+        told,
+        [format!(
+            "{at}[p].properties[a].type: Unsupported value: \"text\": supported values: {types}"
+        )]
+    );
+    let named =
+        json!({"type": "object", "properties": {"kind": {"type": "string", "default": "K"}}});
+    assert_eq!(
+        refused(&named, &json!({})),
+        [format!(
+            "{at}[kind].default: Forbidden: must not be set in top-level kind"
+        )]
+    );
+    let list = json!({"type": "array", "items": {"type": "string",
+        "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}, "maxItems": 5});
+    assert_eq!(
+        refused(&spec(&list), &json!({})),
+        [format!(
+            "{at}[p].items.x-kubernetes-validations[0].rule: Invalid value: \"self == oldSelf\": oldSelf cannot be used on the uncorrelatable portion of the schema within spec.validation.openAPIV3Schema.properties[p]"
+        )]
+    );
+    let costly = json!({"type": "array", "maxItems": 100_000, "items": {"type": "string",
+        "x-kubernetes-validations": [{"rule": "self.contains('x')", "maxLength": 300}]}});
+    let told = refused(&spec(&costly), &json!({}));
+    assert!(told[0].contains("estimated rule cost exceeds budget by factor of more than 100x"));
+    let empty = json!({"type": "string", "x-kubernetes-validations": [
+        {"rule": "true", "message": " ", "messageExpression": " ", "fieldPath": " "},
+        {"rule": "true\n|| false"}]});
+    let told = refused(&spec(&empty), &json!({}));
+    let rules = format!("{at}[p].x-kubernetes-validations");
+    assert_eq!(
+        told,
+        [
+            format!("{rules}[0].message: Invalid value: \" \": must be non-empty if specified"),
+            format!("{rules}[0].messageExpression: Required value: must be non-empty if specified"),
+            format!("{rules}[0].fieldPath: Invalid value: \" \": must be non-empty if specified"),
+            format!("{rules}[0].fieldPath: Invalid value: \" \": must be a valid path"),
+            format!(
+                "{rules}[1].message: Required value: must be specified if rule contains line breaks"
+            ),
+        ]
+    );
+}
