@@ -8,6 +8,7 @@ use crate::schema::{Resource, names, order};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{FieldError, Status, Subject};
 
+use super::admission::Admission;
 use super::create::place;
 use super::intake::{self, Origin};
 use super::managed::{self, Ownership};
@@ -44,6 +45,10 @@ impl Registry {
         let asked = managed::asked(resource, &review);
         let ownership = Ownership::Track(options);
         self.track_create(resource, &mut review, (&asked, ownership), now);
+        let name = metadata::text(&review, "name").to_owned();
+        let admission = Admission::of_write(target, ("CREATE", &name), options);
+        self.admit_mutating(&admission, &mut review, None)?;
+        self.admit_validating(&admission, Some(&review), None)?;
         let user = &options.user;
         let answer = match resource.kind.as_str() {
             "TokenReview" => self.token_review(review, now)?,

@@ -249,3 +249,20 @@ async fn match_conditions_choose_too() {
         .expect(201);
     assert!(seen.lock().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn reviews_are_asked_about() {
+    let server = server();
+    let judge = answer_for(&server, "judge", |_| json!({"allowed": false}));
+    let reviews = rules(
+        &json!({"operations": ["CREATE"], "apiGroups": ["authorization.k8s.io"],
+        "apiVersions": ["v1"], "resources": ["*"]}),
+    );
+    validating(&server, "judge", &reviews);
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let attributes = json!({"verb": "get", "resource": "pods", "namespace": "default"});
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes}});
+    assert_eq!(post(&server, path, &review).await.status, 400);
+    assert_eq!(judge.lock()[0]["object"]["spec"], review["spec"]);
+}
