@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 /// The repository's chores.
@@ -25,6 +27,19 @@ pub(crate) enum Chore {
     Ci {
         /// Only these steps; all when none is named.
         steps: Vec<String>,
+    },
+    /// Replays the recorded conversations against the embedded API server, and a real one where there
+    /// is one, and prints where they differ.
+    Conformance {
+        /// A real server to try, too. Without it the binaries in KUBEBUILDER_ASSETS are, where set.
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: Option<PathBuf>,
+        /// Only cases whose path begins so, for instance `apply/`.
+        #[arg(long, value_name = "PREFIX")]
+        filter: Option<String>,
+        /// Other cases: a folder with `<topic>/<case>.json`.
+        #[arg(long, value_name = "DIR")]
+        cases: Option<PathBuf>,
     },
     /// Writes the API server's table of Kubernetes' own types.
     Schemas {

@@ -1,12 +1,14 @@
 //! The repository's chores: `cargo xtask tidy` checks its rules, `cargo xtask ci` runs what CI
 //! runs, `cargo xtask schemas` writes the table of Kubernetes' own types, `cargo xtask fuzz` looks
-//! for bytes that break the API server.
+//! for bytes that break the API server, `cargo xtask conformance` for answers that differ from a
+//! real one's.
 
 mod flags;
 mod ci;
 mod tidy;
 mod schemas;
 mod fuzz;
+mod conformance;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,6 +27,16 @@ fn main() -> ExitCode {
     let outcome = match Flags::parse().chore {
         Chore::Tidy { rules } => tidy::run(&root, &rules),
         Chore::Ci { steps } => ci::run(&root, &steps),
+        Chore::Conformance {
+            kubeconfig,
+            filter,
+            cases,
+        } => conformance::run(
+            &root,
+            kubeconfig.as_deref(),
+            filter.as_deref(),
+            cases.as_deref(),
+        ),
         Chore::Schemas { check, proto } => schemas::run(&root, check, proto.as_deref()),
         Chore::Fuzz {
             targets,

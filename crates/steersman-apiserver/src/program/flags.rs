@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 /// A Kubernetes API server for development and tests: no etcd, no cluster, nothing to install.
 ///
@@ -45,6 +45,17 @@ pub(crate) struct Flags {
     #[arg(long, alias = "seed-dir", value_name = "FILE|DIR")]
     pub(crate) manifests: Vec<PathBuf>,
 
+    /// Let Roles and bindings decide who may do what, and ask for credentials. The kubeconfig's user
+    /// may do everything.
+    #[arg(long)]
+    pub(crate) rbac: bool,
+
+    /// What of a cluster to play: `workloads` runs Deployments, StatefulSets,
+    /// DaemonSets and Jobs to Pods that get ready, and `nothing` leaves even the garbage collector
+    /// out.
+    #[arg(long, value_enum, value_name = "PART")]
+    pub(crate) play: Option<Part>,
+
     /// Where to write the kubeconfig. Default: into the data directory, or a temporary file.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -52,6 +63,17 @@ pub(crate) struct Flags {
     /// Print every request on standard error.
     #[arg(long)]
     pub(crate) log: bool,
+}
+
+/// What of a cluster is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The garbage collector and the namespace controller, which are played in any case.
+    Controllers,
+    /// Workloads, Pods and the endpoints of Services, beside those.
+    Workloads,
+    /// Nothing, as behind a kube-apiserver that runs alone.
+    Nothing,
 }
 
 #[cfg(test)]

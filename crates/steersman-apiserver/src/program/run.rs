@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_apiserver::faults::{RequestRecord, Verb};
-use steersman_apiserver::{ApiServer, Serving};
+use steersman_apiserver::play::{Played, Speed};
+use steersman_apiserver::{ApiServer, Authorization, Serving};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::data::DataDir;
-use super::flags::Flags;
+use super::flags::{Flags, Part};
 use super::problem::{Problem, chain};
 use super::seed;
 
@@ -23,6 +24,16 @@ const REMEMBERED: usize = 10_000;
 /// Serves until it is asked to stop.
 pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     let mut builder = ApiServer::builder().log_capacity(REMEMBERED);
+    if flags.rbac {
+        builder = builder.authorization(Authorization::Rbac);
+    }
+    if let Some(part) = flags.play {
+        builder = builder.play(match part {
+            Part::Controllers => Played::default(),
+            Part::Workloads => Played::everything().speed(Speed::default()),
+            Part::Nothing => Played::nothing(),
+        });
+    }
     let mut data = None;
     if let Some(folder) = &flags.data_dir {
         let (opened, saved) = DataDir::open(folder)?;

@@ -16,6 +16,9 @@ pub(super) struct Case {
     _name: Option<String>,
     #[serde(default, rename = "server")]
     _server: Option<String>,
+    /// Where the rule stands, of a conversation that was not recorded.
+    #[serde(default)]
+    pub(super) source: Option<String>,
     /// The rule that it shows.
     pub(super) about: String,
     pub(super) steps: Vec<Step>,

@@ -23,6 +23,40 @@ pub(super) fn body(want: &Value, got: &Value, saved: &Saved) -> Result<(), Strin
     at("", want, got, saved)
 }
 
+/// Takes away what a JSON pointer points at; a star in it stands for every member or item.
+pub(super) fn remove(body: &mut Value, pointer: &str) {
+    let Some((first, rest)) = pointer.strip_prefix('/').map(|path| {
+        path.split_once('/')
+            .map_or((path, ""), |(first, _)| (first, &path[first.len()..]))
+    }) else {
+        return;
+    };
+    let name = first.replace("~1", "/").replace("~0", "~");
+    match body {
+        Value::Object(members) if rest.is_empty() => {
+            members.retain(|member, _| first != "*" && *member != name);
+        }
+        Value::Object(members) => {
+            let inside = members
+                .iter_mut()
+                .filter(|(key, _)| first == "*" || **key == name);
+            inside.for_each(|(_, value)| remove(value, rest));
+        }
+        Value::Array(items) => {
+            let inside = items.iter_mut().enumerate();
+            let inside = inside.filter(|(at, _)| first == "*" || at.to_string() == name);
+            inside.for_each(|(_, value)| {
+                if rest.is_empty() {
+                    *value = Value::Null;
+                } else {
+                    remove(value, rest);
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
 /// Compares `/version`: all members are there, the numbers are the same.
 pub(super) fn version(want: &Value, got: &Value) -> Result<(), String> {
     let keys = |value: &Value| -> BTreeSet<String> {
@@ -172,6 +206,15 @@ mod tests {
         assert!(text("want <nil> (a.b)", "want <nil> (a.b)", &saved));
         assert!(text("<time>", "2026-01-01T00:00:00Z", &saved));
         assert!(!text("a.b", "axb", &saved));
+    }
+
+    #[test]
+    fn what_is_pointed_at_goes() {
+        let mut body = json!({"a": [{"b": 1, "c/d": 2}, {"b": 3}], "e": 4});
+        for pointer in ["/a/*/b", "/a/0/c~1d", "/none/at/all", "/e", ""] {
+            remove(&mut body, pointer);
+        }
+        assert_eq!(body, json!({"a": [{}, {}]}));
     }
 
     #[test]

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -27,12 +29,12 @@ const HEADERS: [&str; 7] = [
     "warning",
 ];
 
-/// The namespace of the conversation, as the recorder named it, whose length matters nowhere.
-const NAMESPACE: &str = "golden";
-
 /// How long after its opening a watch is taken to run, and the pause between steps beside it.
 const OPENED: Duration = Duration::from_millis(400);
 const BETWEEN: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether a watch has brought everything.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A difference, and the step at which it showed.
 #[derive(Debug)]
@@ -48,9 +50,14 @@ impl fmt::Display for Mismatch {
 }
 
 /// Has the conversation in a new namespace.
-pub(super) async fn replay(server: &impl Transport, case: &Case) -> Vec<Mismatch> {
+pub(super) async fn replay(
+    server: &impl Transport,
+    case: &Case,
+    ignored: &[String],
+) -> Vec<Mismatch> {
+    let namespace = server.namespace();
     let body =
-        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
     let ask = Ask {
         method: "POST",
         path: "/api/v1/namespaces",
@@ -69,10 +76,19 @@ pub(super) async fn replay(server: &impl Transport, case: &Case) -> Vec<Mismatch
     server.age().await;
     let mut run = Run {
         server,
-        saved: Saved::from([("ns".to_owned(), json!(NAMESPACE))]),
+        saved: Saved::from([("ns".to_owned(), json!(namespace))]),
         mismatches: Vec::new(),
+        ignored,
     };
     run.steps(&case.steps, Duration::ZERO).await;
+    let ask = Ask {
+        method: "DELETE",
+        path: &format!("/api/v1/namespaces/{namespace}"),
+        headers: BTreeMap::new(),
+        body: String::new(),
+        anonymous: false,
+    };
+    server.send(ask).await;
     run.mismatches
 }
 
@@ -80,6 +96,8 @@ struct Run<'a, T> {
     server: &'a T,
     saved: Saved,
     mismatches: Vec<Mismatch>,
+    /// JSON pointers at what answers may differ in.
+    ignored: &'a [String],
 }
 
 impl<T: Transport> Run<'_, T> {
@@ -147,10 +165,21 @@ impl<T: Transport> Run<'_, T> {
         let Answer { status, body, .. } = self.server.send(ask).await;
         let ends = Instant::now() + Duration::from_secs_f64(step.seconds);
         // Read from the first moment on, beside the steps, as a client does.
-        let lines = tokio::spawn(read_until(body, ends));
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let latest = ends + self.server.patience();
+        let reading = tokio::spawn(read_until(body, latest, Arc::clone(&lines)));
         sleep(OPENED).await;
         self.steps(&step.during, BETWEEN).await;
-        let text = lines.await.unwrap();
+        let wanted = step.got.events.as_ref().map_or(0, Vec::len);
+        while !reading.is_finished() {
+            let lines = lines.lock().iter().filter(|byte| **byte == b'\n').count();
+            if Instant::now() >= ends && lines >= wanted {
+                break;
+            }
+            sleep(LOOK).await;
+        }
+        reading.abort();
+        let text = String::from_utf8(std::mem::take(&mut *lines.lock())).unwrap();
         let line = format!("GET {path}");
         let Some(events) = &step.got.events else {
             let outcome = self.compare(&step.got, status, &BTreeMap::new(), &text, &path);
@@ -217,10 +246,19 @@ impl<T: Transport> Run<'_, T> {
                 if path == "/version" {
                     compare::version(recorded, &got)
                 } else {
-                    compare::body(recorded, &got, &self.saved)
+                    let [want, got] = [recorded, &got].map(|one| self.without_ignored(one));
+                    compare::body(&want, &got, &self.saved)
                 }
             }
         }
+    }
+
+    fn without_ignored(&self, body: &Value) -> Value {
+        let mut body = body.clone();
+        for pointer in self.ignored {
+            compare::remove(&mut body, pointer);
+        }
+        body
     }
 
     fn events(&self, want: &[Value], text: &str) -> Result<(), String> {
@@ -235,7 +273,11 @@ impl<T: Transport> Run<'_, T> {
                 .cloned()
                 .collect()
         };
-        let (want, got) = (Value::from(relevant(want)), Value::from(relevant(&got)));
+        let (want, got) = (relevant(want), relevant(&got));
+        let [want, got] = [want, got].map(|events| {
+            let events = events.iter().map(|event| self.without_ignored(event));
+            Value::from_iter(events)
+        });
         compare::body(&want, &got, &self.saved)
     }
 }
@@ -296,11 +338,9 @@ async fn read_all(mut body: BoxStream<'static, Bytes>) -> String {
     String::from_utf8(all).unwrap()
 }
 
-/// The whole lines that arrive until then.
-async fn read_until(mut body: BoxStream<'static, Bytes>, ends: Instant) -> String {
-    let mut all = Vec::new();
+/// Keeps what arrives until then.
+async fn read_until(mut body: BoxStream<'static, Bytes>, ends: Instant, all: Arc<Mutex<Vec<u8>>>) {
     while let Ok(Some(piece)) = timeout_at(ends, body.next()).await {
-        all.extend_from_slice(&piece);
+        all.lock().extend_from_slice(&piece);
     }
-    String::from_utf8(all).unwrap()
 }

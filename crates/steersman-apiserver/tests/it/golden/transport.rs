@@ -2,11 +2,12 @@
 //! behind HTTPS can stand in for the one in process.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use http::Request;
+use http::{HeaderMap, Request};
 use http_body_util::{BodyStream, Full};
 use steersman_apiserver::{ApiServer, User};
 use tower::ServiceExt;
@@ -30,12 +31,26 @@ pub(super) struct Answer {
     pub(super) body: BoxStream<'static, Bytes>,
 }
 
+/// The namespace of the conversation, as the recorder named it, whose length matters nowhere.
+pub(super) const NAMESPACE: &str = "golden";
+
 pub(super) trait Transport {
     /// Sends a request.
     async fn send(&self, ask: Ask<'_>) -> Answer;
 
     /// Makes the server forget its first revisions, as one that has run for a while has.
     async fn age(&self);
+
+    /// How much longer than recorded a watch may take to bring what was recorded: nothing where
+    /// time is tokio's, which does not pass while the server works.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// A name for the namespace of a conversation.
+    fn namespace(&self) -> String {
+        NAMESPACE.to_owned()
+    }
 }
 
 impl Transport for ApiServer {
@@ -52,24 +67,13 @@ impl Transport for ApiServer {
         };
         let Ok(response) = service.oneshot(request).await;
         let (parts, body) = response.into_parts();
-        let mut headers: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in &parts.headers {
-            let value = value.to_str().unwrap();
-            headers
-                .entry(name.as_str().to_owned())
-                .and_modify(|known| {
-                    known.push_str(", ");
-                    known.push_str(value);
-                })
-                .or_insert_with(|| value.to_owned());
-        }
         let pieces = BodyStream::new(body).map(|frame| {
             let mut data = frame.unwrap().into_data().unwrap();
             data.copy_to_bytes(data.remaining())
         });
         Answer {
             status: parts.status.as_u16(),
-            headers,
+            headers: joined(&parts.headers),
             body: pieces.boxed(),
         }
     }
@@ -77,4 +81,20 @@ impl Transport for ApiServer {
     async fn age(&self) {
         self.compact();
     }
+}
+
+/// The headers of an answer, as [`Answer`] has them.
+pub(super) fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut joined: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        let value = value.to_str().unwrap();
+        joined
+            .entry(name.as_str().to_owned())
+            .and_modify(|known| {
+                known.push_str(", ");
+                known.push_str(value);
+            })
+            .or_insert_with(|| value.to_owned());
+    }
+    joined
 }
