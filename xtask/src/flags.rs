@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use std::path::PathBuf;
-
 use clap::{Parser, Subcommand};
 
 /// The repository's chores.

@@ -12,7 +12,7 @@ use steersman_apiserver::ApiServer;
 use crate::backend::{Backend, Manners};
 use crate::control_plane::ControlPlane;
 use crate::definitions;
-use crate::environment::{Cluster, TestEnv};
+use crate::environment::{Cluster, TestEnv, alone};
 use crate::error::Error;
 
 /// Sets up a [`TestEnv`]. Nothing is done before `start`.
@@ -50,7 +50,7 @@ impl TestEnvBuilder {
     }
 
     /// The embedded server with options of the test's own, where it is the embedded one. Default:
-    /// [`ApiServer::new`].
+    /// one that is like a new one but for RBAC, which is on.
     pub fn server(mut self, server: ApiServer) -> Self {
         self.server = Some(server);
         self
@@ -105,7 +105,7 @@ impl TestEnvBuilder {
         for path in &self.paths {
             definitions.extend(definitions::collect(path)?);
         }
-        let server = self.server.unwrap_or_default();
+        let server = self.server.unwrap_or_else(alone);
         let backend = self.backend.unwrap_or_else(Backend::from_env);
         let env = if self.in_process {
             TestEnv::of(server)

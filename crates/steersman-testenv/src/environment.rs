@@ -7,7 +7,7 @@ use kube_client::config::Kubeconfig;
 use kube_client::{Client, Config};
 use parking_lot::Mutex;
 use serde_json::Value;
-use steersman_apiserver::{ApiServer, Serving};
+use steersman_apiserver::{ApiServer, Authorization, Serving};
 
 use crate::backend::Backend;
 pub use crate::backend::USE_EXISTING_CLUSTER;
@@ -49,9 +49,10 @@ pub(crate) struct Leftovers {
 // === impl TestEnv ===
 
 impl TestEnv {
-    /// The embedded server in this process, without sockets: fit for a paused clock.
+    /// The embedded server in this process, without sockets: fit for a paused clock. RBAC is on, and
+    /// whoever asks [`ApiServer::service`] may do everything.
     pub fn in_process() -> Self {
-        Self::of(ApiServer::new())
+        Self::of(alone())
     }
 
     /// An embedded server with options of the test's own, without sockets.
@@ -240,6 +241,13 @@ impl TestEnv {
         let server = self.server().cloned().unwrap_or_default();
         client_in_process(&server, headers)
     }
+}
+
+/// The embedded server where a test brings none: like the real ones it asks what users may do.
+pub(crate) fn alone() -> ApiServer {
+    ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build()
 }
 
 fn to_yaml(kubeconfig: &Kubeconfig) -> Option<String> {

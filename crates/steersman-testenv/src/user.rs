@@ -65,7 +65,7 @@ impl TestEnv {
     /// `system:serviceaccount:<namespace>:<name>`.
     ///
     /// Without grants they may do nothing where RBAC is on, which it is on real servers; an embedded
-    /// server that does not enforce it lets everybody do everything.
+    /// server of the test's own that does not enforce it lets everybody do everything.
     pub fn user(&self, name: impl Into<String>) -> UserBuilder<'_> {
         UserBuilder {
             env: self,

@@ -30,7 +30,7 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     if let Some(part) = flags.play {
         builder = builder.play(match part {
             Part::Controllers => Played::default(),
-            Part::Workloads => Played::everything().speed(Speed::default()),
+            Part::Workloads => Played::everything().speed(Speed::brisk()),
             Part::Nothing => Played::nothing(),
         });
     }

@@ -44,7 +44,13 @@ async fn roles_and_bindings_are_written_for_what_a_user_may_do() {
     assert_eq!(there, [("ClusterRole".to_owned(), "view".to_owned())]);
     let here = of_ann("rolebindings.rbac.authorization.k8s.io", "default");
     assert_eq!(here[0].0, "Role");
-    get(&ann.client().unwrap(), "/api/v1/pods").await.unwrap();
+    let client = ann.client().unwrap();
+    get(&client, "/api/v1/pods").await.unwrap();
+    let refused = get(&client, "/api/v1/nodes").await.unwrap_err();
+    assert!(
+        matches!(&refused, kube_client::Error::Api(status) if status.code == 403),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
