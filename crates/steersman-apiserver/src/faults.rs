@@ -1,13 +1,41 @@
 //! Room: what was asked of the server, and failures on demand.
+//!
+//! Invariants: of several faults that would end a request the one planned first does (FAULT-1); a
+//! request that is swallowed goes on when the fault is taken out (FAULT-2); a fault is never met by
+//! whoever comes to take it out (FAULT-3).
+//!
+//! ```
+//! use serde_json::json;
+//! use steersman_apiserver::ApiServer;
+//! use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
+//!
+//! let server = ApiServer::new();
+//! let faults = server.faults();
+//! // The next create of a Pod is done, and its answer lost.
+//! let lost = faults.answer(Verb::Create, "pods", Answer::code(504).times(1).after_commit());
+//! // A tenth of one client's requests waits for a second.
+//! let slow = FaultSpec::new(Effect::Delay { millis: 1_000, jitter_millis: 0 });
+//! let slow = faults.add(slow.user_agent("my-operator").probability(0.1))?;
+//! assert_eq!(faults.planned().len(), 2);
+//! // Each lasts as long as its guard.
+//! drop((lost, slow));
+//! assert!(faults.planned().is_empty());
+//! # Ok::<(), steersman_apiserver::status::Status>(())
+//! ```
 
 mod record;
 mod log;
+mod spec;
 mod plan;
 mod watches;
 mod handle;
 
 pub use handle::{Answer, FaultGuard, Faults};
 pub use log::RequestLog;
+pub use plan::PlannedFault;
 pub use record::{RequestRecord, Verb};
+pub use spec::{Effect, FaultSpec};
+
+pub(crate) use plan::{Chop, Decision, WatchManners};
 
 pub(crate) use watches::{WatchMode, WatchTap};

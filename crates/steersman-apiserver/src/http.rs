@@ -23,6 +23,8 @@ mod gzip;
 mod body;
 mod webhooks;
 mod context;
+mod admin;
+mod chop;
 mod watch;
 mod service;
 

@@ -79,4 +79,4 @@ pub use auth::{Authorization, User};
 pub use error::Error;
 pub use http::{ApiService, BodyError, ResponseBody};
 pub use registry::{Snapshot, SnapshotError};
-pub use server::{ApiServer, ApiServerBuilder, Serving};
+pub use server::{ApiServer, ApiServerBuilder, History, Serving};

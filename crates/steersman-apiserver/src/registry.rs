@@ -46,6 +46,8 @@ mod snapshot;
 pub(crate) use metadata::{members as members_of, of as metadata_of, time as time_text};
 pub(crate) use scale::selector_text;
 
+pub(crate) use rng::Rng;
+
 pub use acts::Deed;
 pub(crate) use attempt::Attempt;
 pub use options::{

@@ -49,6 +49,15 @@ pub struct ApiServer {
     stop: CancellationToken,
 }
 
+/// What a server knows of the past after [`ApiServer::restart`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// All that it knew before.
+    Kept,
+    /// Nothing.
+    Lost,
+}
+
 impl ApiServerBuilder {
     /// Makes the server. It has Kubernetes' own kinds and the namespaces `default`, `kube-system`,
     /// `kube-public` and `kube-node-lease`.
@@ -77,7 +86,12 @@ impl ApiServerBuilder {
             registry.bootstrap(clock());
         }
         let log = RequestLog::new(self.log_capacity);
-        let context = Arc::new(Context::new(registry, clock, tuning, log));
+        let context = Arc::new(Context::new(
+            registry,
+            clock,
+            tuning,
+            (log, Faults::new(self.seed)),
+        ));
         let server = ApiServer {
             context,
             player: Player::new(&self.played, self.seed),
@@ -303,6 +317,13 @@ impl ApiServer {
     /// continue tokens of lists that began before.
     pub fn compact(&self) {
         self.context.with_registry(Registry::compact);
+    }
+
+    /// Does to clients what a restart of the server does. Open watches break off; without its
+    /// history, watches and lists that resume from before are answered 410 from then on. The
+    /// objects stay, and revisions count on. Returns how many watches were open.
+    pub fn restart(&self, history: History) -> usize {
+        self.context.restart(history == History::Kept)
     }
 
     /// The newest revision.

@@ -9,8 +9,10 @@
 //! 5. [`client`]: writes, and errors to branch on.
 //! 6. [`manager`]: start, stop, and metrics.
 //! 7. [`api_server`]: the API server that comes along.
-//! 8. [`testing`]: tests of whole operators, in milliseconds.
-//! 9. [`troubleshooting`]: what messages mean, and the way out.
+//! 8. [`faults`]: how it fails on demand.
+//! 9. [`player`]: how it plays the rest of a cluster.
+//! 10. [`testing`]: tests of whole operators, in milliseconds.
+//! 11. [`troubleshooting`]: what messages mean, and the way out.
 
 /// One page. The links between pages have their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -24,6 +26,8 @@ macro_rules! page {
         #[doc = "[client]: crate::guide::client"]
         #[doc = "[manager]: crate::guide::manager"]
         #[doc = "[api-server]: crate::guide::api_server"]
+        #[doc = "[faults]: crate::guide::faults"]
+        #[doc = "[player]: crate::guide::player"]
         #[doc = "[testing]: crate::guide::testing"]
         #[doc = "[troubleshooting]: crate::guide::troubleshooting"]
         pub mod $name {}
@@ -37,6 +41,8 @@ page!(cache, "../guide/cache.md");
 page!(client, "../guide/client.md");
 page!(manager, "../guide/manager.md");
 page!(api_server, "../guide/api-server.md");
+page!(faults, "../guide/faults.md");
+page!(player, "../guide/player.md");
 page!(testing, "../guide/testing.md");
 page!(troubleshooting, "../guide/troubleshooting.md");
 

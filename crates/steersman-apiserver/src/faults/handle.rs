@@ -6,18 +6,31 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::plan::{Decision, Fault, Plan};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::plan::{Condition, Decision, Plan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
+use super::spec::{Effect, FaultSpec};
 use super::watches::{OpenWatches, WatchMode, WatchTap};
 use crate::status::Status;
 
 /// Makes requests fail, and open watches end or fall silent. Cheap to clone.
 ///
 /// Resources are written as in [`RequestRecord::is_for`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Faults {
-    plan: Arc<Mutex<Plan>>,
+    shared: Arc<Shared>,
     watches: OpenWatches,
+}
+
+#[derive(Debug)]
+struct Shared {
+    plan: Mutex<Plan>,
+    /// When the plan's clock began.
+    began: Instant,
+    /// Tells requests that are swallowed that a fault was taken out.
+    lifted: Notify,
 }
 
 /// What a fault answers, how often, and when to come back.
@@ -25,40 +38,23 @@ pub struct Faults {
 pub struct Answer {
     status: Status,
     times: Option<u32>,
+    commit: bool,
 }
 
 /// A planned fault. Dropping it takes the fault out of the plan.
 #[must_use = "dropping the guard takes the fault out again"]
 pub struct FaultGuard {
-    plan: Arc<Mutex<Plan>>,
+    shared: Arc<Shared>,
     id: u64,
     kept: bool,
+    /// The watches that deliver again when it goes.
+    resumes: Option<OpenWatches>,
 }
 
 impl Answer {
     /// A failure with this HTTP status code and the reason that Kubernetes gives it.
     pub fn code(code: u16) -> Self {
-        let reason = match code {
-            400 => "BadRequest",
-            401 => "Unauthorized",
-            403 => "Forbidden",
-            404 => "NotFound",
-            405 => "MethodNotAllowed",
-            409 => "Conflict",
-            410 => "Expired",
-            413 => "RequestEntityTooLarge",
-            422 => "Invalid",
-            429 => "TooManyRequests",
-            500 => "InternalError",
-            503 => "ServiceUnavailable",
-            504 => "Timeout",
-            _ => "",
-        };
-        Self::status(Status::failure(
-            code,
-            reason,
-            format!("a fault answers {code}"),
-        ))
+        Self::status(failure(code))
     }
 
     /// This Status.
@@ -67,6 +63,7 @@ impl Answer {
         Self {
             status,
             times: None,
+            commit: false,
         }
     }
 
@@ -81,6 +78,13 @@ impl Answer {
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
+        self
+    }
+
+    /// Only in place of the answer: what was asked is done all the same, as when an answer gets lost.
+    #[must_use]
+    pub fn after_commit(mut self) -> Self {
+        self.commit = true;
         self
     }
 
@@ -111,11 +115,59 @@ impl Faults {
         condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
         answer: Answer,
     ) -> FaultGuard {
-        self.plan(
-            condition,
-            Fault::Answer(Box::new(answer.status)),
-            answer.times,
-        )
+        let Answer {
+            status,
+            times,
+            commit,
+        } = answer;
+        let mut spec = FaultSpec::new(Effect::Answer {
+            code: status.code,
+            message: Some(status.message.clone()),
+            retry_after_seconds: 0,
+            commit,
+        });
+        spec.times = times.map(u64::from);
+        self.plan(spec, Some(Box::new(condition)), Some(Box::new(status)))
+    }
+
+    /// Adds a fault of any sort.
+    ///
+    /// # Errors
+    /// 400 for one that makes no sense.
+    pub fn add(&self, spec: FaultSpec) -> Result<FaultGuard, Status> {
+        match spec.problem() {
+            Some(problem) => Err(Status::bad_request(problem)),
+            None => Ok(self.plan(spec, None, None)),
+        }
+    }
+
+    /// Lets a link swallow everything: no request is answered, and every open watch is silent, until
+    /// the guard is dropped. Then requests are done and watches tell what they missed.
+    pub fn swallow_everything(&self) -> FaultGuard {
+        self.silence_watches();
+        let mut guard = self.plan(FaultSpec::new(Effect::Swallow), None, None);
+        guard.resumes = Some(self.watches.clone());
+        guard
+    }
+
+    /// Every fault that is planned, the oldest first.
+    #[must_use]
+    pub fn planned(&self) -> Vec<PlannedFault> {
+        self.shared.plan.lock().all()
+    }
+
+    /// Takes a fault out by its number; answers whether it was there.
+    pub fn remove(&self, id: u64) -> bool {
+        let was = self.shared.plan.lock().remove(id);
+        self.shared.lifted.notify_waiters();
+        was
+    }
+
+    /// Takes every fault out, also those whose guards live. Returns how many there were.
+    pub fn clear(&self) -> usize {
+        let many = self.shared.plan.lock().clear();
+        self.shared.lifted.notify_waiters();
+        many
     }
 
     /// Lets requests of this verb (any, with `None`) for this resource wait before they are done.
@@ -125,12 +177,19 @@ impl Faults {
         resource: &str,
         delay: Duration,
     ) -> FaultGuard {
-        self.plan(fits(verb.into(), resource), Fault::Delay(delay), None)
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let mut spec = FaultSpec::new(Effect::Delay {
+            millis,
+            jitter_millis: 0,
+        });
+        (spec.verb, spec.resource) = (verb.into(), Some(resource.to_owned()));
+        self.plan(spec, None, None)
     }
 
     /// Lets new watches of a resource open and say nothing.
     pub fn silence_new_watches(&self, resource: &str) -> FaultGuard {
-        self.plan(fits(Some(Verb::Watch), resource), Fault::Silence, None)
+        let spec = FaultSpec::new(Effect::Silence);
+        self.plan(spec.verb(Verb::Watch).resource(resource), None, None)
     }
 
     /// Ends every open watch as if the server had closed it. Returns how many there were.
@@ -148,6 +207,17 @@ impl Faults {
     /// were.
     pub fn break_watches(&self) -> usize {
         self.watches.switch(WatchMode::Broken, |_| true)
+    }
+
+    /// Ends every open watch with an `ERROR` event of 410, as when it falls behind. Returns how many
+    /// there were.
+    pub fn expire_watches(&self) -> usize {
+        self.watches.switch(WatchMode::Expired, |_| true)
+    }
+
+    /// Does one of these to the open watches of a resource.
+    pub(crate) fn switch(&self, mode: WatchMode, resource: &str) -> usize {
+        self.watches.switch(mode, |record| record.is_for(resource))
     }
 
     /// Lets every open watch fall silent: the connection stays open, and neither events nor
@@ -174,8 +244,35 @@ impl Faults {
         self.watches.count(|record| record.is_for(resource))
     }
 
+    pub(crate) fn new(seed: u64) -> Self {
+        let shared = Shared {
+            plan: Mutex::new(Plan::new(seed)),
+            began: Instant::now(),
+            lifted: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            watches: OpenWatches::default(),
+        }
+    }
+
     pub(crate) fn decide(&self, record: &RequestRecord) -> Decision {
-        self.plan.lock().decide(record)
+        let now = self.shared.began.elapsed();
+        self.shared.plan.lock().decide(record, now)
+    }
+
+    /// Waits until a fault is taken out.
+    pub(crate) async fn lifted(&self, id: u64) {
+        loop {
+            let lifted = self.shared.lifted.notified();
+            tokio::pin!(lifted);
+            // FAULT-2: it listens before it looks, so it is not left waiting.
+            lifted.as_mut().enable();
+            if !self.shared.plan.lock().has(id) {
+                return;
+            }
+            lifted.await;
+        }
     }
 
     pub(crate) fn open(&self, record: &RequestRecord, mode: WatchMode) -> WatchTap {
@@ -184,15 +281,17 @@ impl Faults {
 
     fn plan(
         &self,
-        condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
-        fault: Fault,
-        times: Option<u32>,
+        spec: FaultSpec,
+        condition: Option<Condition>,
+        status: Option<Box<Status>>,
     ) -> FaultGuard {
-        let id = self.plan.lock().add(Box::new(condition), fault, times);
+        let now = self.shared.began.elapsed();
+        let id = self.shared.plan.lock().add(spec, condition, status, now);
         FaultGuard {
-            plan: Arc::clone(&self.plan),
+            shared: Arc::clone(&self.shared),
             id,
             kept: false,
+            resumes: None,
         }
     }
 }
@@ -201,7 +300,13 @@ impl FaultGuard {
     /// How many requests met the fault.
     #[must_use]
     pub fn hits(&self) -> u64 {
-        self.plan.lock().hits(self.id)
+        self.shared.plan.lock().hits(self.id)
+    }
+
+    /// The fault's number, as in [`Faults::planned`].
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Keeps the fault for as long as the server lives.
@@ -212,8 +317,13 @@ impl FaultGuard {
 
 impl Drop for FaultGuard {
     fn drop(&mut self) {
-        if !self.kept {
-            self.plan.lock().remove(self.id);
+        if self.kept {
+            return;
+        }
+        self.shared.plan.lock().remove(self.id);
+        self.shared.lifted.notify_waiters();
+        if let Some(watches) = &self.resumes {
+            watches.switch(WatchMode::Live, |_| true);
         }
     }
 }

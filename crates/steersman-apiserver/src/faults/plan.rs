@@ -4,43 +4,53 @@ use std::fmt;
 use std::time::Duration;
 
 use super::record::RequestRecord;
+use super::spec::{Effect, FaultSpec};
+use crate::registry::Rng;
 use crate::status::Status;
 
-type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
+/// Whether a request is one of those that a fault may meet, beside what its spec says.
+pub(crate) type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
 
 /// The faults that are planned, in the order in which they were.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Plan {
     rules: Vec<Rule>,
     next: u64,
-}
-
-/// What happens to a request that meets a fault.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// It is answered this.
-    Answer(Box<Status>),
-    /// It waits first.
-    Delay(Duration),
-    /// A watch opens and stays silent.
-    Silence,
+    rng: Rng,
 }
 
 struct Rule {
     id: u64,
-    condition: Condition,
-    fault: Fault,
-    /// How often it still applies; `None` for always.
-    left: Option<u32>,
+    spec: FaultSpec,
+    condition: Option<Condition>,
+    /// The answer in full, where more than the spec says is wanted of it.
+    status: Option<Box<Status>>,
+    /// The plan's clock when it was added.
+    added: Duration,
+    /// How many requests fitted so far.
+    seen: u64,
     hits: u64,
+}
+
+/// A fault that is planned, for those who ask.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedFault {
+    /// Its number, by which it is taken out.
+    pub id: u64,
+    /// How many requests met it.
+    pub hits: u64,
+    /// Whether a condition in the server's process decides beside the spec.
+    pub has_condition: bool,
+    /// What was asked for.
+    pub spec: FaultSpec,
 }
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rule")
             .field("id", &self.id)
-            .field("fault", &self.fault)
-            .field("left", &self.left)
+            .field("spec", &self.spec)
             .field("hits", &self.hits)
             .finish_non_exhaustive()
     }
@@ -51,56 +61,236 @@ impl fmt::Debug for Rule {
 pub(crate) struct Decision {
     /// How long it waits before anything else.
     pub(crate) delay: Duration,
+    /// Whether it waits until this fault is taken out.
+    pub(crate) swallowed_by: Option<u64>,
     /// The answer in place of the real one.
     pub(crate) answer: Option<Box<Status>>,
-    /// Whether, being a watch, it stays silent.
-    pub(crate) silence: bool,
+    /// Whether there is no answer at all.
+    pub(crate) cut: bool,
+    /// Whether what was asked is done although its answer is another one, or none.
+    pub(crate) commit: bool,
+    /// By how many revisions a list is out of date.
+    pub(crate) stale: u64,
+    /// What happens to the answer's body.
+    pub(crate) chop: Chop,
+    /// What happens to a watch.
+    pub(crate) watch: WatchManners,
+}
+
+/// What happens to a body on its way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Chop {
+    /// The size of its pieces, and how long each takes.
+    pub(crate) pieces: Option<(usize, Duration)>,
+    /// How much of it comes before the connection ends.
+    pub(crate) cut_after: Option<u64>,
+}
+
+/// How a watch misbehaves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fault of its own, and they add up"
+)]
+pub(crate) struct WatchManners {
+    /// It says nothing.
+    pub(crate) silent: bool,
+    /// It is too old from its beginning.
+    pub(crate) expired: bool,
+    /// It tells events twice.
+    pub(crate) events_twice: bool,
+    /// It tells bookmarks twice.
+    pub(crate) bookmarks_twice: bool,
+    /// By how much its bookmarks are late.
+    pub(crate) bookmarks_late: Duration,
 }
 
 impl Plan {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            rules: Vec::new(),
+            next: 0,
+            rng: Rng::new(seed),
+        }
+    }
+
     /// Adds a fault and returns its number.
-    pub(crate) fn add(&mut self, condition: Condition, fault: Fault, left: Option<u32>) -> u64 {
+    pub(crate) fn add(
+        &mut self,
+        spec: FaultSpec,
+        condition: Option<Condition>,
+        status: Option<Box<Status>>,
+        now: Duration,
+    ) -> u64 {
         let id = self.next;
         self.next += 1;
         self.rules.push(Rule {
             id,
+            spec,
             condition,
-            fault,
-            left,
+            status,
+            added: now,
+            seen: 0,
             hits: 0,
         });
         id
     }
 
-    /// Takes a fault out.
-    pub(crate) fn remove(&mut self, id: u64) {
+    /// Takes a fault out; answers whether it was there.
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
+        let before = self.rules.len();
         self.rules.retain(|rule| rule.id != id);
+        self.rules.len() < before
+    }
+
+    /// Takes every fault out, and says how many there were.
+    pub(crate) fn clear(&mut self) -> usize {
+        let many = self.rules.len();
+        self.rules.clear();
+        many
+    }
+
+    /// Whether a fault is in the plan.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.rules.iter().any(|rule| rule.id == id)
     }
 
     /// How often a fault was met.
     pub(crate) fn hits(&self, id: u64) -> u64 {
-        self.rules
-            .iter()
-            .find(|rule| rule.id == id)
-            .map_or(0, |rule| rule.hits)
+        let rule = self.rules.iter().find(|rule| rule.id == id);
+        rule.map_or(0, |rule| rule.hits)
     }
 
-    /// Delays add up; of several answers the one planned first is given.
-    pub(crate) fn decide(&mut self, record: &RequestRecord) -> Decision {
+    /// Every fault, the oldest first.
+    pub(crate) fn all(&self) -> Vec<PlannedFault> {
+        let told = |rule: &Rule| PlannedFault {
+            id: rule.id,
+            hits: rule.hits,
+            has_condition: rule.condition.is_some(),
+            spec: rule.spec.clone(),
+        };
+        self.rules.iter().map(told).collect()
+    }
+
+    /// Delays add up; of several answers, cuts and the like the one planned first is given
+    /// (FAULT-1).
+    pub(crate) fn decide(&mut self, record: &RequestRecord, now: Duration) -> Decision {
         let mut decision = Decision::default();
         for rule in &mut self.rules {
-            if rule.left == Some(0) || !(rule.condition)(record) {
+            if !rule.applies(record, now) {
                 continue;
             }
-            match &rule.fault {
-                Fault::Answer(_) if decision.answer.is_some() => continue,
-                Fault::Answer(status) => decision.answer = Some(status.clone()),
-                Fault::Delay(delay) => decision.delay = decision.delay.saturating_add(*delay),
-                Fault::Silence => decision.silence = true,
+            let ended = decision.answer.is_some() || decision.cut;
+            let ends = matches!(rule.spec.effect, Effect::Answer { .. } | Effect::Cut { .. });
+            if ended && ends {
+                continue;
+            }
+            rule.seen += 1;
+            if rule.seen <= rule.spec.skip {
+                continue;
+            }
+            if let Some(share) = rule.spec.probability
+                && self.rng.share() >= share
+            {
+                continue;
             }
             rule.hits += 1;
-            rule.left = rule.left.map(|left| left - 1);
+            let number = self.rng.share();
+            rule.take_effect(&mut decision, number);
         }
         decision
     }
 }
+
+impl Rule {
+    /// Whether it may meet a request, now.
+    fn applies(&self, record: &RequestRecord, now: Duration) -> bool {
+        let spec = &self.spec;
+        let begins = self
+            .added
+            .saturating_add(Duration::from_millis(spec.after_millis));
+        let ends = spec
+            .for_millis
+            .map(|millis| begins.saturating_add(Duration::from_millis(millis)));
+        now >= begins
+            && ends.is_none_or(|ends| now < ends)
+            && spec.times.is_none_or(|times| self.hits < times)
+            && spec.fits(record)
+            && self
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition(record))
+    }
+
+    fn take_effect(&self, decision: &mut Decision, number: f64) {
+        let watch = &mut decision.watch;
+        match &self.spec.effect {
+            Effect::Delay {
+                millis,
+                jitter_millis,
+            } => {
+                let jitter = Duration::from_millis(*jitter_millis).mul_f64(number);
+                let delay = Duration::from_millis(*millis).saturating_add(jitter);
+                decision.delay = decision.delay.saturating_add(delay);
+            }
+            Effect::Answer {
+                code,
+                message,
+                retry_after_seconds,
+                commit,
+            } => {
+                let status = self.status.clone().unwrap_or_else(|| {
+                    let mut status = failure(*code);
+                    if let Some(message) = message {
+                        status.message.clone_from(message);
+                    }
+                    if *retry_after_seconds > 0 {
+                        status = status.with_retry_after(*retry_after_seconds);
+                    }
+                    Box::new(status)
+                });
+                decision.answer = Some(status);
+                decision.commit = *commit;
+            }
+            Effect::Cut { commit } => (decision.cut, decision.commit) = (true, *commit),
+            Effect::CutBody { after_bytes } => decision.chop.cut_after = Some(*after_bytes),
+            Effect::Chunks { bytes, millis } => {
+                let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX).max(1);
+                decision.chop.pieces = Some((bytes, Duration::from_millis(*millis)));
+            }
+            Effect::Swallow => decision.swallowed_by = Some(self.id),
+            Effect::Silence => watch.silent = true,
+            Effect::ExpireWatch => watch.expired = true,
+            Effect::DuplicateEvents => watch.events_twice = true,
+            Effect::DuplicateBookmarks => watch.bookmarks_twice = true,
+            Effect::LateBookmarks { millis } => {
+                watch.bookmarks_late = Duration::from_millis(*millis);
+            }
+            Effect::StaleList { revisions } => decision.stale = *revisions,
+        }
+    }
+}
+
+/// A failure with this HTTP status code and the reason that Kubernetes gives it.
+pub(crate) fn failure(code: u16) -> Status {
+    let reason = match code {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        409 => "Conflict",
+        410 => "Expired",
+        413 => "RequestEntityTooLarge",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "",
+    };
+    Status::failure(code, reason, format!("a fault answers {code}"))
+}
+
+#[cfg(test)]
+mod tests;

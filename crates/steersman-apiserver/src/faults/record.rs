@@ -3,9 +3,11 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// What a request does to objects, in the words of Kubernetes' authorisation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
     /// Reads one object.

@@ -17,6 +17,8 @@ pub(crate) enum WatchMode {
     Silent,
     /// Ends as if the server had closed it.
     Cut,
+    /// Ends with an `ERROR` event of 410.
+    Expired,
     /// Ends with an error in the middle of the stream.
     Broken,
 }

@@ -36,14 +36,14 @@ enum Content {
     Stream(BoxStream<'static, Result<Bytes, BodyError>>),
 }
 
-/// Why a body ended before its time: a fault broke the watch off.
+/// Why an answer ended before its time, or never came: a fault cut it off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BodyError;
 
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the watch was broken off by a fault that was asked for")
+        f.write_str("a fault that was asked for cut the connection off")
     }
 }
 

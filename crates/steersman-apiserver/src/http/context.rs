@@ -54,7 +54,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(registry: Registry, clock: Clock, tuning: Tuning, log: RequestLog) -> Self {
+    pub(crate) fn new(
+        registry: Registry,
+        clock: Clock,
+        tuning: Tuning,
+        (log, faults): (RequestLog, Faults),
+    ) -> Self {
         Self {
             registry: Mutex::new(registry),
             changes: Mutex::new(HashMap::new()),
@@ -62,7 +67,7 @@ impl Context {
             clock,
             tuning,
             log,
-            faults: Faults::default(),
+            faults,
             documents: Mutex::default(),
             webhooks: Webhooks::default(),
             impersonations: Mutex::default(),
@@ -125,6 +130,15 @@ impl Context {
         let registry = self.registry.lock();
         let mut impersonations = self.impersonations.lock();
         gate::admit(&registry, &mut impersonations, parts, default, &asked, now)
+    }
+
+    /// Does to clients what a restart of the server does: open watches break off, and without its
+    /// history nothing can be resumed from before. Answers how many watches there were.
+    pub(crate) fn restart(&self, keep_history: bool) -> usize {
+        if !keep_history {
+            self.with_registry(Registry::compact);
+        }
+        self.faults.break_watches()
     }
 
     /// Something that is marked changed whenever the storage is. Subscribe before the first poll.

@@ -43,6 +43,23 @@ impl Query {
         &self.pairs
     }
 
+    /// Asks for this past revision, where any version would do.
+    pub(crate) fn look_back(&mut self, revision: u64) {
+        let any = matches!(self.get("resourceVersion"), None | Some("" | "0"))
+            && self.get("continue").is_none_or(str::is_empty);
+        if !any {
+            return;
+        }
+        self.pairs
+            .retain(|(name, _)| name != "resourceVersion" && name != "resourceVersionMatch");
+        for (name, value) in [
+            ("resourceVersion", revision.to_string()),
+            ("resourceVersionMatch", "Exact".to_owned()),
+        ] {
+            self.pairs.push((name.to_owned(), value));
+        }
+    }
+
     /// The first value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs

@@ -1,6 +1,5 @@
 //! Driver: the tower service: reads a request, does it, and writes the answer.
 
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -15,14 +14,16 @@ use http_body::Body;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::User;
-use crate::faults::{RequestRecord, Verb, WatchMode};
-use crate::http::body::ResponseBody;
+use crate::faults::{Decision, RequestRecord, Verb, WatchMode};
+use crate::http::admin;
+use crate::http::body::{BodyError, ResponseBody};
+use crate::http::chop;
 use crate::http::context::Context;
 use crate::http::decode::LIMIT;
 use crate::http::documents::{self, Ask};
 use crate::http::gate::Admitted;
 use crate::http::gzip;
-use crate::http::negotiate;
+use crate::http::negotiate::{self, Format};
 use crate::http::path::{ObjectPath, Route};
 use crate::http::query::Query;
 use crate::http::reply::{Reply, ReplyBody};
@@ -37,7 +38,8 @@ const DRAIN_FOR: Duration = Duration::from_secs(5);
 
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
 ///
-/// Takes requests with any body type. All work is done in the returned future; dropping that
+/// It fails only where a fault cuts the connection before the answer. Takes requests with any body
+/// type. All work is done in the returned future; dropping that
 /// future abandons the request, which then has done all of its work or none.
 #[derive(Debug, Clone)]
 pub struct ApiService {
@@ -64,50 +66,79 @@ where
     B::Data: Send,
 {
     type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Error = BodyError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BodyError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> task::Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> task::Poll<Result<(), BodyError>> {
         task::Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
-        Box::pin(async move { Ok(service.handle(request).await) })
+        Box::pin(service.handle(request))
     }
 }
 
 impl ApiService {
-    async fn handle<B>(self, request: Request<B>) -> Response<ResponseBody>
+    /// # Errors
+    /// Where a fault cuts the connection before the answer.
+    async fn handle<B>(self, request: Request<B>) -> Result<Response<ResponseBody>, BodyError>
     where
         B: Body + Send + 'static,
         B::Data: Send,
     {
         let (parts, body) = request.into_parts();
+        let mut query = Query::parse(parts.uri.query());
+        if let Some(path) = admin::below_root(parts.uri.path()) {
+            let admitted = self.context.admit(&parts, &query, &self.caller);
+            let asked = (&query, &admitted);
+            let reply = self.administer(&parts, path, asked, body).await;
+            let record = self.describe(&parts, &Route::Unknown, &query, &admitted);
+            return Ok(self.respond(reply, &record, &Decision::default(), false));
+        }
         let route = Route::parse(parts.uri.path());
-        let query = Query::parse(parts.uri.query());
         let admitted = self.context.admit(&parts, &query, &self.caller);
         let mut record = self.describe(&parts, &route, &query, &admitted);
         self.context.log.begin(&mut record);
-        let decision = self.context.faults.decide(&record);
+        let mut decision = self.context.faults.decide(&record);
         if !decision.delay.is_zero() {
             tokio::time::sleep(decision.delay).await;
         }
-        let outcome = match decision.answer {
-            Some(status) => Err(Refusal::Status(status)),
-            None => match self.refuse(&admitted) {
-                Some(refusal) => Err(refusal),
-                None => {
-                    let who = (record.verb, &admitted.user);
-                    self.answer(&parts, body, &route, &query, who).await
+        if let Some(fault) = decision.swallowed_by {
+            self.context.faults.lifted(fault).await;
+        }
+        if decision.cut && !decision.commit {
+            return Err(BodyError);
+        }
+        if decision.stale > 0 && record.does(Verb::List) {
+            let past = |registry: &mut Registry| registry.past_revision(decision.stale);
+            query.look_back(self.context.with_registry(past));
+        }
+        let outcome = match decision.answer.take() {
+            Some(status) if !decision.commit => Err(Refusal::Status(status)),
+            lost => {
+                let done = match self.refuse(&admitted) {
+                    Some(refusal) => Err(refusal),
+                    None => {
+                        let who = (record.verb, &admitted.user);
+                        self.answer(&parts, body, &route, &query, who).await
+                    }
+                };
+                // What was refused was not done, and has its own answer.
+                match lost {
+                    Some(status) if done.is_ok() => Err(Refusal::Status(status)),
+                    _ => done,
                 }
-            },
+            }
         };
+        if decision.cut {
+            return Err(BodyError);
+        }
         let accept = text(&parts.headers, header::ACCEPT);
         let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
         self.context.log.finish(record.sequence, reply.code);
         let gzip = gzip::is_accepted(text(&parts.headers, header::ACCEPT_ENCODING));
-        self.respond(reply, &record, decision.silence, gzip)
+        Ok(self.respond(reply, &record, &decision, gzip))
     }
 
     /// Why nothing is done for a request whatever it is about (AUTH-1).
@@ -117,6 +148,25 @@ impl ApiService {
             return Some(Status::failure(503, "ServiceUnavailable", why).into());
         }
         admitted.refusal.clone().map(Refusal::Status)
+    }
+
+    /// Answers what is asked below `/steersman/`, which is for administrators alone.
+    async fn administer<B: Body>(
+        &self,
+        parts: &Parts,
+        path: &str,
+        (query, admitted): (&Query, &Admitted),
+        body: B,
+    ) -> Reply {
+        let body = match read(&parts.headers, body).await {
+            Ok(body) => body,
+            Err(status) => return Reply::status(&status, Format::Json),
+        };
+        if let Some(refusal) = self.refuse(admitted) {
+            return refused(refusal, None);
+        }
+        let asked = (parts.method.as_str(), path);
+        admin::answer(&self.context, &admitted.user, asked, query, &body)
     }
 
     async fn answer<B>(
@@ -239,7 +289,7 @@ impl ApiService {
         self,
         reply: Reply,
         record: &RequestRecord,
-        silent: bool,
+        decision: &Decision,
         gzip: bool,
     ) -> Response<ResponseBody> {
         let gzip_watches = self.context.tuning.gzip_watches;
@@ -247,12 +297,12 @@ impl ApiService {
             ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
             ReplyBody::List(list) => ResponseBody::list(list),
             ReplyBody::Watch(watch) => {
-                let mode = if silent {
-                    WatchMode::Silent
-                } else {
-                    WatchMode::Live
+                let mode = match decision.watch {
+                    manners if manners.expired => WatchMode::Expired,
+                    manners if manners.silent => WatchMode::Silent,
+                    _ => WatchMode::Live,
                 };
-                let tap = self.context.faults.open(record, mode);
+                let tap = (self.context.faults.open(record, mode), decision.watch);
                 ResponseBody::stream(watch::stream(self.context, *watch, tap, self.stop))
             }
         };
@@ -262,6 +312,7 @@ impl ApiService {
                 None => gzip_watches,
             };
         let body = if packed { body.compressed() } else { body };
+        let body = chop::chop(body, decision.chop);
         let mut response = Response::new(body);
         *response.status_mut() =
             StatusCode::from_u16(reply.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

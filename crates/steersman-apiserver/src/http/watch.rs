@@ -10,12 +10,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::faults::{WatchMode, WatchTap};
+use crate::faults::{WatchManners, WatchMode, WatchTap};
 use crate::http::body::BodyError;
 use crate::http::context::Context;
 use crate::http::events::EventEncoder;
 use crate::http::reply::WatchBody;
 use crate::registry::{Attempt, WatchCursor, WatchEvent};
+use crate::status::Status;
 use crate::webhook::Question;
 
 /// How many events are taken from the registry under one lock.
@@ -30,6 +31,7 @@ struct OpenWatch {
     encoder: EventEncoder,
     changed: watch::Receiver<u64>,
     tap: WatchTap,
+    manners: WatchManners,
     stop: CancellationToken,
     ends: Instant,
     next_bookmark: Option<Instant>,
@@ -40,6 +42,8 @@ struct OpenWatch {
 /// What a watch does next.
 enum Next {
     Send(Bytes),
+    /// The last line.
+    SendLast(Bytes),
     Wait,
     Ask(Question),
     End,
@@ -50,7 +54,7 @@ enum Next {
 pub(crate) fn stream(
     context: Arc<Context>,
     body: WatchBody,
-    tap: WatchTap,
+    (tap, manners): (WatchTap, WatchManners),
     stop: CancellationToken,
 ) -> BoxStream<'static, Result<Bytes, BodyError>> {
     let now = Instant::now();
@@ -66,6 +70,7 @@ pub(crate) fn stream(
         cursor: body.cursor,
         encoder: body.encoder,
         tap,
+        manners,
         stop,
         ends,
         next_bookmark: None,
@@ -80,6 +85,7 @@ pub(crate) fn stream(
         loop {
             match open.next() {
                 Next::Send(line) => return Some((Ok(line), Some(open))),
+                Next::SendLast(line) => return Some((Ok(line), None)),
                 Next::Wait => {
                     if let Some(line) = open.wait().await {
                         return Some((Ok(line), Some(open)));
@@ -103,6 +109,13 @@ impl OpenWatch {
             WatchMode::Live => {}
             WatchMode::Silent => return Next::Wait,
             WatchMode::Cut => return Next::End,
+            WatchMode::Expired => {
+                let why = Status::too_old(
+                    self.cursor.position(),
+                    self.context.with_registry(|registry| registry.revision()),
+                );
+                return Next::SendLast(self.encode(&[WatchEvent::Error(Box::new(why))]));
+            }
             WatchMode::Broken => return Next::Break,
         }
         if self.stop.is_cancelled() || Instant::now() >= self.ends {
@@ -169,7 +182,7 @@ impl OpenWatch {
 
     /// The next bookmark comes after the usual time, or shortly before the end if that is sooner.
     fn schedule_bookmark(&mut self, now: Instant) {
-        let regular = now + self.context.tuning.bookmark_every;
+        let regular = now + self.context.tuning.bookmark_every + self.manners.bookmarks_late;
         let last = self
             .ends
             .checked_sub(LAST_BOOKMARK)
@@ -179,12 +192,27 @@ impl OpenWatch {
 
     fn encode(&mut self, events: &[WatchEvent]) -> Bytes {
         let now = self.context.now();
-        if let [event] = events {
+        let manners = self.manners;
+        let times = |event: &WatchEvent| match event {
+            WatchEvent::Bookmark { .. } if manners.bookmarks_twice => 2,
+            WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_)
+                if manners.events_twice =>
+            {
+                2
+            }
+            _ => 1,
+        };
+        if let [event] = events
+            && times(event) == 1
+        {
             return self.encoder.encode(event, now);
         }
         let mut lines = BytesMut::new();
         for event in events {
-            lines.put_slice(&self.encoder.encode(event, now));
+            let line = self.encoder.encode(event, now);
+            for _ in 0..times(event) {
+                lines.put_slice(&line);
+            }
         }
         lines.freeze()
     }

@@ -45,4 +45,10 @@ impl Registry {
             .cloned()
             .collect()
     }
+
+    /// The revision that was the newest so many revisions ago, as far as the past is remembered.
+    pub(crate) fn past_revision(&self, ago: u64) -> u64 {
+        let past = self.store.revision().saturating_sub(ago);
+        past.max(self.store.compacted()).max(1)
+    }
 }

@@ -37,6 +37,13 @@ impl Rng {
         Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
     }
 
+    /// A number from 0 up to, and without, 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "52 bits of it fit exactly")]
+        let number = (self.next() >> 12) as f64;
+        number / 4_503_599_627_370_496.0
+    }
+
     /// A version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());

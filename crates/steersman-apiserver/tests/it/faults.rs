@@ -1,5 +1,7 @@
 //! Failures on demand, and the log of what was asked.
 
+mod effects;
+
 use std::time::Duration;
 
 use serde_json::json;

@@ -52,7 +52,7 @@ pub(crate) async fn send(
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(body.into())).unwrap();
-    let Ok(response) = server.service().oneshot(request).await;
+    let response = server.service().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     (parts.status.as_u16(), parts.headers, body)
 }

@@ -65,7 +65,7 @@ impl Transport for ApiServer {
         } else {
             self.service()
         };
-        let Ok(response) = service.oneshot(request).await;
+        let response = service.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let pieces = BodyStream::new(body).map(|frame| {
             let mut data = frame.unwrap().into_data().unwrap();

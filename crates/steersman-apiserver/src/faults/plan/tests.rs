@@ -1,0 +1,152 @@
+//! Scripts, windows of time, chances, and who comes first.
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::faults::Verb;
+
+fn request(verb: Verb, resource: &str, agent: &str) -> RequestRecord {
+    RequestRecord {
+        sequence: 0,
+        at: Timestamp::UNIX_EPOCH,
+        method: String::new(),
+        path: String::new(),
+        parameters: Vec::new(),
+        verb: Some(verb),
+        group: String::new(),
+        version: "v1".to_owned(),
+        resource: resource.to_owned(),
+        subresource: None,
+        namespace: Some("default".to_owned()),
+        name: Some("a".to_owned()),
+        user_agent: agent.to_owned(),
+        user: "ann".to_owned(),
+        groups: Vec::new(),
+        impersonated_by: None,
+        watch_list: false,
+        status: None,
+    }
+}
+
+fn answer(code: u16) -> FaultSpec {
+    FaultSpec::new(Effect::Answer {
+        code,
+        message: None,
+        retry_after_seconds: 0,
+        commit: false,
+    })
+}
+
+fn code(decision: Decision) -> Option<u16> {
+    decision.answer.map(|status| status.code)
+}
+
+const START: Duration = Duration::ZERO;
+
+#[test]
+fn a_script_spares_the_first_and_ends() {
+    let mut plan = Plan::new(0);
+    plan.add(answer(500).skip(2).times(2), None, None, START);
+    let codes: Vec<_> = (0..6)
+        .map(|_| code(plan.decide(&request(Verb::Get, "pods", ""), START)))
+        .collect();
+    assert_eq!(codes, [None, None, Some(500), Some(500), None, None]);
+}
+
+#[test]
+fn a_fault_lasts_from_its_beginning_to_its_end() {
+    let mut plan = Plan::new(0);
+    let added = Duration::from_secs(10);
+    plan.add(
+        answer(503).after_millis(1_000).for_millis(500),
+        None,
+        None,
+        added,
+    );
+    let mut at = |millis| {
+        let now = Duration::from_millis(millis);
+        code(plan.decide(&request(Verb::Get, "pods", ""), now))
+    };
+    assert_eq!(at(10_999), None);
+    assert_eq!(at(11_000), Some(503));
+    assert_eq!(at(11_499), Some(503));
+    assert_eq!(at(11_500), None);
+}
+
+#[test]
+fn a_seed_gives_the_same_chances_again() {
+    let draws = |seed| {
+        let mut plan = Plan::new(seed);
+        plan.add(answer(500).probability(0.25), None, None, START);
+        let one = |_| code(plan.decide(&request(Verb::Get, "pods", ""), START)).is_some();
+        (0..1_000).map(one).collect::<Vec<bool>>()
+    };
+    assert_eq!(draws(1), draws(1));
+    assert_ne!(draws(1), draws(2));
+    let met = draws(1).into_iter().filter(|met| *met).count();
+    assert!((200..300).contains(&met), "{met}");
+}
+
+#[test]
+fn everything_that_is_given_must_fit() {
+    let all = answer(500)
+        .verb(Verb::Get)
+        .resource("pods")
+        .namespace("default")
+        .name("a")
+        .user("ann")
+        .user_agent("kube");
+    let fitting = request(Verb::Get, "pods", "kubectl/1");
+    assert!(all.fits(&fitting));
+    for other in [
+        request(Verb::List, "pods", "kubectl/1"),
+        request(Verb::Get, "secrets", "kubectl/1"),
+        request(Verb::Get, "pods", "curl"),
+        RequestRecord {
+            namespace: None,
+            ..request(Verb::Get, "pods", "kubectl/1")
+        },
+        RequestRecord {
+            name: Some("b".to_owned()),
+            ..fitting
+        },
+        RequestRecord {
+            user: "bob".to_owned(),
+            ..request(Verb::Get, "pods", "kubectl/1")
+        },
+    ] {
+        assert!(!all.fits(&other), "{other:?}");
+    }
+}
+
+/// FAULT-1
+#[test]
+fn of_several_ends_the_one_planned_first_counts() {
+    let mut plan = Plan::new(0);
+    let first = plan.add(answer(500).times(1), None, None, START);
+    let second = plan.add(
+        FaultSpec::new(Effect::Cut { commit: false }),
+        None,
+        None,
+        START,
+    );
+    let one = plan.decide(&request(Verb::Get, "pods", ""), START);
+    assert!(!one.cut);
+    assert_eq!(code(one), Some(500));
+    assert_eq!((plan.hits(first), plan.hits(second)), (1, 0));
+    assert!(plan.decide(&request(Verb::Get, "pods", ""), START).cut);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_reason() {
+    let problem = |spec: FaultSpec| spec.problem().unwrap_or_default();
+    assert!(problem(answer(200)).contains("400 to 599"));
+    assert!(problem(answer(500).probability(1.5)).contains("from 0 to 1"));
+    assert!(problem(answer(500).probability(f64::NAN)).contains("from 0 to 1"));
+    let chunks = Effect::Chunks {
+        bytes: 0,
+        millis: 0,
+    };
+    assert!(problem(FaultSpec::new(chunks)).contains("at least 1"));
+    assert_eq!(answer(500).problem(), None);
+}

@@ -1,0 +1,229 @@
+//! Machine: `/steersman/...`, by which faults, the log and restarts are had from outside.
+//!
+//! Such requests are neither logged nor met by faults: whoever comes to take a fault out must get
+//! through (FAULT-3).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::auth::{MASTERS, User};
+use crate::faults::{FaultSpec, PlannedFault, RequestRecord, WatchMode};
+use crate::http::context::Context;
+use crate::http::negotiate::Format;
+use crate::http::query::Query;
+use crate::http::reply::Reply;
+use crate::registry::Registry;
+use crate::status::Status;
+
+/// The path below which it all is.
+const ROOT: &str = "/steersman/";
+
+/// How many requests a listing of the log has at most, where it is not told.
+const LISTED: usize = 1000;
+
+/// What of a path is below the root; `None` for every other path.
+pub(crate) fn below_root(path: &str) -> Option<&str> {
+    path.strip_prefix(ROOT)
+}
+
+/// Does what is asked for.
+pub(crate) fn answer(
+    context: &Arc<Context>,
+    user: &User,
+    (method, path): (&str, &str),
+    query: &Query,
+    body: &[u8],
+) -> Reply {
+    if !user.is_in(MASTERS) {
+        let verb = method.to_lowercase();
+        let name = &user.name;
+        let message = format!("forbidden: User \"{name}\" cannot {verb} path \"{ROOT}{path}\"");
+        return Reply::status(&Status::failure(403, "Forbidden", message), Format::Json);
+    }
+    let done = match (path, method) {
+        ("faults", "GET") => Ok((200, json!({"items": listed(context)}))),
+        ("faults", "POST") => add(context, body),
+        ("faults", "DELETE") => Ok((200, json!({"removed": context.faults.clear()}))),
+        ("requests", "GET") => requests(context, query),
+        ("requests", "DELETE") => {
+            context.log.clear();
+            Ok((200, json!({})))
+        }
+        ("compact", "POST") => {
+            context.with_registry(Registry::compact);
+            Ok((
+                200,
+                json!({"revision": context.with_registry(|registry| registry.revision())}),
+            ))
+        }
+        ("restart", "POST") => restart(context, query),
+        ("watches", "POST") => watches(context, query),
+        ("faults" | "requests" | "compact" | "restart" | "watches", _) => {
+            Err(Status::method_not_allowed())
+        }
+        _ => match path.strip_prefix("faults/").map(str::parse::<u64>) {
+            Some(Ok(id)) if method == "DELETE" && context.faults.remove(id) => {
+                Ok((200, json!({"removed": 1})))
+            }
+            Some(Ok(_)) if method != "DELETE" => Err(Status::method_not_allowed()),
+            _ => Err(Status::no_such_path()),
+        },
+    };
+    match done {
+        Ok((code, document)) => Reply::document(code, &document, Format::Json),
+        Err(status) => Reply::status(&status, Format::Json),
+    }
+}
+
+type Done = Result<(u16, Value), Status>;
+
+fn listed(context: &Context) -> Vec<Value> {
+    context.faults.planned().iter().map(describe).collect()
+}
+
+fn describe(fault: &PlannedFault) -> Value {
+    let mut told = serde_json::to_value(&fault.spec).unwrap_or_default();
+    told["id"] = json!(fault.id);
+    told["hits"] = json!(fault.hits);
+    if fault.has_condition {
+        told["hasCondition"] = json!(true);
+    }
+    told
+}
+
+fn add(context: &Context, body: &[u8]) -> Done {
+    let spec: FaultSpec = serde_json::from_slice(body)
+        .map_err(|error| Status::bad_request(format!("this is no fault: {error}")))?;
+    let guard = context.faults.add(spec)?;
+    let id = guard.id();
+    guard.keep();
+    let planned = context.faults.planned();
+    let own = planned.iter().find(|fault| fault.id == id);
+    Ok((201, own.map(describe).unwrap_or_default()))
+}
+
+fn requests(context: &Context, query: &Query) -> Done {
+    const KNOWN: [&str; 7] = [
+        "verb",
+        "resource",
+        "namespace",
+        "name",
+        "user",
+        "userAgent",
+        "limit",
+    ];
+    known(query, &KNOWN)?;
+    let limit = match query.get("limit") {
+        Some(text) => text
+            .parse()
+            .map_err(|_| Status::bad_request(format!("limit is {text}, and must be a number")))?,
+        None => LISTED,
+    };
+    let same = |name: &str, found: Option<&str>| {
+        query.get(name).is_none_or(|wanted| found == Some(wanted))
+    };
+    let fits = |record: &RequestRecord| {
+        same("verb", record.verb.map(crate::faults::Verb::as_str))
+            && query
+                .get("resource")
+                .is_none_or(|resource| record.is_for(resource))
+            && same("namespace", record.namespace.as_deref())
+            && same("name", record.name.as_deref())
+            && same("user", Some(&record.user))
+            && query
+                .get("userAgent")
+                .is_none_or(|part| record.user_agent.contains(part))
+    };
+    let found = context.log.matching(fits);
+    let total = found.len();
+    // The newest of them, in their order.
+    let items: Vec<Value> = found
+        .iter()
+        .skip(total.saturating_sub(limit))
+        .map(record)
+        .collect();
+    Ok((
+        200,
+        json!({
+            "total": total, "forgotten": context.log.forgotten(), "items": items,
+        }),
+    ))
+}
+
+fn record(record: &RequestRecord) -> Value {
+    let parameters: Vec<Value> = record
+        .parameters
+        .iter()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    json!({
+        "sequence": record.sequence,
+        "at": record.at.to_string(),
+        "method": record.method,
+        "path": record.path,
+        "parameters": parameters,
+        "verb": record.verb,
+        "group": record.group,
+        "version": record.version,
+        "resource": record.resource,
+        "subresource": record.subresource,
+        "namespace": record.namespace,
+        "name": record.name,
+        "userAgent": record.user_agent,
+        "user": record.user,
+        "groups": record.groups,
+        "impersonatedBy": record.impersonated_by,
+        "status": record.status,
+    })
+}
+
+fn restart(context: &Context, query: &Query) -> Done {
+    known(query, &["history"])?;
+    let kept = match query.get("history") {
+        None | Some("kept") => true,
+        Some("lost") => false,
+        Some(other) => {
+            let message = format!("history is {other}, and must be kept or lost");
+            return Err(Status::bad_request(message));
+        }
+    };
+    Ok((200, json!({"cut": context.restart(kept)})))
+}
+
+fn watches(context: &Context, query: &Query) -> Done {
+    known(query, &["do", "resource"])?;
+    let mode = match query.get("do").unwrap_or_default() {
+        "cut" => WatchMode::Cut,
+        "break" => WatchMode::Broken,
+        "silence" => WatchMode::Silent,
+        "resume" => WatchMode::Live,
+        "expire" => WatchMode::Expired,
+        other => {
+            let message =
+                format!("do is \"{other}\", and must be cut, break, silence, resume or expire");
+            return Err(Status::bad_request(message));
+        }
+    };
+    let resource = query.get("resource").unwrap_or("*");
+    Ok((
+        200,
+        json!({"switched": context.faults.switch(mode, resource)}),
+    ))
+}
+
+/// Refuses parameters that mean nothing.
+fn known(query: &Query, known: &[&str]) -> Result<(), Status> {
+    let unknown = query
+        .pairs()
+        .iter()
+        .find(|(name, _)| !known.contains(&name.as_str()));
+    match unknown {
+        None => Ok(()),
+        Some((name, _)) => {
+            let known = known.join(", ");
+            let message = format!("unknown parameter \"{name}\"; there are {known}");
+            Err(Status::bad_request(message))
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Driver: a body on a bad link: in pieces, slowly, or only the beginning of it.
+
+use std::pin::Pin;
+
+use bytes::{Buf, Bytes};
+use futures::stream;
+use http_body::Body;
+use tokio::time::sleep;
+
+use crate::faults::Chop;
+use crate::http::body::{BodyError, ResponseBody};
+
+struct Chopped {
+    body: ResponseBody,
+    /// What came of the body and was not sent yet.
+    rest: Bytes,
+    sent: u64,
+    chop: Chop,
+}
+
+/// The body as the link lets it through.
+pub(crate) fn chop(body: ResponseBody, chop: Chop) -> ResponseBody {
+    if chop == Chop::default() {
+        return body;
+    }
+    let chopped = Chopped {
+        body,
+        rest: Bytes::new(),
+        sent: 0,
+        chop,
+    };
+    let pieces = stream::unfold(Some(chopped), |state| async move {
+        let mut state = state?;
+        match state.next().await? {
+            Ok(piece) => Some((Ok(piece), Some(state))),
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    ResponseBody::stream(Box::pin(pieces))
+}
+
+impl Chopped {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+        let left = self
+            .chop
+            .cut_after
+            .map(|most| most.saturating_sub(self.sent));
+        if left == Some(0) {
+            return Some(Err(BodyError));
+        }
+        while !self.rest.has_remaining() {
+            let frame =
+                std::future::poll_fn(|context| Pin::new(&mut self.body).poll_frame(context));
+            match frame.await? {
+                Ok(frame) => self.rest = frame.into_data().unwrap_or_default(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let left = left.map_or(usize::MAX, |left| {
+            usize::try_from(left).unwrap_or(usize::MAX)
+        });
+        let most = self.chop.pieces.map_or(usize::MAX, |(bytes, _)| bytes);
+        let piece = self.rest.split_to(self.rest.len().min(most).min(left));
+        if let Some((_, time)) = self.chop.pieces {
+            sleep(time).await;
+        }
+        self.sent += piece.len() as u64;
+        Some(Ok(piece))
+    }
+}

@@ -1,0 +1,377 @@
+//! Every effect that a fault may have, and the door to them over HTTP.
+
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
+use steersman_apiserver::{ApiServer, History, User};
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use crate::support::{CONFIG_MAPS, Watch, ask, config_map, create_config_maps, get, post, server};
+
+fn exists(server: &ApiServer, name: &str) -> bool {
+    server.get("configmaps", "default", name).is_some()
+}
+
+/// A request whose answer is read as far as it comes.
+async fn raw(
+    server: &ApiServer,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> Result<Vec<u8>, Vec<u8>> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(Full::new(bytes::Bytes::from(body.to_string())))
+        .unwrap();
+    let Ok(response) = server.service().oneshot(request).await else {
+        return Err(Vec::new());
+    };
+    let mut body = response.into_body();
+    let mut came = Vec::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => came.extend_from_slice(&frame.into_data().unwrap_or_default()),
+            Err(_) => return Err(came),
+        }
+    }
+    Ok(came)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_gets_lost_before_or_after_the_write() {
+    let server = server();
+    let lost = Answer::code(504).times(1);
+    let _before = server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost.clone());
+    post(&server, CONFIG_MAPS, &config_map("a"))
+        .await
+        .expect(504);
+    assert!(!exists(&server, "a"));
+    let _after = server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost.after_commit());
+    post(&server, CONFIG_MAPS, &config_map("a"))
+        .await
+        .expect(504);
+    assert!(exists(&server, "a"));
+    // What would have been refused anyway is refused for its own reason.
+    let _again =
+        server
+            .faults()
+            .answer(Verb::Create, "configmaps", Answer::code(500).after_commit());
+    post(&server, CONFIG_MAPS, &config_map("a"))
+        .await
+        .expect(409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_ends_before_the_answer_or_in_the_middle_of_it() {
+    let server = server();
+    for (commit, name) in [(false, "a"), (true, "b")] {
+        let cut = FaultSpec::new(Effect::Cut { commit })
+            .verb(Verb::Create)
+            .times(1);
+        let _guard = server.faults().add(cut).unwrap();
+        let came = raw(&server, "POST", CONFIG_MAPS, &config_map(name)).await;
+        assert_eq!(came, Err(Vec::new()));
+        assert_eq!(exists(&server, name), commit);
+    }
+    let whole = raw(&server, "GET", CONFIG_MAPS, &json!({})).await.unwrap();
+    let cut = Effect::CutBody { after_bytes: 10 };
+    let _guard = server
+        .faults()
+        .add(FaultSpec::new(cut).verb(Verb::List))
+        .unwrap();
+    let came = raw(&server, "GET", CONFIG_MAPS, &json!({})).await;
+    assert_eq!(came, Err(whole[..10].to_vec()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_comes_slowly_and_in_pieces() {
+    let server = server();
+    create_config_maps(&server, &["a", "b"]).await;
+    let whole = raw(&server, "GET", CONFIG_MAPS, &json!({})).await.unwrap();
+    let pieces = u64::try_from(whole.len().div_ceil(7)).unwrap();
+    let chunks = FaultSpec::new(Effect::Chunks {
+        bytes: 7,
+        millis: 1_000,
+    });
+    let _guard = server.faults().add(chunks.resource("configmaps")).unwrap();
+    let asked = Instant::now();
+    assert_eq!(
+        raw(&server, "GET", CONFIG_MAPS, &json!({})).await.unwrap(),
+        whole
+    );
+    assert!(asked.elapsed() >= Duration::from_secs(pieces));
+    // The lines of a watch are put together again by whoever reads them.
+    let path = format!("{CONFIG_MAPS}?watch=1");
+    let mut watch = Watch::open(&server, &path).await;
+    assert_eq!(
+        watch.next().await.unwrap()["object"]["metadata"]["name"],
+        "a"
+    );
+    assert_eq!(
+        watch.next().await.unwrap()["object"]["metadata"]["name"],
+        "b"
+    );
+}
+
+/// FAULT-2
+#[tokio::test(start_paused = true)]
+async fn a_link_swallows_everything_until_it_is_lifted() {
+    let server = server();
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&resourceVersion={}",
+        server.revision()
+    );
+    let mut watch = Watch::open(&server, &path).await;
+    let link = server.faults().swallow_everything();
+    let asked = {
+        let server = server.clone();
+        tokio::spawn(async move { post(&server, CONFIG_MAPS, &config_map("a")).await })
+    };
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(!asked.is_finished());
+    assert!(!exists(&server, "a"));
+    assert_eq!(link.hits(), 1);
+    drop(link);
+    asked.await.unwrap().expect(201);
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_repeat_themselves_and_expire() {
+    let server = server();
+    let twice = FaultSpec::new(Effect::DuplicateEvents).times(1);
+    let _events = server.faults().add(twice).unwrap();
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={}",
+        server.revision()
+    );
+    let mut watch = Watch::open(&server, &path).await;
+    create_config_maps(&server, &["a"]).await;
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED a");
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED a");
+    assert_eq!(server.faults().expire_watches(), 1);
+    let last = watch.next().await.unwrap();
+    assert_eq!(
+        (&last["type"], &last["object"]["code"]),
+        (&json!("ERROR"), &json!(410))
+    );
+    assert_eq!(watch.next().await, None);
+
+    for effect in [
+        Effect::DuplicateBookmarks,
+        Effect::LateBookmarks { millis: 30_000 },
+    ] {
+        server
+            .faults()
+            .add(FaultSpec::new(effect).times(1))
+            .unwrap()
+            .keep();
+    }
+    let mut watch = Watch::open(&server, &path).await;
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED a");
+    let opened = Instant::now();
+    assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+    assert_eq!(
+        opened.elapsed(),
+        Duration::from_secs(90),
+        "a minute, and half a one late"
+    );
+    assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+    assert_eq!(opened.elapsed(), Duration::from_secs(90));
+
+    let _expired = server
+        .faults()
+        .add(FaultSpec::new(Effect::ExpireWatch))
+        .unwrap();
+    let mut watch = Watch::open(&server, &path).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_come_from_the_past() {
+    let server = server();
+    create_config_maps(&server, &["a", "b", "c"]).await;
+    let stale = FaultSpec::new(Effect::StaleList { revisions: 2 });
+    let _guard = server.faults().add(stale).unwrap();
+    for query in ["", "?resourceVersion=0"] {
+        let list = get(&server, &format!("{CONFIG_MAPS}{query}"))
+            .await
+            .expect(200);
+        assert_eq!(list["items"].as_array().unwrap().len(), 1);
+        let version: u64 = list["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert_eq!(version, server.revision() - 2);
+    }
+    // Whoever says how new it must be gets what is new enough.
+    let path = format!("{CONFIG_MAPS}?resourceVersion={}", server.revision());
+    let list = get(&server, &path).await.expect(200);
+    assert_eq!(list["items"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_breaks_watches_and_may_lose_the_past() {
+    let server = server();
+    create_config_maps(&server, &["a"]).await;
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&resourceVersion={}",
+        server.revision()
+    );
+    let mut watch = Watch::open(&server, &path).await;
+    assert_eq!(server.restart(History::Kept), 1);
+    watch.try_next().await.unwrap_err();
+    create_config_maps(&server, &["b"]).await;
+    let mut watch = Watch::open(&server, &path).await;
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED b");
+    server.restart(History::Lost);
+    watch.try_next().await.unwrap_err();
+    let mut watch = Watch::open(&server, &path).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
+    assert!(exists(&server, "a"));
+}
+
+/// FAULT-3
+#[tokio::test(start_paused = true)]
+async fn faults_are_had_over_http_also_when_nothing_else_gets_through() {
+    let server = server();
+    let admin = |method: &'static str, path: &'static str, body: Value| {
+        let server = server.clone();
+        async move {
+            ask(
+                &server,
+                method,
+                &format!("/steersman/{path}"),
+                &[],
+                body.to_string(),
+            )
+            .await
+        }
+    };
+    let swallow = json!({"effect": {"type": "swallow"}});
+    let added = admin("POST", "faults", swallow).await.expect(201);
+    assert_eq!(added["id"], 0);
+    let throttle = json!({
+        "verb": "create", "resource": "configmaps", "times": 1,
+        "effect": {"type": "answer", "code": 429, "retryAfterSeconds": 3},
+    });
+    admin("POST", "faults", throttle).await.expect(201);
+    let listed = admin("GET", "faults", json!({})).await.expect(200);
+    assert_eq!(listed["items"][1]["effect"]["code"], 429);
+    assert_eq!(listed["items"][1]["verb"], "create");
+    admin("DELETE", "faults/0", json!({})).await.expect(200);
+    admin("DELETE", "faults/0", json!({})).await.expect(404);
+    let refused = post(&server, CONFIG_MAPS, &config_map("a")).await;
+    assert_eq!(refused.header("retry-after"), "3");
+    refused.expect(429);
+    post(&server, CONFIG_MAPS, &config_map("a"))
+        .await
+        .expect(201);
+    let log = admin("GET", "requests?verb=create&resource=configmaps", json!({}))
+        .await
+        .expect(200);
+    let codes: Vec<&Value> = log["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["status"])
+        .collect();
+    assert_eq!(codes, [429, 201]);
+    assert_eq!(
+        admin("DELETE", "faults", json!({})).await.expect(200)["removed"],
+        1
+    );
+    admin("POST", "compact", json!({})).await.expect(200);
+    admin("POST", "restart?history=lost", json!({}))
+        .await
+        .expect(200);
+    admin("POST", "watches?do=cut&resource=configmaps", json!({}))
+        .await
+        .expect(200);
+    admin("DELETE", "requests", json!({})).await.expect(200);
+    assert!(
+        server.requests().all().is_empty(),
+        "they are not in the log themselves"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_are_for_administrators_alone() {
+    let server = server();
+    let request = Request::get("/steersman/faults").body(Full::new(bytes::Bytes::new()));
+    let ann = server.service_as(User::new("ann"));
+    let refused = ann.oneshot(request.unwrap()).await.unwrap();
+    assert_eq!(refused.status(), 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_that_is_none_is_refused_with_its_reason() {
+    let server = server();
+    for (body, reason) in [
+        (
+            json!({"effect": {"type": "swallow"}, "verbs": "get"}),
+            "unknown field `verbs`",
+        ),
+        (
+            json!({"effect": {"type": "delay", "milis": 1}}),
+            "unknown field `milis`",
+        ),
+        (
+            json!({"effect": {"type": "explode"}}),
+            "unknown variant `explode`",
+        ),
+        (
+            json!({"verb": "read", "effect": {"type": "swallow"}}),
+            "unknown variant `read`",
+        ),
+        (json!({"verb": "get"}), "missing field `effect`"),
+        (
+            json!({"probability": 2, "effect": {"type": "swallow"}}),
+            "from 0 to 1",
+        ),
+        (
+            json!({"effect": {"type": "answer", "code": 200}}),
+            "from 400 to 599",
+        ),
+        (json!([]), "this is no fault"),
+    ] {
+        let refused = ask(&server, "POST", "/steersman/faults", &[], body.to_string())
+            .await
+            .expect(400);
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains(reason), "{message}");
+    }
+    for (method, path, code) in [
+        ("POST", "restart?history=some", 400),
+        ("POST", "watches?do=explode", 400),
+        ("GET", "requests?verbs=get", 400),
+        ("GET", "requests?limit=many", 400),
+        ("PUT", "faults", 405),
+        ("GET", "compact", 405),
+        ("GET", "elsewhere", 404),
+        ("DELETE", "faults/x", 404),
+    ] {
+        ask(
+            &server,
+            method,
+            &format!("/steersman/{path}"),
+            &[],
+            String::new(),
+        )
+        .await
+        .expect(code);
+    }
+    assert!(server.faults().planned().is_empty());
+}
