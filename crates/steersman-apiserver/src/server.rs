@@ -1,5 +1,7 @@
 //! Handle: `ApiServer`, a Kubernetes API server inside this process.
 
+mod clock;
+mod names;
 mod options;
 mod serving;
 mod persist;
@@ -13,25 +15,25 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::net::ToSocketAddrs;
 use tokio_util::sync::CancellationToken;
 
-pub use options::ApiServerBuilder;
+use names::{find, of_object, scope};
+pub use options::{ApiServerBuilder, History};
 pub use serving::Serving;
 
 use crate::auth::User;
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog};
-use crate::http::{ApiService, Clock, Context, Tuning};
+use crate::http::{ApiService, Context, Tuning};
 use crate::play::{self, Player};
 use crate::registry::{
-    DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Subresource,
-    Target, WriteOptions,
+    DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Target,
+    WriteOptions,
 };
-use crate::schema::Resource;
-use crate::status::{Status, Subject};
+use crate::status::Status;
 
 /// A Kubernetes API server inside this process. Cheap to clone; clones are the same server.
 ///
@@ -49,21 +51,14 @@ pub struct ApiServer {
     stop: CancellationToken,
 }
 
-/// What a server knows of the past after [`ApiServer::restart`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum History {
-    /// All that it knew before.
-    Kept,
-    /// Nothing.
-    Lost,
-}
-
 impl ApiServerBuilder {
     /// Makes the server. It has Kubernetes' own kinds and the namespaces `default`, `kube-system`,
     /// `kube-public` and `kube-node-lease`.
     #[must_use]
     pub fn build(self) -> ApiServer {
-        let clock = self.clock.unwrap_or_else(|| default_clock(self.starts_at));
+        let clock = self
+            .clock
+            .unwrap_or_else(|| clock::default_clock(self.starts_at));
         let options = RegistryOptions {
             seed: self.seed,
             retained_revisions: self.retained_revisions,
@@ -100,17 +95,6 @@ impl ApiServerBuilder {
         server.drive();
         server
     }
-}
-
-/// Wall time that moves with tokio's clock, so that a paused clock pauses it.
-fn default_clock(starts_at: Option<Timestamp>) -> Clock {
-    let begin = starts_at.unwrap_or_else(Timestamp::now);
-    let started = tokio::time::Instant::now();
-    Arc::new(move || {
-        let elapsed = tokio::time::Instant::now().saturating_duration_since(started);
-        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
-        begin.checked_add(elapsed).unwrap_or(Timestamp::MAX)
-    })
 }
 
 impl Default for ApiServer {
@@ -468,52 +452,5 @@ fn secret() -> String {
 impl fmt::Debug for ApiServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiServer").finish_non_exhaustive()
-    }
-}
-
-/// The resource that kubectl would take for a name such as `deployments.apps/status`, in its
-/// storage version where that is served.
-fn find(registry: &Registry, name: &str) -> Result<(Arc<Resource>, Subresource), Status> {
-    let (full, subresource) = match name.split_once('/') {
-        None => (name, Subresource::Main),
-        Some((full, "status")) => (full, Subresource::Status),
-        Some((full, "scale")) => (full, Subresource::Scale),
-        Some(_) => return Err(Status::no_such_path()),
-    };
-    let (plural, group) = full.split_once('.').unwrap_or((full, ""));
-    let mut served = registry
-        .resources()
-        .iter()
-        .filter(|resource| resource.plural == plural && resource.group == group);
-    let stored = served
-        .clone()
-        .find(|resource| resource.version == resource.storage_version);
-    match stored.or_else(|| served.next()) {
-        Some(resource) => Ok((Arc::clone(resource), subresource)),
-        None => Err(Status::not_found(Subject::new("", "resources"), name)),
-    }
-}
-
-/// The resource of an object's kind and version.
-fn of_object(registry: &Registry, object: &Value) -> Result<Arc<Resource>, Status> {
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let found = registry
-        .resources()
-        .iter()
-        .find(|resource| resource.kind == kind && resource.api_version() == api_version);
-    found.cloned().ok_or_else(|| {
-        Status::bad_request(format!(
-            "no resource serves kind \"{kind}\" of \"{api_version}\""
-        ))
-    })
-}
-
-/// The namespace as the registry wants it: none for cluster-scoped resources and for all.
-fn scope<'a>(resource: &Resource, namespace: &'a str) -> Option<&'a str> {
-    if resource.namespaced && !namespace.is_empty() {
-        Some(namespace)
-    } else {
-        None
     }
 }

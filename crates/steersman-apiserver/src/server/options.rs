@@ -31,6 +31,15 @@ pub struct ApiServerBuilder {
     pub(super) snapshot: Option<Arc<Snapshot>>,
 }
 
+/// What a server knows of the past after [`ApiServer::restart`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// All that it knew before.
+    Kept,
+    /// Nothing.
+    Lost,
+}
+
 impl Default for ApiServerBuilder {
     fn default() -> Self {
         Self {

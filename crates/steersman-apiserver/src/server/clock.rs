@@ -1,0 +1,18 @@
+//! Driver: the wall clock of a server that is given none.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::http::Clock;
+
+/// Wall time that moves with tokio's clock, so that a paused clock pauses it.
+pub(super) fn default_clock(starts_at: Option<Timestamp>) -> Clock {
+    let begin = starts_at.unwrap_or_else(Timestamp::now);
+    let started = tokio::time::Instant::now();
+    Arc::new(move || {
+        let elapsed = tokio::time::Instant::now().saturating_duration_since(started);
+        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        begin.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+    })
+}
