@@ -169,7 +169,22 @@ fn check_built_in(
     }
     let short = version.rsplit('/').next().unwrap_or_default();
     let wanted = &resource.kind;
-    let why = if catalogue.knows_kind(version, kind) {
+    let why = unconvertible(catalogue, resource, version, kind);
+    Err(Status::bad_request(format!(
+        "{kind} in version \"{short}\" cannot be handled as a {wanted}: {why}"
+    )))
+}
+
+/// Why an object of another kind or version is none of a built-in resource.
+pub(crate) fn unconvertible(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    version: &str,
+    kind: &str,
+) -> String {
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let wanted = &resource.kind;
+    if catalogue.knows_kind(version, kind) {
         let group = resource.group.split('.').next().unwrap_or_default();
         let group = if group.is_empty() { "core" } else { group };
         format!("converting ({short}.{kind}) to ({group}.{wanted}): unknown conversion")
@@ -177,10 +192,7 @@ fn check_built_in(
         format!(
             "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
         )
-    };
-    Err(Status::bad_request(format!(
-        "{kind} in version \"{short}\" cannot be handled as a {wanted}: {why}"
-    )))
+    }
 }
 
 /// Decodes an object of the right kind: types of metadata, unknown fields, defaults. Answers the

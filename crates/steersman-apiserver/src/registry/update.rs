@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json};
-use crate::schema::types::TypeRef;
+use crate::schema::types::{self, TypeRef};
 use crate::schema::{Generation, Resource, kinds, order};
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, Status, Subject};
 use crate::store::Stored;
 
 use super::admission::Admission;
+use super::catalogue::Catalogue;
 use super::create::place;
 use super::delete::has_finalizers;
 use super::faces;
@@ -163,7 +164,7 @@ impl Registry {
             check_name(&patched, name)?;
             patched = scale::rescale(resource, shown.value(), &patched)?;
         } else {
-            check_patched_kind(resource, &mut patched, reached_metadata)?;
+            check_patched_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
         }
         check_name(&patched, name)?;
         place(target, &mut patched)?;
@@ -360,29 +361,42 @@ fn reaches_metadata(document: &Value) -> bool {
         || operations.any(|one| below(&one["path"]) || below(&one["from"]))
 }
 
-/// A patch may name the kind it has, and no other.
+/// A patch may name the kind it has, and no other. What it names is decoded first, and may fail
+/// for that already.
 fn check_patched_kind(
+    catalogue: &Catalogue,
     resource: &Resource,
     patched: &mut Value,
     reached_metadata: bool,
 ) -> Result<(), Status> {
     let expected = resource.api_version();
-    for (field, expected) in [("kind", &resource.kind), ("apiVersion", &expected)] {
-        match patched.get(field).and_then(Value::as_str) {
-            None | Some("") => {}
-            Some(found) if found == expected => {}
-            Some(found) => {
-                let sent = Value::String(order::patched(patched, reached_metadata)).to_string();
-                let detail = format!("{field} {found} is not {expected}");
-                let error = FieldError::invalid("patch", &sent, &detail);
-                return Err(Status::invalid(
-                    crate::status::Subject::new("", ""),
-                    "",
-                    &[error],
-                ));
-            }
-        }
-        metadata::members(patched).insert(field.to_owned(), Value::String(expected.clone()));
+    let named = |field: &str, default: &str| {
+        let found = patched.get(field).and_then(Value::as_str);
+        found
+            .filter(|f| !f.is_empty())
+            .unwrap_or(default)
+            .to_owned()
+    };
+    let (kind, version) = (
+        named("kind", &resource.kind),
+        named("apiVersion", &expected),
+    );
+    if kind != resource.kind || version != expected {
+        let sent = Value::String(order::patched(patched, reached_metadata)).to_string();
+        let why = if resource.built_in {
+            types::decode(&version, &kind, &mut patched.clone())
+                .err()
+                .unwrap_or_else(|| intake::unconvertible(catalogue, resource, &version, &kind))
+        } else if kind == resource.kind {
+            format!("apiVersion {version} is not {expected}")
+        } else {
+            format!("kind {kind} is not {}", resource.kind)
+        };
+        let error = FieldError::invalid("patch", &sent, &why);
+        return Err(Status::invalid(Subject::new("", ""), "", &[error]));
+    }
+    for (field, value) in [("kind", kind), ("apiVersion", version)] {
+        metadata::members(patched).insert(field.to_owned(), Value::String(value));
     }
     Ok(())
 }

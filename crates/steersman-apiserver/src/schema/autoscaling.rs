@@ -390,7 +390,7 @@ pub(crate) fn to_v2(shown: &Value) -> Value {
 }
 
 /// The metric for which v1 has a field.
-fn processor(utilization: &Value) -> Value {
+pub(super) fn processor(utilization: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu",
         "target": {"type": "Utilization", "averageUtilization": utilization}}})
 }

@@ -21,6 +21,13 @@ mod scheduling;
 mod pod;
 mod workloads;
 mod batch;
+mod autoscaler;
+mod storage;
+mod webhooks;
+mod policies;
+mod flow;
+mod certificates;
+mod devices;
 
 use serde_json::Value;
 
@@ -31,6 +38,9 @@ use super::resource::Resource;
 pub(crate) use selector::selects;
 
 use place::Errors;
+
+/// The group of webhooks and policies.
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// What one kind does with its objects, beyond what all objects have in common. The metadata is
 /// checked elsewhere.
@@ -104,6 +114,27 @@ pub(crate) fn of(resource: &Resource) -> Option<&'static Kind> {
         ("apps", "DaemonSet") => &workloads::DAEMON_SET,
         ("batch", "Job") => &batch::JOB,
         ("batch", "CronJob") => &batch::CRON_JOB,
+        ("autoscaling", "HorizontalPodAutoscaler") => &autoscaler::AUTOSCALER,
+        ("storage.k8s.io", "StorageClass") => &storage::STORAGE_CLASS,
+        ("storage.k8s.io", "VolumeAttributesClass") => &storage::ATTRIBUTES_CLASS,
+        ("storage.k8s.io", "CSIDriver") => &storage::DRIVER,
+        ("storage.k8s.io", "CSINode") => &storage::CSI_NODE,
+        ("storage.k8s.io", "CSIStorageCapacity") => &storage::CAPACITY,
+        ("storage.k8s.io", "VolumeAttachment") => &storage::ATTACHMENT,
+        (ADMISSION, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
+        (ADMISSION, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        (ADMISSION, "ValidatingAdmissionPolicy") => &policies::VALIDATING_POLICY,
+        (ADMISSION, "ValidatingAdmissionPolicyBinding") => &policies::VALIDATING_BINDING,
+        (ADMISSION, "MutatingAdmissionPolicy") => &policies::MUTATING_POLICY,
+        (ADMISSION, "MutatingAdmissionPolicyBinding") => &policies::MUTATING_BINDING,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &flow::FLOW_SCHEMA,
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &flow::PRIORITY_LEVEL,
+        ("certificates.k8s.io", "CertificateSigningRequest") => &certificates::SIGNING_REQUEST,
+        ("apiregistration.k8s.io", "APIService") => &certificates::API_SERVICE,
+        ("resource.k8s.io", "DeviceClass") => &devices::DEVICE_CLASS,
+        ("resource.k8s.io", "ResourceClaim") => &devices::RESOURCE_CLAIM,
+        ("resource.k8s.io", "ResourceClaimTemplate") => &devices::CLAIM_TEMPLATE,
+        ("resource.k8s.io", "ResourceSlice") => &devices::RESOURCE_SLICE,
         _ => return None,
     })
 }
@@ -131,3 +162,6 @@ pub(crate) fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError>
 pub(crate) fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
     pod::check_resize(object, old).into()
 }
+
+#[cfg(test)]
+mod tests;

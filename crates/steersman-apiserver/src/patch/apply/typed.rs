@@ -339,6 +339,9 @@ const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("DaemonSetSpec", &["template", "updateStrategy"]),
     ("DeploymentSpec", &["template", "strategy"]),
     ("Event", &["source", "deprecatedSource"]),
+    ("FlowSchemaSpec", &["priorityLevelConfiguration"]),
+    ("HorizontalPodAutoscalerSpec", &["scaleTargetRef"]),
+    ("IngressStatus", &["loadBalancer"]),
     ("JobSpec", &["template"]),
     ("NodeDaemonEndpoints", &["kubeletEndpoint"]),
     ("NodeStatus", &["daemonEndpoints", "nodeInfo"]),
@@ -346,8 +349,12 @@ const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("PersistentVolumeClaimSpec", &["resources"]),
     ("PodTemplate", &["template"]),
     ("ReplicaSetSpec", &["template"]),
+    ("ResourceClaimSpec", &["devices"]),
+    ("ResourceClaimTemplateSpec", &["spec"]),
+    ("ResourceSliceSpec", &["pool"]),
     ("ServiceStatus", &["loadBalancer"]),
     ("StatefulSetSpec", &["template", "updateStrategy"]),
+    ("VolumeAttachmentSpec", &["source"]),
 ];
 
 /// Fields that are there without content as well: lists and times are null, texts empty, numbers

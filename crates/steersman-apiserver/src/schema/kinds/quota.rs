@@ -6,12 +6,13 @@ use super::super::names;
 use super::super::quantity::Quantity;
 use super::Kind;
 use super::check;
-use super::fill::{list, part, put};
+use super::fill::{list, part, put, set};
 use super::place::{Errors, Place};
 
 pub(super) const LIMIT_RANGE: Kind = Kind {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
+            set(spec, "limits", Value::Null);
             for limit in list(spec, "limits") {
                 limit_defaults(limit);
             }

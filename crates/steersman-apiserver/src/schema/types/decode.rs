@@ -246,7 +246,8 @@ fn not_base64(text: &str) -> Option<String> {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
             at
         }
-        _ => text.len(),
+        // Go tells where the group of four begins that is not complete.
+        _ => text.len() - text.len() % 4,
     };
     Some(format!("illegal base64 data at input byte {at}"))
 }

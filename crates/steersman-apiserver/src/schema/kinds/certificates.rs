@@ -1,0 +1,213 @@
+//! Machine: CertificateSigningRequests and APIServices (upstream: `pkg/apis/certificates` and
+//! `kube-aggregator`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::super::names::{self, NameRule};
+use super::Kind;
+use super::check;
+use super::fill::{given, list, part, put, set};
+use super::place::{Errors, Place};
+
+pub(super) const SIGNING_REQUEST: Kind = Kind {
+    defaults: |object| {
+        if let Some(spec) = part(object, "spec") {
+            set(spec, "request", Value::Null);
+            set(spec, "signerName", json!(""));
+        }
+        if let Some(status) = given(object, "status") {
+            for condition in list(status, "conditions") {
+                for time in ["lastUpdateTime", "lastTransitionTime"] {
+                    set(condition, time, Value::Null);
+                }
+            }
+        }
+    },
+    prepare: |object, old| {
+        // A request is never rewritten.
+        if let Some(old) = old {
+            put(object, "spec", old["spec"].clone());
+        }
+    },
+    validate: signing_request,
+    ..Kind::PLAIN
+};
+
+pub(super) const API_SERVICE: Kind = Kind {
+    defaults: |object| {
+        let spec = part(object, "spec");
+        if let Some(service) = spec.and_then(|spec| given(spec, "service")) {
+            set(service, "port", json!(443));
+        }
+    },
+    validate: api_service,
+    ..Kind::PLAIN
+};
+
+const USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+const HEAD: &str = "-----BEGIN CERTIFICATE REQUEST-----";
+
+fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let spec = Place::root(object).at("spec");
+    let request = spec.at("request");
+    let bytes = STANDARD.decode(request.text()).unwrap_or_default();
+    if !String::from_utf8_lossy(&bytes).contains(HEAD) {
+        let detail = "PEM block type must be CERTIFICATE REQUEST";
+        errors.invalid(&request, detail);
+    }
+    let usages = spec.at("usages");
+    if usages.is_empty() {
+        errors.required(&usages, "");
+    }
+    let mut seen = Vec::new();
+    for usage in usages.items() {
+        check::one_of(&usage, USAGES, &mut errors);
+    }
+    for usage in usages.items() {
+        if seen.contains(&usage.text()) {
+            errors.duplicate(&usage);
+        }
+        seen.push(usage.text());
+    }
+    let signer = spec.at("signerName");
+    if signer.text() == "kubernetes.io/legacy-unknown" {
+        let detail = "the legacy signerName is not allowed via this API version";
+        errors.invalid(&signer, detail);
+    } else {
+        check_signer(&signer, &mut errors);
+    }
+    let expiry = spec.at("expirationSeconds");
+    if expiry.is_set() && expiry.int() < 600 {
+        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.invalid(&expiry, detail);
+    }
+    errors
+}
+
+/// A domain and a path below it.
+fn check_signer(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    let mut parts = at.text().split('/');
+    let (domain, path) = (parts.next(), parts.next());
+    let (Some(domain), Some(path), None) = (domain, path, parts.next()) else {
+        let detail =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        errors.invalid(at, detail);
+        return;
+    };
+    for wrong in names::check_name(NameRule::Subdomain, domain) {
+        errors.invalid_as(
+            at,
+            &json!(domain),
+            &format!("validating label \"{domain}\": {wrong}"),
+        );
+    }
+    if domain.split('.').count() < 2 {
+        let detail = "should be a domain with at least two segments separated by dots";
+        errors.invalid_as(at, &json!(domain), detail);
+    }
+    for wrong in names::check_name(NameRule::Subdomain, path) {
+        errors.invalid_as(
+            at,
+            &json!(path),
+            &format!("validating label \"{path}\": {wrong}"),
+        );
+    }
+}
+
+fn api_service(object: &Value, _old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    let spec = root.at("spec");
+    let (group, version) = (spec.at("group"), spec.at("version"));
+    let wanted = format!("{}.{}", version.text(), group.text());
+    let name = root.down("metadata.name");
+    if name.text() != wanted {
+        let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
+        errors.invalid_text(&name, &detail);
+    }
+    if group.is_empty() {
+        if version.text() != "v1" {
+            let detail = "only v1 may have an empty group and it better be legacy kube";
+            errors.required(&group, detail);
+        }
+    } else {
+        let wrong = names::check_name(NameRule::Subdomain, group.text());
+        if !wrong.is_empty() {
+            errors.invalid(&group, &wrong.join(","));
+        }
+    }
+    let wrong = names::check_name(NameRule::Label1035, version.text());
+    if !wrong.is_empty() {
+        errors.invalid_text(&version, &wrong.join(","));
+    }
+    for (field, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
+        let at = spec.at(field);
+        if at.int() <= 0 || at.int() > most {
+            let detail = format!("must be positive and less than {most}");
+            errors.invalid_as(&at, &json!(at.int()), &detail);
+        }
+    }
+    let (service, bundle) = (spec.at("service"), spec.at("caBundle"));
+    let insecure = spec.at("insecureSkipTLSVerify");
+    if !service.is_set() {
+        if !bundle.is_empty() {
+            let size = STANDARD
+                .decode(bundle.text())
+                .map_or(0, |bytes| bytes.len());
+            let detail = "local APIServices may not have a caBundle";
+            errors.invalid_as(&bundle, &json!(format!("{size} bytes")), detail);
+        }
+        if insecure.flag() {
+            let detail = "local APIServices may not have insecureSkipTLSVerify";
+            errors.invalid(&insecure, detail);
+        }
+        return errors;
+    }
+    for field in ["namespace", "name"] {
+        if service.at(field).is_empty() {
+            errors.required(&service.at(field), "");
+        }
+    }
+    let port = service.at("port");
+    if !(1..=65535).contains(&port.int()) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid(&port, detail);
+    }
+    if insecure.flag() && !bundle.is_empty() {
+        let detail = "may not be true if caBundle is present";
+        errors.invalid(&insecure, detail);
+    }
+    errors
+}

@@ -1,0 +1,326 @@
+//! Machine: admission policies and their bindings (upstream: `pkg/apis/admissionregistration`).
+
+use serde_json::{Value, json};
+
+use super::super::names::{self, NameRule};
+use super::Kind;
+use super::check;
+use super::fill::{given, list, part, set};
+use super::place::{Errors, Place};
+use super::selector;
+use super::webhooks::{FAILURES, MATCHES, check_rule, conditions};
+
+pub(super) const VALIDATING_POLICY: Kind = Kind {
+    defaults: policy_defaults,
+    validate: |object, _| {
+        let mut errors = Errors::default();
+        let spec = Place::root(object).at("spec");
+        check_policy(&spec, &mut errors);
+        check_validations(&spec, &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+pub(super) const VALIDATING_BINDING: Kind = Kind {
+    defaults: binding_defaults,
+    validate: |object, _| {
+        let mut errors = Errors::default();
+        let spec = Place::root(object).at("spec");
+        check_binding(&spec, &mut errors);
+        check_actions(&spec.at("validationActions"), &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+pub(super) const MUTATING_POLICY: Kind = Kind {
+    defaults: policy_defaults,
+    validate: |object, _| {
+        let mut errors = Errors::default();
+        let spec = Place::root(object).at("spec");
+        check_policy(&spec, &mut errors);
+        check_mutations(&spec, &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+pub(super) const MUTATING_BINDING: Kind = Kind {
+    defaults: binding_defaults,
+    validate: |object, _| {
+        let mut errors = Errors::default();
+        check_binding(&Place::root(object).at("spec"), &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
+const MOST_ANNOTATIONS: usize = 20;
+
+fn match_defaults(resources: &mut Value) {
+    set(resources, "matchPolicy", json!("Equivalent"));
+    set(resources, "namespaceSelector", json!({}));
+    set(resources, "objectSelector", json!({}));
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        for rule in list(resources, rules) {
+            set(rule, "scope", json!("*"));
+        }
+    }
+}
+
+fn policy_defaults(object: &mut Value) {
+    if let Some(spec) = part(object, "spec") {
+        set(spec, "failurePolicy", json!("Fail"));
+        if let Some(constraints) = given(spec, "matchConstraints") {
+            match_defaults(constraints);
+        }
+    }
+}
+
+fn binding_defaults(object: &mut Value) {
+    if let Some(spec) = part(object, "spec")
+        && let Some(resources) = given(spec, "matchResources")
+    {
+        match_defaults(resources);
+    }
+}
+
+fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
+    check::required_one_of(&spec.at("failurePolicy"), FAILURES, errors);
+    let kind = spec.at("paramKind");
+    if kind.is_set() {
+        check_kind(&kind, errors);
+    }
+    let constraints = spec.at("matchConstraints");
+    if constraints.is_set() {
+        check_match(&constraints, errors);
+        let rules = constraints.at("resourceRules");
+        if rules.is_empty() {
+            errors.required(&rules, "");
+        }
+    } else {
+        errors.required(&constraints, "");
+    }
+    conditions(&spec.at("matchConditions"), errors);
+    for variable in spec.at("variables").items() {
+        let (name, expression) = (variable.at("name"), variable.at("expression"));
+        if name.text().trim().is_empty() {
+            errors.required(&name, "name is not specified");
+        } else if !is_identifier(name.text()) {
+            errors.invalid(&name, "name is not a valid CEL identifier");
+        }
+        if expression.text().trim().is_empty() {
+            errors.required(&expression, "expression is not specified");
+        }
+    }
+}
+
+fn is_identifier(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    text.bytes().all(legal) && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn check_kind(at: &Place<'_>, errors: &mut Errors) {
+    let (version, kind) = (at.at("apiVersion"), at.at("kind"));
+    let text = version.text();
+    if text.is_empty() {
+        errors.required(&version, "");
+    } else if text.matches('/').count() > 1 {
+        let detail = format!("unexpected GroupVersion string: {text}");
+        errors.invalid(&version, &detail);
+    } else {
+        let (group, short) = text.split_once('/').unwrap_or(("", text));
+        let wrong = names::check_name(NameRule::Subdomain, group);
+        if !group.is_empty() && !wrong.is_empty() {
+            errors.invalid_as(&version, &json!(group), &wrong.join(","));
+        }
+        let wrong = names::check_name(NameRule::Label1035, short);
+        if short.is_empty() {
+            errors.invalid(&version, "version must be specified");
+        } else if !wrong.is_empty() {
+            errors.invalid_as(&version, &json!(short), &wrong.join(","));
+        }
+    }
+    if kind.is_empty() {
+        errors.required(&kind, "");
+        return;
+    }
+    let wrong = names::check_name(NameRule::Label1035, &kind.text().to_lowercase());
+    if !wrong.is_empty() {
+        let detail = format!(
+            "may have mixed case, but should otherwise match: {}",
+            wrong.join(",")
+        );
+        errors.invalid(&kind, &detail);
+    }
+}
+
+fn check_match(at: &Place<'_>, errors: &mut Errors) {
+    check::required_one_of(&at.at("matchPolicy"), MATCHES, errors);
+    for field in ["namespaceSelector", "objectSelector"] {
+        if at.at(field).is_set() {
+            selector::check(&at.at(field), errors);
+        } else {
+            errors.required(&at.at(field), "");
+        }
+    }
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        for rule in at.at(rules).items() {
+            let mut seen = Vec::new();
+            for name in rule.at("resourceNames").items() {
+                check::name(NameRule::PathSegment, &name, errors);
+                if seen.contains(&name.text()) {
+                    errors.duplicate(&name);
+                }
+                seen.push(name.text());
+            }
+            check_rule(&rule, errors);
+        }
+    }
+}
+
+fn check_validations(spec: &Place<'_>, errors: &mut Errors) {
+    let (validations, notes) = (spec.at("validations"), spec.at("auditAnnotations"));
+    if validations.is_empty() && notes.is_empty() {
+        let detail = "validations or auditAnnotations must contain at least one item";
+        errors.required(&validations, detail);
+        errors.required(&notes, detail);
+        return;
+    }
+    for validation in validations.items() {
+        check_validation(&validation, errors);
+    }
+    if notes.len() > MOST_ANNOTATIONS {
+        let detail = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
+        errors.invalid(&notes, &detail);
+    }
+    let mut seen = Vec::new();
+    for note in notes.items() {
+        let (key, value) = (note.at("key"), note.at("valueExpression"));
+        check::qualified(&key, errors);
+        if value.text().trim().is_empty() {
+            errors.required(&value, "valueExpression is not specified");
+        }
+        if seen.contains(&key.text()) {
+            errors.duplicate(&key);
+        }
+        seen.push(key.text());
+    }
+}
+
+fn check_validation(at: &Place<'_>, errors: &mut Errors) {
+    let (expression, message) = (at.at("expression"), at.at("message"));
+    if expression.text().trim().is_empty() {
+        errors.required(&expression, "expression is not specified");
+    }
+    let computed = at.at("messageExpression");
+    if !computed.is_empty() && computed.text().trim().is_empty() {
+        errors.invalid(&computed, "must be non-empty if specified");
+    }
+    let trimmed = message.text().trim();
+    if !message.is_empty() && trimmed.is_empty() {
+        errors.invalid(&message, "message must be non-empty if specified");
+    } else if trimmed.contains(['\n', '\r']) {
+        errors.invalid(&message, "message must not contain line breaks");
+    }
+    if at.at("reason").is_set() {
+        check::one_of(&at.at("reason"), REASONS, errors);
+    }
+}
+
+fn check_mutations(spec: &Place<'_>, errors: &mut Errors) {
+    let mutations = spec.at("mutations");
+    if mutations.is_empty() {
+        let detail = "mutations must contain at least one item";
+        errors.required(&mutations, detail);
+    }
+    for mutation in mutations.items() {
+        let kind = mutation.at("patchType");
+        let (given, other) = match kind.text() {
+            "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+            "JSONPatch" => ("jsonPatch", "applyConfiguration"),
+            "" => {
+                errors.required(&kind, "");
+                continue;
+            }
+            _ => {
+                errors.not_supported(&kind, &["ApplyConfiguration", "JSONPatch"]);
+                continue;
+            }
+        };
+        let (source, extra) = (mutation.at(given), mutation.at(other));
+        if !source.is_set() {
+            let detail = format!("must be specified when patchType is {}", kind.text());
+            errors.required(&source, &detail);
+        } else if source.at("expression").text().trim().is_empty() {
+            errors.required(&source.at("expression"), "expression is not specified");
+        }
+        if extra.is_set() {
+            let detail = format!("must not be specified when patchType is {}", kind.text());
+            errors.forbidden(&extra, &detail);
+        }
+    }
+    let again = spec.at("reinvocationPolicy");
+    check::required_one_of(&again, &["IfNeeded", "Never"], errors);
+}
+
+fn check_binding(spec: &Place<'_>, errors: &mut Errors) {
+    let policy = spec.at("policyName");
+    if policy.is_empty() {
+        errors.required(&policy, "");
+    } else {
+        check::subdomain(&policy, errors);
+    }
+    let parameter = spec.at("paramRef");
+    if parameter.is_set() {
+        check_parameter(&parameter, errors);
+    }
+    let resources = spec.at("matchResources");
+    if resources.is_set() {
+        // The path lacks a letter in the real server.
+        let at = spec.named("matchResouces", Some(resources.value()));
+        check_match(&at, errors);
+    }
+}
+
+fn check_parameter(at: &Place<'_>, errors: &mut Errors) {
+    let (name, select) = (at.at("name"), at.at("selector"));
+    let both = "name and selector are mutually exclusive";
+    if !name.is_empty() {
+        check::name(NameRule::PathSegment, &name, errors);
+        if select.is_set() {
+            errors.forbidden(&name, both);
+        }
+    }
+    if select.is_set() {
+        selector::check(&select, errors);
+        if !name.is_empty() {
+            errors.forbidden(&select, both);
+        }
+    }
+    if name.is_empty() && !select.is_set() {
+        errors.required(at, "one of name or selector must be specified");
+    }
+    let action = at.at("parameterNotFoundAction");
+    check::required_one_of(&action, &["Allow", "Deny"], errors);
+}
+
+fn check_actions(actions: &Place<'_>, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for action in actions.items() {
+        check::one_of(&action, &["Audit", "Deny", "Warn"], errors);
+        if seen.contains(&action.text()) {
+            errors.duplicate(&action);
+        }
+        seen.push(action.text());
+    }
+    if seen.contains(&"Deny") && seen.contains(&"Warn") {
+        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        errors.invalid(actions, detail);
+    }
+    if seen.is_empty() {
+        errors.required(actions, "at least one validation action is required");
+    }
+}

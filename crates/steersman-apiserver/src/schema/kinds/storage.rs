@@ -1,0 +1,310 @@
+//! Machine: storage classes, CSI drivers and their like (upstream: `pkg/apis/storage`).
+
+use serde_json::{Value, json};
+
+use super::super::names::{self, NameRule};
+use super::Kind;
+use super::check;
+use super::fill::{lacks, part, put, set, set_text};
+use super::place::{Errors, Place};
+use super::quota::amount;
+use super::selector;
+
+pub(super) const STORAGE_CLASS: Kind = Kind {
+    defaults: |object| {
+        set(object, "provisioner", json!(""));
+        set(object, "reclaimPolicy", json!("Delete"));
+        set(object, "volumeBindingMode", json!("Immediate"));
+    },
+    validate: class,
+    ..Kind::PLAIN
+};
+
+pub(super) const ATTRIBUTES_CLASS: Kind = Kind {
+    defaults: |object| set(object, "driverName", json!("")),
+    validate: attributes,
+    ..Kind::PLAIN
+};
+
+pub(super) const DRIVER: Kind = Kind {
+    defaults: driver_defaults,
+    prepare: |object, old| {
+        // What may change of it raises the generation.
+        if let Some(old) = old
+            && old["spec"] != object["spec"]
+            && let Some(metadata) = object.get_mut("metadata")
+        {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+            put(metadata, "generation", json!(generation + 1));
+        }
+    },
+    validate: driver,
+    ..Kind::PLAIN
+};
+
+pub(super) const CSI_NODE: Kind = Kind {
+    defaults: |object| {
+        if let Some(spec) = part(object, "spec") {
+            set(spec, "drivers", Value::Null);
+        }
+    },
+    validate: csi_node,
+    ..Kind::PLAIN
+};
+
+pub(super) const CAPACITY: Kind = Kind {
+    defaults: |object| set(object, "storageClassName", json!("")),
+    validate: capacity,
+    ..Kind::PLAIN
+};
+
+pub(super) const ATTACHMENT: Kind = Kind {
+    defaults: |object| {
+        if let Some(spec) = part(object, "spec") {
+            part(spec, "source");
+            set_text(spec, "attacher", "");
+            set_text(spec, "nodeName", "");
+        }
+        if let Some(status) = part(object, "status") {
+            set(status, "attached", json!(false));
+        }
+    },
+    validate: attachment,
+    ..Kind::PLAIN
+};
+
+/// How many bytes the parameters of a class may have.
+const PARAMETERS_LIMIT: usize = 256 * 1024;
+/// How many parameters a class may have.
+const MOST_PARAMETERS: usize = 512;
+
+/// Who provides the storage: a qualified name in whatever case.
+fn check_provider(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    for detail in names::check_key(&at.text().to_lowercase()) {
+        errors.invalid_text(at, &detail);
+    }
+}
+
+fn check_parameters(at: &Place<'_>, errors: &mut Errors) {
+    if at.len() > MOST_PARAMETERS {
+        errors.too_long(at, MOST_PARAMETERS);
+        return;
+    }
+    let mut size = 0;
+    for (key, value) in at.entries() {
+        if key.is_empty() {
+            errors.invalid_as(at, &json!(key), "field can not be empty.");
+        }
+        size += key.len() + value.len();
+    }
+    if size > PARAMETERS_LIMIT {
+        errors.too_long(at, PARAMETERS_LIMIT);
+    }
+}
+
+/// Fields that an update may not change, in the words of this group.
+fn sealed(root: &Place<'_>, old: &Value, fields: &[&str], errors: &mut Errors) {
+    for field in fields {
+        let at = root.at(field);
+        if old[*field] != *at.value() {
+            errors.forbidden(&at, &format!("updates to {field} are forbidden."));
+        }
+    }
+}
+
+fn class(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    let mode = root.at("volumeBindingMode");
+    if let Some(old) = old {
+        let fields = ["parameters", "provisioner", "reclaimPolicy"];
+        sealed(&root, old, &fields, &mut errors);
+        check::immutable(&mode, &old["volumeBindingMode"], &mut errors);
+    } else {
+        check_provider(&root.at("provisioner"), &mut errors);
+        check_parameters(&root.at("parameters"), &mut errors);
+        let policy = root.at("reclaimPolicy");
+        if !policy.is_empty() {
+            check::one_of(&policy, &["Delete", "Retain"], &mut errors);
+        }
+        check::one_of(&mode, &["Immediate", "WaitForFirstConsumer"], &mut errors);
+    }
+    for term in root.at("allowedTopologies").items() {
+        let mut seen = Vec::new();
+        for expression in term.at("matchLabelExpressions").items() {
+            let (key, values) = (expression.at("key"), expression.at("values"));
+            check::qualified(&key, &mut errors);
+            if values.is_empty() {
+                errors.required(&values, "");
+            }
+            if seen.contains(&key.text()) {
+                errors.duplicate(&key);
+            }
+            seen.push(key.text());
+        }
+    }
+    errors
+}
+
+fn attributes(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    if let Some(old) = old {
+        sealed(&root, old, &["driverName", "parameters"], &mut errors);
+        return errors;
+    }
+    check_provider(&root.at("driverName"), &mut errors);
+    let parameters = root.at("parameters");
+    if parameters.is_empty() {
+        let detail = "must contain at least one key/value pair";
+        errors.required(&parameters, detail);
+    }
+    check_parameters(&parameters, &mut errors);
+    errors
+}
+
+/// The name of a driver (upstream: `ValidateCSIDriverName`).
+fn check_driver(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+    }
+    if at.len() > 63 {
+        errors.too_long(at, 63);
+    }
+    for detail in names::check_name(NameRule::Subdomain, &at.text().to_lowercase()) {
+        errors.invalid_text(at, &detail);
+    }
+}
+
+fn driver_defaults(object: &mut Value) {
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    set(spec, "attachRequired", json!(true));
+    set(spec, "fsGroupPolicy", json!("ReadWriteOnceWithFSType"));
+    if lacks(spec, "volumeLifecycleModes") {
+        put(spec, "volumeLifecycleModes", json!(["Persistent"]));
+    }
+    for flag in [
+        "podInfoOnMount",
+        "storageCapacity",
+        "requiresRepublish",
+        "seLinuxMount",
+    ] {
+        set(spec, flag, json!(false));
+    }
+}
+
+fn driver(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    let spec = root.at("spec");
+    if old.is_none() {
+        let name = Place::new("name", root.down("metadata.name").value());
+        check_driver(&name, &mut errors);
+    }
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
+    check::required_one_of(&spec.at("fsGroupPolicy"), &policies, &mut errors);
+    let mut audiences = Vec::new();
+    for request in spec.at("tokenRequests").items() {
+        let (audience, expiry) = (request.at("audience"), request.at("expirationSeconds"));
+        if audiences.contains(&audience.text()) {
+            let at = Place::new(audience.path(), audience.value());
+            errors.duplicate(&at);
+        }
+        audiences.push(audience.text());
+        if expiry.is_set() && expiry.int() < 600 {
+            let detail = "may not specify a duration less than 10 minutes";
+            errors.invalid(&expiry, detail);
+        }
+    }
+    for mode in spec.at("volumeLifecycleModes").items() {
+        let all = spec.at("volumeLifecycleModes");
+        let at = Place::new(all.path(), mode.value());
+        check::one_of(&at, &["Ephemeral", "Persistent"], &mut errors);
+    }
+    if let Some(old) = old {
+        let old = &old["spec"];
+        let attach = spec.named("attachedRequired", spec.value().get("attachRequired"));
+        check::immutable(&attach, &old["attachRequired"], &mut errors);
+        let modes = spec.at("volumeLifecycleModes");
+        check::immutable(&modes, &old["volumeLifecycleModes"], &mut errors);
+    }
+    errors
+}
+
+fn csi_node(object: &Value, _old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let mut seen = Vec::new();
+    for driver in Place::root(object).down("spec.drivers").items() {
+        let (name, node) = (driver.at("name"), driver.at("nodeID"));
+        check_driver(&name, &mut errors);
+        if node.is_empty() {
+            errors.required(&node, "");
+        }
+        if node.len() > 192 {
+            let detail = "must be 192 characters or less";
+            errors.invalid(&node, detail);
+        }
+        let count = driver.down("allocatable.count");
+        check::not_negative(&count, &mut errors);
+        for key in driver.at("topologyKeys").items() {
+            if key.is_empty() {
+                errors.required(&key, "");
+            } else {
+                check::qualified(&key, &mut errors);
+            }
+        }
+        if seen.contains(&name.text()) {
+            errors.duplicate(&name);
+        }
+        seen.push(name.text());
+    }
+    errors
+}
+
+fn capacity(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = Place::root(object);
+    selector::check(&root.at("nodeTopology"), &mut errors);
+    check::subdomain(&root.at("storageClassName"), &mut errors);
+    let at = root.at("capacity");
+    if amount(&at).is_some_and(|amount| amount.sign() < 0) {
+        errors.invalid(&at, "must be greater than or equal to 0");
+    }
+    if let Some(old) = old {
+        for field in ["nodeTopology", "storageClassName"] {
+            check::immutable(&root.at(field), &old[field], &mut errors);
+        }
+    }
+    errors
+}
+
+fn attachment(object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let spec = Place::root(object).at("spec");
+    check_driver(&spec.at("attacher"), &mut errors);
+    let source = spec.at("source");
+    let (name, inline) = (
+        source.at("persistentVolumeName"),
+        source.at("inlineVolumeSpec"),
+    );
+    let detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    match (name.is_set(), inline.is_set()) {
+        (true, true) => errors.forbidden(&source, detail),
+        (false, false) => errors.required(&source, detail),
+        (true, false) if name.is_empty() => {
+            errors.required(&name, "must specify non empty persistentVolumeName");
+        }
+        _ => {}
+    }
+    check::subdomain(&spec.at("nodeName"), &mut errors);
+    if let Some(old) = old {
+        check::immutable(&spec, &old["spec"], &mut errors);
+    }
+    errors
+}
