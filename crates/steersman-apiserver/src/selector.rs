@@ -79,8 +79,14 @@ impl LabelSelector {
     #[must_use]
     pub fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
+        self.matches_labels(|key| labels[key].as_str())
+    }
+
+    /// Whether an object is selected whose labels `label` gives by their keys.
+    #[must_use]
+    pub fn matches_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
-            let value = labels[requirement.key.as_str()].as_str();
+            let value = label(requirement.key.as_str());
             match &requirement.test {
                 Test::In(values) => value.is_some_and(|v| values.iter().any(|one| one == v)),
                 Test::NotIn(values) => value.is_none_or(|v| values.iter().all(|one| one != v)),

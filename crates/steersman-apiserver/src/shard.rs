@@ -46,11 +46,13 @@ impl ShardSelector {
         read(text).map_err(|why| Status::internal_plain(format!("invalid shard selector: {why}")))
     }
 
-    /// Whether an object with this `metadata` is selected.
+    /// Whether an object is selected whose `metadata` has these texts.
     #[must_use]
-    pub fn matches(&self, object: &Value) -> bool {
-        let text = object["metadata"][self.field.name()].as_str();
-        let hash = fnv1a(text.unwrap_or_default());
+    pub fn matches(&self, uid: &str, namespace: &str) -> bool {
+        let hash = fnv1a(match self.field {
+            Field::Uid => uid,
+            Field::Namespace => namespace,
+        });
         self.ranges
             .iter()
             .any(|range| range.start <= hash && range.end.is_none_or(|end| hash < end))
@@ -71,13 +73,6 @@ impl ShardSelector {
 }
 
 impl Field {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Uid => "uid",
-            Self::Namespace => "namespace",
-        }
-    }
-
     fn path(self) -> &'static str {
         match self {
             Self::Uid => "object.metadata.uid",

@@ -75,7 +75,7 @@ impl World<'_> {
         for key in loose {
             if let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name)
                 && set.meta("deletionTimestamp").is_empty()
-                && selector.matches(&set.value)
+                && selector.matches_labels(|key| set.label(key))
             {
                 self.adopt(Kind::ReplicaSet, &set, deployment);
             }

@@ -72,7 +72,9 @@ impl World<'_> {
                 continue;
             };
             let stage = super::facts::stage_of(&pod.value);
-            if selector.matches(&pod.value) && !matches!(stage, Stage::Over | Stage::Leaving) {
+            if selector.matches_labels(|key| pod.label(key))
+                && !matches!(stage, Stage::Over | Stage::Leaving)
+            {
                 self.adopt(Kind::Pod, &pod, owner);
             }
         }

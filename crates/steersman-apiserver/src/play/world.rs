@@ -224,7 +224,7 @@ impl World<'_> {
         let own = super::facts::annotation(&pod.value, super::options::TROUBLE);
         let wished = self.manners.troubles.iter().rev().find(|wish| {
             (wish.namespace.is_empty() || wish.namespace == *pod.namespace)
-                && wish.selector.matches(&pod.value)
+                && wish.selector.matches_labels(|key| pod.label(key))
         });
         wished
             .map(|wish| wish.trouble)

@@ -36,14 +36,16 @@ impl Registry {
         written: &Arc<Stored>,
         now: Timestamp,
     ) {
-        let owners = written.value["metadata"]["ownerReferences"].as_array();
-        let Some(owners) = owners.filter(|owners| !owners.is_empty()) else {
+        if written.owners().next().is_none() {
             return;
-        };
+        }
+        let object = written.look();
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        let mut owners = owners.into_iter().flatten();
         let is_there = |owner: &Value| {
             !self.knows_owner(owner) || self.owner(owner, &written.namespace).is_some()
         };
-        if !self.options.collect_garbage || owners.iter().any(is_there) {
+        if !self.options.collect_garbage || owners.any(is_there) {
             return;
         }
         self.begin_delete(resource, written, None, None, now);

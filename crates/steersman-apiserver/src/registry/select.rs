@@ -79,8 +79,8 @@ impl Selection {
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         self.shard
             .as_ref()
-            .is_none_or(|shard| shard.matches(&stored.value))
-            && self.labels.matches(&stored.value)
+            .is_none_or(|shard| shard.matches(stored.meta("uid"), &stored.namespace))
+            && self.labels.matches_labels(|key| stored.label(key))
             && self.fields.matches(|label| match label {
                 "metadata.name" => Cow::Borrowed(&*stored.name),
                 "metadata.namespace" => Cow::Borrowed(&*stored.namespace),

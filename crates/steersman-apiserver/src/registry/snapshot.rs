@@ -165,7 +165,7 @@ fn stored(object: Value, newest: u64) -> Result<Stored, &'static str> {
         .ok_or("its resource version is not one of the snapshot's past")?;
     let namespace = text("namespace").unwrap_or_default();
     let (namespace, name) = (namespace.into(), name.into());
-    Ok(Stored::new(namespace, name, object, revision))
+    Ok(Stored::new(namespace, name, object, revision).folded())
 }
 
 // === impl Registry ===

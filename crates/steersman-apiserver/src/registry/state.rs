@@ -230,7 +230,7 @@ impl Registry {
 
     /// Notes an object with its owners.
     pub(super) fn link(&mut self, storage: &StorageKey, stored: &Stored) {
-        for owner in owners(&stored.value) {
+        for owner in stored.owners() {
             let address = address(storage, stored);
             self.dependents
                 .entry(owner.to_owned())
@@ -250,7 +250,7 @@ impl Registry {
 
     fn unlink(&mut self, storage: &StorageKey, old: &Stored) {
         let address = address(storage, old);
-        for owner in owners(&old.value) {
+        for owner in old.owners() {
             if let Some(set) = self.dependents.get_mut(owner) {
                 set.remove(&address);
                 if set.is_empty() {

@@ -213,10 +213,11 @@ impl Store {
         let stored = Stored::made(namespace.into(), name.into(), value, revision, made);
         let stored = Arc::new(stored);
         let old = table.objects.insert(key, Arc::clone(&stored));
+        // SRV-STORE-7: whoever looks at the object decodes his own, not the one that is remembered.
         let change = Change {
             revision,
-            old,
-            new: Arc::clone(&stored),
+            old: old.map(|old| Arc::new(old.folded())),
+            new: Arc::new(stored.folded()),
             deleted: false,
         };
         self.remember(storage, change);
@@ -237,8 +238,8 @@ impl Store {
         let new = Arc::new(old.restamped(revision));
         let change = Change {
             revision,
-            old: Some(old),
-            new: Arc::clone(&new),
+            old: Some(Arc::new(old.folded())),
+            new: Arc::new(new.folded()),
             deleted: true,
         };
         self.remember(storage, change);

@@ -1,12 +1,18 @@
 //! Words: one revision of one object, serialised once and shared.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::ops::{Deref, Range};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::head::Head;
+
 /// One revision of one object. Shared by `Arc` and never changed once it is made (SRV-STORE-2).
+///
+/// It is kept as JSON: decoded, an object takes ten times the room. What the server looks at all the
+/// time stands beside it ([`Stored::meta`], [`Stored::label`], [`Stored::owners`]).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Stored {
@@ -21,10 +27,29 @@ pub struct Stored {
     pub bytes: Bytes,
     /// Where the bytes continue after `kind` and `apiVersion`.
     pub after_type: usize,
-    /// The object decoded.
-    pub value: Arc<Value>,
+    /// The object, decoded when it is first looked at.
+    pub value: Decoded,
     /// The line of the watch event that made it, of which `bytes` are a part.
     line: Option<(Made, Bytes)>,
+    head: Arc<Head>,
+}
+
+/// An object that is decoded when it is first looked at, and stays so as long as this lives.
+#[derive(Debug)]
+pub struct Decoded {
+    bytes: Bytes,
+    value: OnceLock<Value>,
+}
+
+impl Deref for Decoded {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        // The bytes were written from a value, so they can be read; null is what an index into
+        // nothing gives as well.
+        self.value
+            .get_or_init(|| serde_json::from_slice(&self.bytes).unwrap_or_default())
+    }
 }
 
 /// What made a revision of an object, in the words of watch events.
@@ -57,6 +82,25 @@ impl Stored {
     #[must_use]
     pub fn new(namespace: Arc<str>, name: Arc<str>, value: Value, revision: u64) -> Self {
         Self::laid_out(namespace, name, value, revision, None)
+    }
+
+    /// The same revision, not decoded: what is only remembered takes no more room than its JSON
+    /// (SRV-STORE-7).
+    #[must_use]
+    pub fn folded(&self) -> Self {
+        Self {
+            namespace: Arc::clone(&self.namespace),
+            name: Arc::clone(&self.name),
+            revision: self.revision,
+            bytes: self.bytes.clone(),
+            after_type: self.after_type,
+            value: Decoded {
+                bytes: self.bytes.clone(),
+                value: OnceLock::new(),
+            },
+            line: self.line.clone(),
+            head: Arc::clone(&self.head),
+        }
     }
 
     /// As [`Stored::new`], with its bytes inside the line of a watch event: however many watches
@@ -93,14 +137,26 @@ impl Stored {
             format!("{{\"type\":\"{}\",\"object\":", made.as_str())
         });
         let (all, object, after_type) = encode(&value, &prefix);
+        let bytes = all.slice(object);
+        let head = Arc::new(Head::of(&value));
+        // An answer is about to be read; what is kept is folded at once.
+        let value = if made.is_none() {
+            OnceLock::from(value)
+        } else {
+            OnceLock::new()
+        };
         Self {
             namespace,
             name,
             revision,
-            bytes: all.slice(object),
+            value: Decoded {
+                bytes: bytes.clone(),
+                value,
+            },
+            bytes,
             after_type,
-            value: Arc::new(value),
             line: made.map(|made| (made, all)),
+            head,
         }
     }
 
@@ -134,7 +190,34 @@ impl Stored {
     /// `metadata.<field>` as text; empty where it is absent.
     #[must_use]
     pub fn meta(&self, field: &str) -> &str {
-        self.value["metadata"][field].as_str().unwrap_or_default()
+        let known = self.head.text(field);
+        known.unwrap_or_else(|| self.value["metadata"][field].as_str().unwrap_or_default())
+    }
+
+    /// The object for one look, after which it is as decoded as it was before.
+    #[must_use]
+    pub fn look(&self) -> Cow<'_, Value> {
+        match self.value.value.get() {
+            Some(value) => Cow::Borrowed(value),
+            None => Cow::Owned(serde_json::from_slice(&self.bytes).unwrap_or_default()),
+        }
+    }
+
+    /// The label with that key.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.head.label(key)
+    }
+
+    /// The uids of the owners.
+    pub fn owners(&self) -> impl Iterator<Item = &str> {
+        self.head.owners()
+    }
+
+    /// Whether the object was looked at since it was stored.
+    #[cfg(test)]
+    pub(super) fn is_decoded(&self) -> bool {
+        self.value.value.get().is_some()
     }
 }
 

@@ -248,3 +248,23 @@ fn the_line_of_an_event_is_written_with_the_object_and_shared() {
         );
     }
 }
+
+/// SRV-STORE-7
+#[test]
+fn looking_at_an_object_decodes_nothing_that_is_only_remembered() {
+    let mut store = Store::new(10, BYTES);
+    let storage = storage(0);
+    for n in 0..3 {
+        let stored = store.put(&storage, "ns", "a", object("a", n));
+        assert!(!stored.is_decoded());
+        assert_eq!(stored.value["n"], n);
+        assert!(stored.is_decoded());
+    }
+    store.delete(&storage, "ns", "a");
+    let remembered: Vec<&Change> = store.changes(&storage, 0).unwrap().collect();
+    assert_eq!(remembered.len(), 4);
+    for change in remembered {
+        assert!(!change.new.is_decoded());
+        assert!(change.old.as_ref().is_none_or(|old| !old.is_decoded()));
+    }
+}
