@@ -157,14 +157,13 @@ impl ApiServer {
     /// # Cancel safety
     /// Safe: nothing is listening before it returns.
     pub async fn serve(&self, address: impl ToSocketAddrs + fmt::Debug) -> Result<Serving, Error> {
-        self.drive();
-        let described = format!("{address:?}");
-        let stop = self.stop.child_token();
-        Serving::start(self.clone(), stop, address, described, false).await
+        self.listen(address, false).await
     }
 
-    /// As [`serve`](Self::serve), on any address, so that other machines can connect: whoever does
-    /// may do everything. The certificate names loopback and the address, if it is a single one.
+    /// As [`serve`](Self::serve), on any address, so that other machines can connect. Whoever does
+    /// may do everything, unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac): then it is for tokens and roles to
+    /// say. The certificate names loopback and the address, if it is a single one.
     ///
     /// # Errors
     /// [`Error::Listen`] where the address cannot be used, [`Error::Certificates`] where no
@@ -176,9 +175,17 @@ impl ApiServer {
         &self,
         address: impl ToSocketAddrs + fmt::Debug,
     ) -> Result<Serving, Error> {
+        self.listen(address, true).await
+    }
+
+    async fn listen<A>(&self, address: A, others: bool) -> Result<Serving, Error>
+    where
+        A: ToSocketAddrs + fmt::Debug,
+    {
+        self.drive();
         let described = format!("{address:?}");
         let stop = self.stop.child_token();
-        Serving::start(self.clone(), stop, address, described, true).await
+        Serving::start(self.clone(), stop, address, described, others).await
     }
 
     /// The service behind a listener: who shows no credential is nobody, where it matters.
@@ -444,9 +451,11 @@ impl ApiServer {
 fn secret() -> String {
     let mut bytes = [0; 24];
     let random = rustls::crypto::ring::default_provider().secure_random;
-    // Without randomness there would be no TLS either; a token of zeros lets nobody in unseen.
-    let _ = random.fill(&mut bytes);
-    URL_SAFE_NO_PAD.encode(bytes)
+    match random.fill(&mut bytes) {
+        Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
+        // An empty token is none, and lets nobody in.
+        Err(_) => String::new(),
+    }
 }
 
 impl fmt::Debug for ApiServer {

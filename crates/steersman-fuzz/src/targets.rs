@@ -251,7 +251,7 @@ fn manifests(world: &World, input: &[u8]) {
     };
     let choice = usize::from(choice);
     let collection = COLLECTIONS[choice % COLLECTIONS.len()];
-    let content_type = if choice / COLLECTIONS.len() % 2 == 0 {
+    let content_type = if (choice / COLLECTIONS.len()).is_multiple_of(2) {
         "application/json"
     } else {
         "application/yaml"

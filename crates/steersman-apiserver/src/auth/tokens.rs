@@ -20,9 +20,11 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Lets a token stand for a user from now on.
+    /// Lets a token stand for a user from now on. An empty one never does.
     pub(crate) fn add(&mut self, token: String, user: Arc<User>) {
-        self.users.insert(token, user);
+        if !token.is_empty() {
+            self.users.insert(token, user);
+        }
     }
 
     /// The user of a token.

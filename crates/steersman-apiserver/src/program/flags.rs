@@ -19,7 +19,7 @@ pub(crate) struct Flags {
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     pub(crate) bind: IpAddr,
 
-    /// Listen where other machines can connect. Whoever does may do everything.
+    /// Listen where other machines can connect. Whoever does may do everything, without --rbac.
     #[arg(long)]
     pub(crate) insecure_let_others_in: bool,
 

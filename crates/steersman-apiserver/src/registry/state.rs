@@ -291,12 +291,3 @@ pub(super) fn address(storage: &StorageKey, stored: &Stored) -> Address {
         Arc::clone(&stored.name),
     )
 }
-
-/// The uids of an object's owners.
-pub(super) fn owners(object: &Value) -> impl Iterator<Item = &str> {
-    let owners = object["metadata"]["ownerReferences"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    owners.filter_map(|owner| owner["uid"].as_str())
-}

@@ -1,7 +1,5 @@
 //! The selector of shards: its hash, its text, and the complaints about it.
 
-use serde_json::json;
-
 use super::*;
 
 fn refusal(text: &str) -> String {

@@ -2,13 +2,16 @@
 
 use serde_json::Value;
 
+/// A label's key and its value.
+type Label = (Box<str>, Box<str>);
+
 /// The few parts of `metadata` that decide who owns, selects, keeps or collects an object.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     uid: Box<str>,
     created: Box<str>,
     deleted: Box<str>,
-    labels: Box<[(Box<str>, Box<str>)]>,
+    labels: Box<[Label]>,
     owners: Box<[Box<str>]>,
 }
 

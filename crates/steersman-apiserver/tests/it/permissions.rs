@@ -1,5 +1,8 @@
 //! Who asks, what he may do, and what reviews say about it.
 
+mod grants;
+mod tokens;
+
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, Authorization, User};
 
@@ -42,7 +45,7 @@ pub(crate) async fn post(server: &ApiServer, who: &str, path: &str, body: Value)
     by(server, who, "POST", path, &body).await
 }
 
-fn create(server: &ApiServer, kind: &str, name: &str, rest: Value) {
+fn create(server: &ApiServer, kind: &str, name: &str, rest: &Value) {
     let mut object = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
@@ -62,8 +65,8 @@ pub(crate) fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
 }
 
 /// Lets `ann` do something in the whole cluster.
-pub(crate) fn let_ann(server: &ApiServer, name: &str, rules: Value) {
-    create(server, "ClusterRole", name, json!({ "rules": rules }));
+pub(crate) fn let_ann(server: &ApiServer, name: &str, rules: &[Value]) {
+    create(server, "ClusterRole", name, &json!({ "rules": rules }));
     bind(server, name, "ann");
 }
 
@@ -76,12 +79,8 @@ fn bind(server: &ApiServer, role: &str, user: &str) {
         server,
         "ClusterRoleBinding",
         &format!("{role}-{user}"),
-        binding,
+        &binding,
     );
-}
-
-fn role(name: &str, rules: Value) -> Value {
-    json!({ "metadata": { "name": name }, "rules": rules })
 }
 
 /// AUTH-1: neither the body nor what is there makes a difference to who may not ask.
@@ -128,11 +127,7 @@ async fn who_may_not_learns_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_token_is_of_its_user_and_an_unknown_one_of_nobody() {
     let server = server();
-    let_ann(
-        &server,
-        "reader",
-        json!([rule(&["get", "list"], "", &["pods"])]),
-    );
+    let_ann(&server, "reader", &[rule(&["get", "list"], "", &["pods"])]);
     let ann = server.add_user(User::new("ann"));
     assert_eq!(
         by(&server, &ann, "GET", PODS, &json!(null)).await.status,
@@ -148,258 +143,6 @@ async fn a_token_is_of_its_user_and_an_unknown_one_of_nobody() {
     let request = http::Request::get(PODS).body(String::new()).unwrap();
     let answer = tower::ServiceExt::oneshot(service, request).await.unwrap();
     assert_eq!(answer.status(), 200);
-}
-
-/// AUTH-2: a token of a ServiceAccount ends with its time, its Pod and its account.
-#[tokio::test(start_paused = true)]
-async fn a_service_accounts_token_dies_with_what_it_was_made_for() {
-    let server = server();
-    server
-        .create(
-            json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "bot" } }),
-        )
-        .unwrap();
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" },
-        "spec": { "containers": [{ "name": "c", "image": "i" }] },
-    });
-    server.create(pod.clone()).unwrap();
-    let path = "/api/v1/namespaces/default/serviceaccounts/bot/token";
-    let token = async |spec: Value| {
-        let made = ask(
-            &server,
-            "POST",
-            path,
-            &[],
-            json!({ "spec": spec }).to_string(),
-        )
-        .await;
-        made.expect(201)["status"]["token"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
-    let bound = json!({ "kind": "Pod", "apiVersion": "v1", "name": "p" });
-    let free = token(json!({})).await;
-    let of_pod = token(json!({ "boundObjectRef": bound })).await;
-    let elsewhere = token(json!({ "audiences": ["vault"] })).await;
-
-    let review = async |token: &str, audiences: Value| {
-        let spec = json!({ "spec": { "token": token, "audiences": audiences } });
-        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-        ask(&server, "POST", path, &[], spec.to_string())
-            .await
-            .expect(201)["status"]
-            .clone()
-    };
-    let told = review(&of_pod, json!([])).await;
-    assert_eq!(told["authenticated"], true);
-    assert_eq!(
-        told["user"]["username"],
-        "system:serviceaccount:default:bot"
-    );
-    assert_eq!(
-        told["user"]["groups"],
-        json!([
-            "system:serviceaccounts",
-            "system:serviceaccounts:default",
-            "system:authenticated"
-        ])
-    );
-    assert_eq!(
-        told["user"]["extra"]["authentication.kubernetes.io/pod-name"],
-        json!(["p"])
-    );
-    assert_eq!(told["audiences"], json!(["https://kubernetes.default.svc"]));
-    assert_eq!(
-        review(&elsewhere, json!(["vault", "x"])).await["audiences"],
-        json!(["vault"])
-    );
-    assert_eq!(
-        review(&elsewhere, json!([])).await["error"],
-        "[invalid bearer token, token audiences [\"vault\"] is invalid for the target audiences [\"https://kubernetes.default.svc\"]]"
-    );
-
-    server.delete("pods", "default", "p").unwrap();
-    server.create(pod).ok();
-    let gone = review(&of_pod, json!([])).await;
-    assert_eq!(
-        gone["error"],
-        "[invalid bearer token, service account token has been invalidated]"
-    );
-    assert_eq!(
-        by(&server, &of_pod, "GET", PODS, &json!(null)).await.status,
-        401
-    );
-    assert_eq!(
-        by(&server, &free, "GET", PODS, &json!(null)).await.status,
-        403
-    );
-
-    tokio::time::advance(std::time::Duration::from_secs(3_700)).await;
-    assert_eq!(
-        review(&free, json!([])).await["error"],
-        "[invalid bearer token, service account token has expired]"
-    );
-    let fresh = token(json!({})).await;
-    assert_eq!(
-        by(&server, &fresh, "GET", PODS, &json!(null)).await.status,
-        403
-    );
-    server.delete("serviceaccounts", "default", "bot").unwrap();
-    assert_eq!(
-        by(&server, &fresh, "GET", PODS, &json!(null)).await.status,
-        401
-    );
-}
-
-/// AUTH-3: nobody grants more than he has, by any way of writing, unless a verb lets him.
-#[tokio::test(start_paused = true)]
-async fn nobody_grants_what_he_has_not() {
-    let server = server();
-    let group = "rbac.authorization.k8s.io";
-    let all = [
-        "roles",
-        "clusterroles",
-        "rolebindings",
-        "clusterrolebindings",
-    ];
-    let_ann(
-        &server,
-        "writer",
-        json!([rule(&["create", "update", "patch", "get"], group, &all)]),
-    );
-    let_ann(&server, "reader", json!([rule(&["get"], "", &["pods"])]));
-    let ann = server.add_user(User::new("ann"));
-    let roles = format!("{RBAC}/namespaces/default/roles");
-    let own = role("own", json!([rule(&["get"], "", &["pods"])]));
-    assert_eq!(post(&server, &ann, &roles, own).await.status, 201);
-    let more = json!([rule(&["get", "list"], "", &["pods"])]);
-    let told = post(&server, &ann, &roles, role("more", more.clone()))
-        .await
-        .expect(403);
-    assert_eq!(
-        told["message"],
-        "roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"ann\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
-    );
-    let lost = json!({
-        "metadata": { "namespace": "default" },
-        "roleRef": { "apiGroup": group, "kind": "Role", "name": "lost" },
-        "subjects": [{ "apiGroup": group, "kind": "User", "name": "ann" }],
-    });
-    create(&server, "RoleBinding", "lost", lost);
-    let told = post(&server, &ann, &roles, role("more", more.clone()))
-        .await
-        .expect(403);
-    assert!(told["message"].as_str().unwrap().ends_with(
-        "Verbs:[\"list\"]}; resolution errors: [roles.rbac.authorization.k8s.io \"lost\" not found]"
-    ), "{told}");
-    let bindings = format!("rolebindings.{group}");
-    server.delete(&bindings, "default", "lost").unwrap();
-    // By an update, a patch and a PUT that creates it is no other.
-    let own = format!("{roles}/own");
-    let bearer = format!("Bearer {ann}");
-    for kind in [
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-    ] {
-        let headers = [("authorization", bearer.as_str()), ("content-type", kind)];
-        let patch = json!({ "rules": more }).to_string();
-        assert_eq!(
-            ask(&server, "PATCH", &own, &headers, patch).await.status,
-            403,
-            "{kind}"
-        );
-    }
-    for name in ["own", "absent"] {
-        let path = format!("{roles}/{name}");
-        let put = by(&server, &ann, "PUT", &path, &role(name, more.clone())).await;
-        assert_eq!(put.status, 403, "{name}");
-    }
-    for name in ["own", "absent"] {
-        let kind = "application/apply-patch+yaml";
-        let headers = [("authorization", bearer.as_str()), ("content-type", kind)];
-        let path = format!("{roles}/{name}?fieldManager=ann&force=true");
-        let mut applied = role(name, more.clone());
-        applied["apiVersion"] = json!(format!("{group}/v1"));
-        applied["kind"] = json!("Role");
-        let answer = ask(&server, "PATCH", &path, &headers, applied.to_string()).await;
-        assert_eq!(answer.status, 403, "{name}: {}", answer.text);
-    }
-    // What leaves the rules alone, and what only frees the object, is his own affair.
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/merge-patch+json"),
-    ];
-    let label = json!({ "metadata": { "labels": { "a": "b" } } }).to_string();
-    assert_eq!(
-        ask(&server, "PATCH", &own, &headers, label).await.status,
-        200
-    );
-    let strong = json!({ "finalizers": ["a/b"] });
-    let strong = json!({ "metadata": strong }).to_string();
-    let path = format!("{RBAC}/clusterroles/writer");
-    assert_eq!(
-        ask(&server, "PATCH", &path, &headers, strong).await.status,
-        200
-    );
-
-    let binding = |role: &str| {
-        json!({
-            "metadata": { "name": "b" },
-            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": role },
-            "subjects": [{ "kind": "User", "name": "bob", "apiGroup": group }],
-        })
-    };
-    let bindings = format!("{RBAC}/namespaces/default/rolebindings");
-    let told = post(&server, &ann, &bindings, binding("cluster-admin"))
-        .await
-        .expect(403);
-    let message = told["message"].as_str().unwrap();
-    assert!(message.ends_with(
-        "not currently held:\n{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}"
-    ), "{message}");
-    let told = post(&server, &ann, &bindings, binding("none"))
-        .await
-        .expect(404);
-    assert_eq!(
-        told["message"],
-        "clusterroles.rbac.authorization.k8s.io \"none\" not found"
-    );
-    let gather = json!({
-        "metadata": { "name": "g" },
-        "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "a": "b" } }] },
-    });
-    let told = post(&server, &ann, &format!("{RBAC}/clusterroles"), gather)
-        .await
-        .expect(403);
-    assert!(
-        told["message"]
-            .as_str()
-            .unwrap()
-            .ends_with("must have cluster-admin privileges to use the aggregationRule")
-    );
-
-    let_ann(
-        &server,
-        "binder",
-        json!([rule(&["bind"], group, &["clusterroles"])]),
-    );
-    assert_eq!(
-        post(&server, &ann, &bindings, binding("cluster-admin"))
-            .await
-            .status,
-        201
-    );
-    let_ann(
-        &server,
-        "escalator",
-        json!([rule(&["escalate"], group, &["roles"])]),
-    );
-    assert_eq!(
-        post(&server, &ann, &roles, role("more", more)).await.status,
-        201
-    );
 }
 
 #[tokio::test(start_paused = true)]

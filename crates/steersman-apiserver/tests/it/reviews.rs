@@ -9,7 +9,7 @@ use crate::support::ask;
 #[tokio::test(start_paused = true)]
 async fn rules_reviews_list_what_one_may() {
     let server = server();
-    let_ann(&server, "reader", json!([rule(&["get"], "", &["pods"])]));
+    let_ann(&server, "reader", &[rule(&["get"], "", &["pods"])]);
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     let review = json!({ "spec": { "namespace": "default" } });
     let told = post(&server, "as ann", path, review.clone())

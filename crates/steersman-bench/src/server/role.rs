@@ -144,7 +144,7 @@ async fn start(began: Instant) -> Outcome<()> {
 async fn ask(server: &ApiServer, uri: &str) -> Outcome<(u64, Vec<u8>)> {
     let watches = uri.contains("watch=true");
     let request = Request::get(uri).body(Empty::<Bytes>::new())?;
-    let Ok(response) = server.service().oneshot(request).await;
+    let response = server.service().oneshot(request).await?;
     let mut body = response.into_body();
     let (mut bytes, mut last) = (0, Bytes::new());
     while let Some(frame) = body.frame().await {
@@ -199,7 +199,7 @@ async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
     loop {
         let uri = format!("{PODS}?limit=500&continue={next}");
         let request = Request::get(uri).body(Empty::<Bytes>::new())?;
-        let Ok(response) = server.service().oneshot(request).await;
+        let response = server.service().oneshot(request).await?;
         let mut body = response.into_body();
         let mut head = Vec::new();
         while let Some(frame) = body.frame().await {
