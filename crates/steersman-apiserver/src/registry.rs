@@ -25,6 +25,8 @@ mod convert;
 mod conditions;
 mod dispatch;
 mod read;
+mod limits;
+mod classes;
 mod service_address;
 mod create;
 mod definitions;

@@ -63,6 +63,7 @@ impl Registry {
         intake::complete(resource, &mut object);
         self.track_create(resource, &mut object, (&asked, ownership), now);
         let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
+        self.admit_defaults(&admission, &mut object)?;
         self.admit_new(&admission, &mut object)?;
         self.refuse_escalation(target, &options.user, &object, None)?;
         self.complete_new(resource, &mut object)?;
@@ -71,6 +72,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(Status::invalid(resource.kind_subject(), &name, &errors));
         }
+        self.admit_limits(&admission, &object, None)?;
         self.admit_validating(&admission, Some(&object), None)?;
         if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
             let mut refusal = Status::already_exists(resource.subject(), &name);

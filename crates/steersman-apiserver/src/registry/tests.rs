@@ -10,6 +10,7 @@ use crate::schema::Resource;
 use crate::status::Status;
 
 mod acts;
+mod classes;
 mod definitions;
 mod deletes;
 mod hostile;

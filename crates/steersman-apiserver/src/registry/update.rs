@@ -241,6 +241,7 @@ impl Registry {
         }
         self.check(write, &merged, shown.value(), &mut warnings)?;
         raise_generation(resource, &mut merged, shown.value());
+        self.admit_limits(&write.admission, &merged, Some(shown.value()))?;
         self.admit_changed(write, &merged, shown.value())?;
         if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
             self.judge_names(&mut merged, *now);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::events;
 use super::kinds::{self, fill::set};
 use super::resource::Resource;
+use super::types;
 
 /// Fills in a built-in object's defaults and brings it into the shape it is stored in. Applies
 /// to creates and updates alike; what depends on the server's state is the registry's.
@@ -33,6 +34,11 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         ("events.k8s.io", "Event") => events::complete_newer(object),
         _ => drop_nulls(object),
     }
+    let is_event = resource.kind == "Event";
+    let version = resource.api_version();
+    if !is_event {
+        types::drop_zeros(&version, &resource.kind, object);
+    }
     absent::lists(resource, object);
     if let Some(kind) = kinds::of(resource) {
         (kind.defaults)(object);
@@ -46,6 +52,9 @@ pub(crate) fn apply(resource: &Resource, object: &mut Value) {
         set(object, "status", json!({}));
     }
     absent::times_of_conditions(resource, object);
+    if !is_event {
+        types::write_required(&version, &resource.kind, object);
+    }
 }
 
 /// Typed objects have no nulls, but for the defaults that a schema gives.

@@ -5,6 +5,7 @@ mod table;
 mod go;
 mod decode;
 mod protobuf;
+mod zeros;
 mod openapi;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ pub(crate) use decode::decode;
 pub(crate) use openapi::describe;
 pub(crate) use protobuf::Envelope;
 use table::{Node, Type};
+pub(crate) use zeros::{drop_zeros, write_required};
 
 /// The type of one place in an object. Cheap to copy; it borrows the custom schema it views.
 #[derive(Debug, Clone, Copy)]

@@ -79,6 +79,13 @@ pub(super) fn quality(spec: &Value) -> &'static str {
 }
 
 fn prepare(new: &mut Value, old: Option<&Value>) {
+    if let (Some(old), Some(spec)) = (old, new.get_mut("spec")) {
+        for decided in ["priority", "preemptionPolicy"] {
+            if !old["spec"][decided].is_null() {
+                set(spec, decided, old["spec"][decided].clone());
+            }
+        }
+    }
     defaults::admit(new);
     if let Some(old) = old {
         update::keep(new, old);

@@ -366,13 +366,13 @@ fn a_signing_request_and_an_api_service_are_checked() {
 fn a_claim_to_devices_never_changes() {
     let claim = |class: &str| {
         json!({"spec": {"devices": {"requests": [{"name": "r",
-            "exactly": {"deviceClassName": class, "count": 0}}]}}})
+            "exactly": {"deviceClassName": class, "count": -1}}]}}})
     };
     assert_eq!(
         refused("resource.k8s.io/v1", "ResourceClaim", claim(""), None),
         [
             "spec.devices.requests[0].exactly.deviceClassName: Required value",
-            "spec.devices.requests[0].exactly.count: Invalid value: 0: must be greater than zero",
+            "spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero",
         ]
     );
     let told = refused(

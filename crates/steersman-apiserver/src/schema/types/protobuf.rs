@@ -10,6 +10,15 @@ use serde_json::{Map, Value, json};
 use messages::{Field, Kind, Shape, message};
 use wire::{Content, Reader};
 
+/// Whether the zero of a field means something, by the names of its type and its own. One that is
+/// in no message means nothing.
+pub(super) fn zero_stands(owner: &str, field: &str) -> bool {
+    message(owner).iter().any(|found| match found.kind {
+        Kind::Message(part) if found.name.is_empty() => zero_stands(part, field),
+        _ => found.name == field && found.zero_stands,
+    })
+}
+
 /// What stands before every object.
 const MAGIC: [u8; 4] = *b"k8s\0";
 
