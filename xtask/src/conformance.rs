@@ -31,6 +31,8 @@ pub(crate) fn run(
         ])
         .args(["--", "--exact", "--nocapture", TEST])
         .env(RUN, "1")
+        // It ends by a panic, and the summary before it says why.
+        .env("RUST_BACKTRACE", "0")
         .current_dir(root);
     // The test runs in another folder.
     for (variable, path) in [("KUBECONFIG", kubeconfig), ("CASES", cases)] {

@@ -35,7 +35,7 @@ pub(crate) enum Chore {
         /// Only cases whose path begins so, for instance `apply/`.
         #[arg(long, value_name = "PREFIX")]
         filter: Option<String>,
-        /// Other cases: a folder with `<topic>/<case>.json`.
+        /// Other cases: a folder with `.json` files in it and below it.
         #[arg(long, value_name = "DIR")]
         cases: Option<PathBuf>,
     },

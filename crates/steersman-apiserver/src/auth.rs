@@ -14,10 +14,12 @@ mod escalation;
 mod impersonate;
 mod bootstrap;
 mod tokens;
+mod certificate;
 
 pub(crate) use attributes::Attributes;
 pub use attributes::Authorization;
 pub(crate) use bootstrap::{aggregated, objects as bootstrap_objects};
+pub(crate) use certificate::user_of;
 pub(crate) use escalation::Escalation;
 pub(crate) use impersonate::{Impersonations, wanted};
 pub(crate) use rbac::Authorizer;

@@ -38,7 +38,8 @@
 //!   (names, selectors, what may not change), and much of a `spec` is not.
 //! - Bodies in CBOR, and answers in protobuf or CBOR: JSON, YAML and, for Kubernetes' own kinds,
 //!   protobuf are taken, JSON and YAML are answered.
-//! - Client certificates and OpenID Connect: users show bearer tokens.
+//! - OpenID Connect, and webhooks that authenticate or authorize: users show bearer tokens, or
+//!   certificates of an authority that the server was told of.
 //! - Admission beyond webhooks: no quotas, no policies, no injected defaults. A match condition
 //!   that asks the `authorizer` counts as true.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the

@@ -34,6 +34,7 @@ use crate::registry::{
     WriteOptions,
 };
 use crate::status::Status;
+use crate::tls::Pem;
 
 /// A Kubernetes API server inside this process. Cheap to clone; clones are the same server.
 ///
@@ -48,6 +49,7 @@ use crate::status::Status;
 pub struct ApiServer {
     context: Arc<Context>,
     player: Player,
+    pem: Arc<Pem>,
     stop: CancellationToken,
 }
 
@@ -90,6 +92,7 @@ impl ApiServerBuilder {
         let server = ApiServer {
             context,
             player: Player::new(&self.played, self.seed),
+            pem: Arc::new(self.pem),
             stop: CancellationToken::new(),
         };
         server.drive();
@@ -138,10 +141,15 @@ impl ApiServer {
     /// The user counts as authenticated. What he may do is for Roles and bindings to say.
     #[must_use = "the token is what lets the user in"]
     pub fn add_user(&self, user: User) -> String {
+        self.add_token(user, true)
+    }
+
+    /// A listener's own token ends with it and is not kept: the next one makes another.
+    fn add_token(&self, user: User, kept: bool) -> String {
         let token = secret();
         let known = token.clone();
         self.context
-            .with_registry(|registry| registry.add_token(known, user));
+            .with_registry(|registry| registry.add_token(known, user, kept));
         token
     }
 
@@ -188,15 +196,18 @@ impl ApiServer {
         Serving::start(self.clone(), stop, address, described, others).await
     }
 
-    /// The service behind a listener: who shows no credential is nobody, where it matters.
-    fn network(&self, stop: CancellationToken) -> ApiService {
+    /// The service behind a listener. Who shows no credential is nobody, where it matters; `shown` is
+    /// the user of a connection whose client showed a certificate.
+    fn network(&self, shown: Option<User>, stop: CancellationToken) -> ApiService {
         let context = Arc::clone(&self.context);
         let everybody = context.with_registry(|registry| registry.authorizer().allows_all());
-        let caller = if everybody {
-            User::admin()
-        } else {
-            User::anonymous()
-        };
+        let caller = shown.unwrap_or_else(|| {
+            if everybody {
+                User::admin()
+            } else {
+                User::anonymous()
+            }
+        });
         ApiService::new(context, caller, stop)
     }
 

@@ -1,6 +1,6 @@
 //! Machine: bearer tokens: those that were registered, and the signatures of those that are made.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -14,22 +14,67 @@ use serde_json::{Value, json};
 use super::user::User;
 
 /// The tokens that stand for users by themselves.
-#[derive(Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Tokens {
-    users: HashMap<String, Arc<User>>,
+    users: HashMap<String, Known>,
+}
+
+/// A token's user.
+#[derive(Clone)]
+struct Known {
+    user: Arc<User>,
+    /// Whether it belongs into a snapshot.
+    kept: bool,
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokens").finish_non_exhaustive()
+    }
 }
 
 impl Tokens {
-    /// Lets a token stand for a user from now on. An empty one never does.
-    pub(crate) fn add(&mut self, token: String, user: Arc<User>) {
+    /// Lets a token stand for a user from now on. An empty one never does. One that is `kept`
+    /// outlives the server.
+    pub(crate) fn add(&mut self, token: String, user: Arc<User>, kept: bool) {
         if !token.is_empty() {
-            self.users.insert(token, user);
+            self.users.insert(token, Known { user, kept });
         }
     }
 
     /// The user of a token.
     pub(crate) fn get(&self, token: &str) -> Option<Arc<User>> {
-        self.users.get(token).map(Arc::clone)
+        self.users.get(token).map(|known| Arc::clone(&known.user))
+    }
+
+    /// Those that outlive the server.
+    pub(crate) fn kept(&self) -> Self {
+        let all = self.users.iter().filter(|(_, known)| known.kept);
+        Self {
+            users: all
+                .map(|(token, known)| (token.clone(), known.clone()))
+                .collect(),
+        }
+    }
+
+    /// For a snapshot: users by their tokens, in order.
+    pub(crate) fn to_json(&self) -> Value {
+        let all = self.users.iter();
+        let all: BTreeMap<_, _> = all
+            .map(|(token, known)| (token, known.user.info()))
+            .collect();
+        json!(all)
+    }
+
+    /// What [`to_json`](Self::to_json) gave; what is no user is left out.
+    pub(crate) fn from_json(text: &Value) -> Self {
+        let mut tokens = Self::default();
+        for (token, info) in text.as_object().into_iter().flatten() {
+            if let Some(user) = User::of_info(info) {
+                tokens.add(token.clone(), Arc::new(user), true);
+            }
+        }
+        tokens
     }
 }
 
@@ -57,6 +102,17 @@ impl std::fmt::Debug for Key {
 impl Key {
     pub(crate) fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
+    }
+
+    /// For a snapshot.
+    pub(crate) fn to_text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+
+    /// What [`to_text`](Self::to_text) gave.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        bytes.try_into().ok().map(Self)
     }
 
     /// A signed token with these claims.

@@ -122,4 +122,19 @@ impl User {
         }
         Value::Object(info)
     }
+
+    /// The user of a [`userInfo`](Self::info); none without a name.
+    pub(crate) fn of_info(info: &Value) -> Option<Self> {
+        let texts = |value: &Value| -> Vec<String> {
+            let all = value.as_array().into_iter().flatten();
+            all.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let extra = info["extra"].as_object().into_iter().flatten();
+        Some(Self {
+            name: info["username"].as_str()?.to_owned(),
+            uid: info["uid"].as_str().unwrap_or_default().to_owned(),
+            groups: texts(&info["groups"]),
+            extra: extra.map(|(key, all)| (key.clone(), texts(all))).collect(),
+        })
+    }
 }

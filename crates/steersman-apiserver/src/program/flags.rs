@@ -56,6 +56,23 @@ pub(crate) struct Flags {
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) play: Option<Part>,
 
+    /// Faults to begin with: a JSON list of what `POST /steersman/faults` takes, or one of them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+
+    /// The server's certificate in PEM, with its authority's behind it; one is made otherwise.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+
+    /// The key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
+
+    /// Authorities whose client certificates say who somebody is: common name and organizations are
+    /// user and groups.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_ca_file: Option<PathBuf>,
+
     /// Where to write the kubeconfig. Default: into the data directory, or a temporary file.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,

@@ -27,6 +27,11 @@ pub(crate) enum Problem {
     },
     #[error("cannot read the manifests")]
     Manifests(#[from] ManifestError),
+    #[error("{} holds no faults", path.display())]
+    Faults {
+        path: PathBuf,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("the server refused {what} of {}", path.display())]
     Refused {
         what: String,

@@ -34,6 +34,12 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
             Part::Nothing => Played::nothing(),
         });
     }
+    if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {
+        builder = builder.certificate(read(certificate)?, read(key)?);
+    }
+    if let Some(path) = &flags.client_ca_file {
+        builder = builder.client_authorities(read(path)?);
+    }
     let mut data = None;
     if let Some(folder) = &flags.data_dir {
         let (opened, saved) = DataDir::open(folder)?;
@@ -44,6 +50,9 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     }
     let server = builder.build();
     seed::plant(&server, &flags.crds, &flags.manifests)?;
+    if let Some(path) = &flags.faults {
+        seed::faults(&server, path, &read(path)?)?;
+    }
     let address = SocketAddr::new(flags.bind, flags.port);
     let serving = if flags.insecure_let_others_in {
         server.serve_others(address).await?
@@ -63,6 +72,13 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
         let _ = std::fs::remove_file(&kubeconfig);
     }
     outcome
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(|source| Problem::File {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Where the kubeconfig goes, and whether it goes with the program.

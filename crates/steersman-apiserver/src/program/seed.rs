@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use steersman_apiserver::faults::FaultSpec;
 use steersman_apiserver::{ApiServer, manifests};
 
 use super::problem::Problem;
@@ -40,6 +41,27 @@ pub(crate) fn plant(
             path: path.to_owned(),
             source: Box::new(status),
         })?;
+    }
+    Ok(())
+}
+
+/// Plans the faults of a file, which stay until they are taken out.
+pub(crate) fn faults(server: &ApiServer, path: &Path, text: &str) -> Result<(), Problem> {
+    let wrong = |source: Box<dyn std::error::Error + Send + Sync>| Problem::Faults {
+        path: path.to_owned(),
+        source,
+    };
+    let read: Value = serde_json::from_str(text).map_err(|error| wrong(error.into()))?;
+    let all = match read {
+        Value::Array(all) => all,
+        one => vec![one],
+    };
+    for (number, one) in all.into_iter().enumerate() {
+        let spec: FaultSpec = serde_json::from_value(one)
+            .map_err(|error| wrong(format!("number {number}: {error}").into()))?;
+        let planned = server.faults().add(spec);
+        let guard = planned.map_err(|status| wrong(format!("number {number}: {status}").into()))?;
+        guard.keep();
     }
     Ok(())
 }

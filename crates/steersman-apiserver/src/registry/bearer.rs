@@ -29,9 +29,10 @@ pub(crate) struct Known {
 }
 
 impl Registry {
-    /// Lets a token stand for a user, who counts as authenticated.
-    pub(crate) fn add_token(&mut self, token: String, user: User) {
-        self.tokens.add(token, Arc::new(user.authenticated()));
+    /// Lets a token stand for a user, who counts as authenticated. One that is `kept` is part of
+    /// snapshots.
+    pub(crate) fn add_token(&mut self, token: String, user: User, kept: bool) {
+        self.tokens.add(token, Arc::new(user.authenticated()), kept);
     }
 
     /// Whose a token is; `audiences` are those it has to be for, none for the server itself.

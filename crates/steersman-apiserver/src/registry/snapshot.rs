@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::auth::{Key, Tokens};
 use crate::schema::{StorageKey, crd};
 use crate::store::Stored;
 
@@ -25,6 +26,10 @@ pub struct Snapshot {
     revision: u64,
     random: u64,
     addresses: u16,
+    node_ports: i64,
+    /// What tokens of ServiceAccounts are signed with; none in texts of earlier servers.
+    key: Option<Key>,
+    tokens: Tokens,
     storages: Vec<(StorageKey, Vec<Arc<Stored>>)>,
 }
 
@@ -62,6 +67,8 @@ struct Text {
     #[serde(default)]
     counters: Counters,
     #[serde(default)]
+    credentials: Credentials,
+    #[serde(default)]
     objects: Map<String, Value>,
 }
 
@@ -70,6 +77,14 @@ struct Text {
 struct Counters {
     random: u64,
     addresses: u16,
+    node_ports: i64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Credentials {
+    key: String,
+    tokens: Value,
 }
 
 // === impl Snapshot ===
@@ -93,15 +108,20 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Writes it as JSON, an object a line. The Secrets in it are as readable as the rest.
+    /// Writes it as JSON, an object a line. The Secrets in it are as readable as the rest, and so are
+    /// the tokens of users and the key that signs those of ServiceAccounts.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
-        let counters = json!({"random": self.random, "addresses": self.addresses});
+        let counters = json!({
+            "random": self.random, "addresses": self.addresses, "node_ports": self.node_ports,
+        });
+        let key = self.key.as_ref().map(Key::to_text).unwrap_or_default();
+        let credentials = json!({"key": key, "tokens": self.tokens.to_json()});
         write!(
             out,
-            "{{\"format\":{},\"revision\":{},\"counters\":{counters},\"objects\":{{",
+            "{{\"format\":{},\"revision\":{},\"counters\":{counters},\"credentials\":{credentials},\"objects\":{{",
             json!(FORMAT),
             self.revision
         )?;
@@ -151,6 +171,9 @@ impl Snapshot {
             revision: text.revision,
             random: text.counters.random,
             addresses: text.counters.addresses,
+            node_ports: text.counters.node_ports,
+            key: Key::from_text(&text.credentials.key),
+            tokens: Tokens::from_json(&text.credentials.tokens),
             storages,
         })
     }
@@ -187,6 +210,9 @@ impl Registry {
             revision: self.store.revision(),
             random: self.rng.state(),
             addresses: self.last_address,
+            node_ports: self.last_node_port,
+            key: Some(self.key.clone()),
+            tokens: self.tokens.kept(),
             storages,
         }
     }
@@ -197,6 +223,12 @@ impl Registry {
         // SRV-SNAP-1: uids go on where they were, or two objects of two runs would share one.
         self.rng = Rng::new(snapshot.random);
         self.last_address = snapshot.addresses;
+        self.last_node_port = snapshot.node_ports;
+        // SRV-SNAP-3: who was let in before is let in again.
+        if let Some(key) = &snapshot.key {
+            self.key = key.clone();
+        }
+        self.tokens = snapshot.tokens.clone();
         self.dependents.clear();
         self.removed.clear();
         // SRV-SNAP-2: what happened before is not known here, so nothing resumes from there.

@@ -10,6 +10,7 @@ use crate::auth::Authorization;
 use crate::http::Clock;
 use crate::play::Played;
 use crate::registry::Snapshot;
+use crate::tls::Pem;
 
 /// Sets up an [`ApiServer`](crate::ApiServer). Nothing is done before `build`.
 #[derive(Clone)]
@@ -29,6 +30,7 @@ pub struct ApiServerBuilder {
     pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
     pub(super) snapshot: Option<Arc<Snapshot>>,
+    pub(super) pem: Pem,
 }
 
 /// What a server knows of the past after [`ApiServer::restart`].
@@ -57,6 +59,7 @@ impl Default for ApiServerBuilder {
             watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
             snapshot: None,
+            pem: Pem::default(),
         }
     }
 }
@@ -89,6 +92,23 @@ impl ApiServerBuilder {
     /// ServiceAccounts.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.authorization = authorization;
+        self
+    }
+
+    /// The certificate and key of its listeners, in PEM, instead of ones that it makes for itself.
+    /// Its kubeconfigs trust what is in `certificates`, so the authority's certificate belongs
+    /// behind the server's own.
+    pub fn certificate(mut self, certificates: impl Into<String>, key: impl Into<String>) -> Self {
+        self.pem.own = Some((certificates.into(), key.into()));
+        self
+    }
+
+    /// Certificates in PEM of the authorities that vouch for clients. Such a client is the user whom
+    /// its certificate's common name says, in the groups that its organizations say, as
+    /// `--client-ca-file` of a kube-apiserver has it; a bearer token counts for more. Any other
+    /// certificate ends the handshake. Default: no client is asked for one.
+    pub fn client_authorities(mut self, certificates: impl Into<String>) -> Self {
+        self.pem.clients = Some(certificates.into());
         self
     }
 

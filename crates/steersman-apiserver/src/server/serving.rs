@@ -14,9 +14,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::User;
+use crate::auth::{User, user_of};
 use crate::error::Error;
-use crate::http::ApiService;
 use crate::kubeconfig;
 use crate::tls::Identity;
 
@@ -69,18 +68,18 @@ impl Serving {
             .await
             .map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let identity = Identity::generate(address.ip())?;
+        let identity = Identity::new(&server.pem, address.ip())?;
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
         let tasks = TaskTracker::new();
         let accepting = Accepting {
             listener,
             acceptor,
-            service: server.network(stop.clone()),
+            server: server.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
         tasks.spawn(accepting.run());
-        let token = server.add_user(User::admin());
+        let token = server.add_token(User::admin(), false);
         Ok(Self {
             server,
             address,
@@ -177,7 +176,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 struct Accepting {
     listener: TcpListener,
     acceptor: TlsAcceptor,
-    service: ApiService,
+    server: ApiServer,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -194,7 +193,7 @@ impl Accepting {
                     let connection = serve(
                         socket,
                         self.acceptor.clone(),
-                        self.service.clone(),
+                        self.server.clone(),
                         self.stop.clone(),
                     );
                     self.tasks.spawn(connection);
@@ -210,7 +209,7 @@ impl Accepting {
 async fn serve(
     socket: TcpStream,
     acceptor: TlsAcceptor,
-    service: ApiService,
+    server: ApiServer,
     stop: CancellationToken,
 ) {
     // Without it every small answer waits for the acknowledgement of the one before. A socket that
@@ -225,6 +224,11 @@ async fn serve(
             Ok(Err(_)) | Err(_) => return,
         },
     };
+    let (_, session) = stream.get_ref();
+    // The first one is the client's own.
+    let certificate = session.peer_certificates().and_then(<[_]>::first);
+    let shown = certificate.and_then(|certificate| user_of(certificate));
+    let service = server.network(shown, stop.clone());
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()

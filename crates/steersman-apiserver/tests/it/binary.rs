@@ -27,13 +27,13 @@ fn program(arguments: &[&str]) -> Command {
 }
 
 /// A program that serves, and a client by the kubeconfig that it names.
-struct Running {
+pub(crate) struct Running {
     child: Child,
-    kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
     client: Client,
 }
 
-async fn start(arguments: &[&str]) -> Running {
+pub(crate) async fn start(arguments: &[&str]) -> Running {
     let mut child = program(arguments).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let path = loop {
@@ -191,4 +191,92 @@ async fn other_machines_are_let_in_only_by_name() {
         !left.exists(),
         "a temporary kubeconfig goes with the program"
     );
+}
+
+#[tokio::test]
+async fn faults_of_a_file_are_there_from_the_start() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("faults.json");
+    let faults = json!([
+        {"verb": "list", "resource": "pods", "times": 1,
+            "effect": {"type": "answer", "code": 500, "message": "the disk is on fire"}},
+        {"resource": "secrets", "effect": {"type": "delay", "millis": 1}},
+    ]);
+    std::fs::write(&file, faults.to_string()).unwrap();
+    let running = start(&["--faults", text(&file)]).await;
+    let error = running.get("/api/v1/pods").await.unwrap_err();
+    assert!(error.to_string().contains("the disk is on fire"), "{error}");
+    running.get("/api/v1/pods").await.unwrap();
+    let planned = running.get("/steersman/faults").await.unwrap();
+    assert_eq!(planned["items"][0]["hits"], 1);
+    assert_eq!(planned["items"][1]["resource"], "secrets");
+
+    for (wrong, why) in [
+        (
+            "[{\"effect\": {\"type\": \"flood\"}}]",
+            "number 0: unknown variant `flood`",
+        ),
+        (
+            "{\"effect\": {\"type\": \"answer\", \"code\": 200}}",
+            "number 0: ",
+        ),
+        ("[", "EOF while parsing"),
+    ] {
+        std::fs::write(&file, wrong).unwrap();
+        let said = refused(&["--faults", text(&file)]).await;
+        assert!(said.contains("faults.json holds no faults: "), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// The commands of a page that begin with curl, as one script.
+fn curls(page: &str) -> String {
+    let fences = page.split("```sh\n").skip(1);
+    let blocks = fences.filter_map(|block| block.split("```").next());
+    blocks.filter(|block| block.contains("curl ")).collect()
+}
+
+// What the README and the guide have for those without Rust.
+#[tokio::test]
+async fn the_commands_with_curl_do_what_the_pages_say() {
+    let curl = Command::new("curl").arg("--version").output().await;
+    if curl.is_err() {
+        use std::io::Write as _;
+        // Past the harness, which keeps what a test prints as long as it passes.
+        let _ = writeln!(std::io::stderr(), "skipped: curl cannot be run");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    // The commands' own `-k` is not enough to fail here by what was answered.
+    std::fs::write(
+        folder.path().join(".curlrc"),
+        "insecure\nfail\nsilent\nshow-error\n",
+    )
+    .unwrap();
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (page, hits) in [("README.md", 1), ("crates/steersman/guide/faults.md", 0)] {
+        let running = start(&[]).await;
+        let kubeconfig = Kubeconfig::read_from(&running.kubeconfig).unwrap();
+        let cluster = kubeconfig.clusters[0].cluster.as_ref().unwrap();
+        let script = curls(&std::fs::read_to_string(pages.join(page)).unwrap());
+        let ran = Command::new("sh")
+            .args(["-eu", "-c", &script])
+            .current_dir(folder.path())
+            .env("CURL_HOME", folder.path())
+            .env("SERVER", cluster.server.as_ref().unwrap())
+            .env("KUBECONFIG", &running.kubeconfig)
+            .output();
+        let ran = tokio::time::timeout(TOO_LONG, ran).await.unwrap().unwrap();
+        let (printed, complained) = (
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr),
+        );
+        assert!(ran.status.success(), "{page}: {printed}\n{complained}");
+        assert!(
+            printed.contains(&format!("\"hits\":{hits}")),
+            "{page}: {printed}"
+        );
+        let left = running.get("/steersman/faults").await.unwrap();
+        assert_eq!(left["items"], json!([]), "{page}");
+    }
 }

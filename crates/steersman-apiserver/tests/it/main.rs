@@ -20,6 +20,8 @@ mod play;
 mod python;
 mod reviews;
 mod shapes;
+#[cfg(all(unix, feature = "binary"))]
+mod stand_in;
 mod verbs;
 mod watches;
 mod webhooks;

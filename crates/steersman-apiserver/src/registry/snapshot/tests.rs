@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::ApiServer;
+use crate::auth::User;
+use crate::registry::RegistryOptions;
 
 fn taken(server: &ApiServer) -> Snapshot {
     let mut text = Vec::new();
@@ -64,6 +66,50 @@ async fn srv_snap_1_objects_are_what_they_were_and_uids_go_on() {
         one["metadata"]["resourceVersion"],
         two["metadata"]["resourceVersion"]
     );
+}
+
+// SRV-SNAP-3.
+#[test]
+fn srv_snap_3_credentials_stay_good() {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut before = Registry::new(Default::default(), now);
+    let ann = User::new("ann").uid("7").group("dev").extra("a/b", "c");
+    before.add_token("anns".to_owned(), ann, true);
+    before.add_token("listeners".to_owned(), User::admin(), false);
+    let mut text = Vec::new();
+    before.snapshot().write(&mut text).unwrap();
+
+    // A server of another seed would sign with another key.
+    let options = RegistryOptions {
+        seed: 7,
+        ..Default::default()
+    };
+    let mut after = Registry::new(options, now);
+    let signed = before.key.issue(&json!({"aud": ["a"]}));
+    assert!(after.key.claims(&signed).is_none());
+    after.restore(&Snapshot::read(&text).unwrap());
+    assert!(after.key.claims(&signed).is_some());
+    let ann = after.tokens.get("anns").unwrap();
+    assert_eq!(Some(&ann), before.tokens.get("anns").as_ref());
+    assert!(ann.is_in("dev") && ann.extra["a/b"] == ["c"]);
+    assert!(after.tokens.get("listeners").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_go_on_being_given_addresses_and_ports() {
+    let service = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+    };
+    let server = ApiServer::new();
+    let first = server.create(service("a")).unwrap();
+    let again = begun(&server);
+    let (one, two) = (
+        server.create(service("b")).unwrap(),
+        again.create(service("b")).unwrap(),
+    );
+    assert_eq!(one["spec"], two["spec"]);
+    assert_ne!(first["spec"]["clusterIP"], two["spec"]["clusterIP"]);
 }
 
 #[tokio::test(start_paused = true)]

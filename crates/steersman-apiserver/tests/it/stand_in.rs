@@ -1,0 +1,175 @@
+//! The program in the place of others: as the kube-apiserver of a test environment's binaries, and as
+//! the cluster that is there already. One life of an environment is the same on each.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use http::Request;
+use kube_client::Client;
+use serde_json::{Value, json};
+use steersman_testenv::TestEnv;
+use tempfile::TempDir;
+
+use crate::binary;
+
+/// Where the stand-in for etcd listens, in the process that is one.
+const ETCD: &str = "STEERSMAN_STAND_IN_ETCD";
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "boats", "kind": "Boat"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    })
+}
+
+async fn post(client: &Client, path: &str, body: &Value) -> Result<Value, kube_client::Error> {
+    let request = Request::post(path)
+        .header("content-type", "application/json")
+        .body(body.to_string().into_bytes());
+    client.request(request.unwrap()).await
+}
+
+async fn get(client: &Client, path: &str) -> Result<Value, kube_client::Error> {
+    let request = Request::get(path).body(Vec::new()).unwrap();
+    client.request(request).await
+}
+
+fn code(error: &kube_client::Error) -> u16 {
+    match error {
+        kube_client::Error::Api(status) => status.code,
+        _ => 0,
+    }
+}
+
+/// By itself the embedded server's; the tests below run it with the variables that choose another.
+#[tokio::test]
+async fn a_life_of_an_environment() {
+    let builder = TestEnv::builder().crd(definition());
+    let env = builder.start().await.unwrap();
+    let set = |name| std::env::var(name).is_ok_and(|value| !value.is_empty());
+    let other = set("KUBEBUILDER_ASSETS") || set("USE_EXISTING_CLUSTER");
+    assert_eq!(env.server().is_none(), other);
+
+    let (home, abroad) = (
+        env.namespace("home").await.unwrap(),
+        env.namespace("abroad").await.unwrap(),
+    );
+    let ann = env
+        .user("ann")
+        .allow_in(&home, ["create", "get"], ["boats.example.com"])
+        .create()
+        .await
+        .unwrap();
+    let ann = ann.client().unwrap();
+    let boats = |namespace: &str| format!("/apis/example.com/v1/namespaces/{namespace}/boats");
+    let boat =
+        json!({"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "dinghy"}});
+    post(&ann, &boats(&home), &boat).await.unwrap();
+    let refused = post(&ann, &boats(&abroad), &boat).await.unwrap_err();
+    assert_eq!(code(&refused), 403, "{refused}");
+
+    let admin = env.client().unwrap();
+    let all = get(&admin, "/apis/example.com/v1/boats").await.unwrap();
+    let in_home = |boat: &&Value| boat["metadata"]["namespace"] == *home;
+    assert_eq!(
+        all["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(in_home)
+            .count(),
+        1
+    );
+    let path = format!("/api/v1/namespaces/{home}");
+    env.stop().await.unwrap();
+    match get(&admin, &path).await {
+        // A cluster that stays is left without what was made in it.
+        Err(error) if set("USE_EXISTING_CLUSTER") => assert_eq!(code(&error), 404, "{error}"),
+        Err(error) => assert_eq!(code(&error), 0, "nobody answers: {error}"),
+        Ok(namespace) => panic!("{namespace}"),
+    }
+}
+
+/// Says that it is well, until it is killed, in the process that a script made of this one.
+#[test]
+fn an_etcd() {
+    let Ok(address) = std::env::var(ETCD) else {
+        return;
+    };
+    for connection in TcpListener::bind(address).unwrap().incoming() {
+        let mut connection = connection.unwrap();
+        let _ = connection.read(&mut [0; 4096]);
+        let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 17\r\n\r\n{\"health\":\"true\"}";
+        let _ = connection.write_all(answer.as_bytes());
+    }
+}
+
+fn script(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Leads the life in a process of its own, to which the variables belong.
+async fn life(variables: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "stand_in::a_life_of_an_environment"])
+        .env_remove("KUBEBUILDER_ASSETS")
+        .env_remove("USE_EXISTING_CLUSTER")
+        .envs(variables.iter().copied());
+    tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap()
+}
+
+fn assert_passed(output: &Output) {
+    let [printed, complained] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(
+        output.status.success() && printed.contains("1 passed"),
+        "{printed}\n{complained}"
+    );
+}
+
+#[tokio::test]
+async fn as_a_kube_apiserver_that_environments_start() {
+    let folder = TempDir::new().unwrap();
+    let etcd = format!(
+        "for one; do case $one in --listen-client-urls=http://*) export {ETCD}=${{one#*//}};; esac; done\n\
+         exec '{}' --exact stand_in::an_etcd",
+        std::env::current_exe().unwrap().display()
+    );
+    script(folder.path(), "etcd", &etcd);
+    // What has the same name in both programs, and the rest of the arguments left out.
+    let server = format!(
+        "own= ; for one; do case $one in\n\
+         --secure-port=*) own=\"$own --port=${{one#*=}}\";;\n\
+         --tls-*|--client-ca-file=*) own=\"$own $one\";;\n\
+         --authorization-mode=RBAC) own=\"$own --rbac\";;\n\
+         --cert-dir=*) own=\"$own --kubeconfig=${{one#*=}}/own.kubeconfig\";;\n\
+         esac; done\n\
+         exec '{}' --play nothing $own",
+        env!("CARGO_BIN_EXE_steersman-apiserver")
+    );
+    script(folder.path(), "kube-apiserver", &server);
+    assert_passed(&life(&[("KUBEBUILDER_ASSETS", folder.path())]).await);
+}
+
+#[tokio::test]
+async fn as_the_cluster_that_is_there() {
+    let running = binary::start(&["--rbac"]).await;
+    let variables = [
+        ("USE_EXISTING_CLUSTER", Path::new("true")),
+        ("KUBECONFIG", running.kubeconfig.as_path()),
+    ];
+    assert_passed(&life(&variables).await);
+}
