@@ -52,7 +52,10 @@ impl Registry {
     ) -> Result<R, Question> {
         attempt.memory.warnings.clear();
         if !self.has_webhooks() {
-            return Ok(verb(self));
+            self.memory.get_mut().warnings.clear();
+            let result = verb(self);
+            attempt.memory.warnings = std::mem::take(&mut self.memory.get_mut().warnings);
+            return Ok(result);
         }
         let fork = attempt.rng.get_or_insert_with(|| self.rng.fork());
         let own = std::mem::replace(&mut self.rng, fork.clone());

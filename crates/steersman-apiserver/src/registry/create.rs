@@ -96,7 +96,7 @@ impl Registry {
         if is_definition(resource) {
             self.establish(resource, &stored, now);
         }
-        self.collect_orphan(resource, &stored, now);
+        self.settle(now);
         Ok(Written {
             object: self.answered(resource, &stored, foreseen)?,
             created: true,

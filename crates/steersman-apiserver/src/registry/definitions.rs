@@ -9,6 +9,7 @@ use crate::schema::{Resource, StorageKey, crd};
 use crate::status::Status;
 use crate::store::Stored;
 
+use super::due::Policy;
 use super::metadata;
 use super::options::{Target, WriteOptions, Written};
 use super::state::Registry;
@@ -158,13 +159,19 @@ impl Registry {
     }
 
     /// Deletes every object of a storage, as far as finalizers let it.
-    pub(super) fn clear(&mut self, storage: &StorageKey, namespace: Option<&str>, now: Timestamp) {
+    pub(super) fn clear(
+        &mut self,
+        storage: &StorageKey,
+        namespace: Option<&str>,
+        policy: Option<Policy>,
+        now: Timestamp,
+    ) {
         let all: Vec<_> = self.store.list(storage, namespace).cloned().collect();
         let Some(resource) = self.catalogue.of_storage(storage).cloned() else {
             return;
         };
         for stored in all {
-            self.begin_delete(&resource, &stored, Some(0), None, now);
+            self.begin_delete(&resource, &stored, Some(0), policy, now);
         }
     }
 

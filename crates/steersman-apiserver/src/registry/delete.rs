@@ -10,18 +10,11 @@ use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
 use super::admission::Admission;
+use super::due::{FOREGROUND, ORPHAN, Policy};
 use super::intake::{self, is_definition};
 use super::metadata;
 use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
 use super::state::Registry;
-
-/// What happens to the dependents of a deleted object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Policy {
-    Background,
-    Foreground,
-    Orphan,
-}
 
 /// How far a delete came.
 #[derive(Debug)]
@@ -58,6 +51,7 @@ impl Registry {
     ) -> Result<Deleted, Status> {
         let (dry, policy) = check_options(options)?;
         let Target { resource, name, .. } = target;
+        self.warn_of_orphans(resource, options);
         let found = self.store.get(&resource.storage, target.scope(), name);
         let Some(stored) = found.cloned() else {
             return Err(Status::not_found(resource.subject(), name));
@@ -71,6 +65,7 @@ impl Registry {
         }
         check_preconditions(resource, &stored, options)?;
         let grace = options.grace_period_seconds;
+        let policy = policy.or_else(|| default_policy(resource, &stored));
         // What the answer may need is asked before anything is done.
         let foreseen = self.foresee(resource, &stored.value)?;
         if admitted && self.is_attended() && !is_pending(&stored, grace) {
@@ -106,6 +101,7 @@ impl Registry {
     ) -> Result<Page, Status> {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
+        self.warn_of_orphans(resource, options);
         // Objects go as they are now, and webhooks are asked about these.
         self.unpin();
         let page = self.list(resource, target.namespace, selection)?;
@@ -121,12 +117,22 @@ impl Registry {
                     .get(&resource.storage, &stored.namespace, &stored.name);
                 if let Some(found) = found.cloned() {
                     let grace = options.grace_period_seconds;
+                    let policy = policy.or_else(|| default_policy(resource, &found));
                     self.begin_delete(resource, &found, grace, policy, now);
                 }
             }
             self.settle(now);
         }
         Ok(page)
+    }
+
+    /// A client that deletes a Job without a word about its Pods may not expect that they stay.
+    fn warn_of_orphans(&self, resource: &Resource, options: &DeleteOptions) {
+        let said = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
+        if resource.is("batch", "Job") && !said {
+            let text = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+            self.note_warnings(vec![text.to_owned()]);
+        }
     }
 
     fn gone(
@@ -164,7 +170,7 @@ impl Registry {
     ) -> Result<Deleted, Status> {
         let grace = grace_of(resource, &stored.value, grace);
         let mut value = shown.value().clone();
-        self.set_policy(&mut value, policy);
+        Self::set_policy(&mut value, policy);
         if grace == 0 && !has_finalizers(&value) && !is_namespace(resource) {
             return self.gone(resource, stored, now);
         }
@@ -184,17 +190,14 @@ impl Registry {
         now: Timestamp,
     ) -> Progress {
         if is_namespace(resource) {
-            return self.delete_namespace(resource, stored, now);
+            return self.delete_namespace(resource, stored, policy, now);
         }
         if is_definition(resource) {
             return self.delete_definition(resource, stored, now);
         }
         let terminating = !stored.meta("deletionTimestamp").is_empty();
         let mut value = (*stored.value).clone();
-        self.set_policy(&mut value, policy);
-        if self.options.collect_garbage && policy == Some(Policy::Orphan) {
-            self.orphan_dependents(stored.meta("uid"));
-        }
+        Self::set_policy(&mut value, policy);
         let mut seconds = grace_of(resource, &value, grace);
         if terminating {
             let left = value["metadata"]["deletionGracePeriodSeconds"]
@@ -222,12 +225,7 @@ impl Registry {
         if value == *stored.value {
             return Progress::Marked(Arc::clone(stored));
         }
-        let marked = self.put(&resource.storage, &stored.namespace, &stored.name, value);
-        if self.options.collect_garbage && policy == Some(Policy::Foreground) {
-            self.collect_dependents(marked.meta("uid"), now);
-            return self.finish_foreground(resource, &marked);
-        }
-        Progress::Marked(marked)
+        Progress::Marked(self.put(&resource.storage, &stored.namespace, &stored.name, value))
     }
 
     fn delete_definition(
@@ -244,30 +242,46 @@ impl Registry {
             self.put(&resource.storage, "", &stored.name, crd)
         };
         let storage = super::definitions::storage_of(&marked.value);
-        self.clear(&storage, None, now);
+        self.clear(&storage, None, None, now);
         self.finish_definition(&storage, now);
         Progress::Marked(marked)
     }
 
-    /// Writes the finalizers a propagation policy stands for. Where the controllers are played,
-    /// orphaning is done at once and needs none.
-    fn set_policy(&self, value: &mut Value, policy: Option<Policy>) {
+    /// Writes the finalizers a propagation policy stands for.
+    pub(super) fn set_policy(value: &mut Value, policy: Option<Policy>) {
         let Some(policy) = policy else { return };
         let fields = metadata::of(value);
         let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
         let Some(list) = finalizers.as_array_mut() else {
             return;
         };
-        list.retain(|one| one != "orphan" && one != "foregroundDeletion");
+        list.retain(|one| one != ORPHAN && one != FOREGROUND);
         match policy {
-            Policy::Orphan if !self.options.collect_garbage => list.push(json!("orphan")),
-            Policy::Foreground => list.push(json!("foregroundDeletion")),
-            Policy::Orphan | Policy::Background => {}
+            Policy::Orphan => list.push(json!(ORPHAN)),
+            Policy::Foreground => list.push(json!(FOREGROUND)),
+            Policy::Background => {}
         }
         if list.is_empty() {
             fields.remove("finalizers");
         }
     }
+}
+
+/// What a delete that says nothing about dependents does with those of kinds that have a rule of
+/// their own, unless the object's finalizers say it: see `DefaultGarbageCollectionPolicy` of the
+/// kinds' strategies.
+fn default_policy(resource: &Resource, stored: &Stored) -> Option<Policy> {
+    if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
+        return Some(Policy::Background);
+    }
+    if !resource.is("batch", "Job") && !resource.is("", "ReplicationController") {
+        return None;
+    }
+    let object = stored.look();
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    let mut finalizers = finalizers.into_iter().flatten();
+    let said = finalizers.any(|one| one == ORPHAN || one == FOREGROUND);
+    (!said).then_some(Policy::Orphan)
 }
 
 /// Whether an object only waits for its grace period to end, which the delete does not shorten.

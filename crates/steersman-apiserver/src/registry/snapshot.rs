@@ -10,6 +10,7 @@ use crate::auth::{Key, Tokens};
 use crate::schema::{StorageKey, crd};
 use crate::store::Stored;
 
+use super::due::Due;
 use super::rng::Rng;
 use super::state::Registry;
 
@@ -231,6 +232,7 @@ impl Registry {
         self.tokens = snapshot.tokens.clone();
         self.dependents.clear();
         self.removed.clear();
+        self.due = Due::default();
         // SRV-SNAP-2: what happened before is not known here, so nothing resumes from there.
         self.forgotten = snapshot.revision;
         self.store.restore(snapshot.revision, &snapshot.storages);

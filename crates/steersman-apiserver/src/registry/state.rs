@@ -11,6 +11,7 @@ use crate::schema::{Resource, StorageKey};
 use crate::store::{Store, Stored};
 
 use super::catalogue::Catalogue;
+use super::due::{Address, Change, Due};
 use super::memory::Memory;
 use super::metadata;
 use super::options::Object;
@@ -66,9 +67,6 @@ impl Default for RegistryOptions {
     }
 }
 
-/// The address of a stored object.
-pub(super) type Address = (StorageKey, Arc<str>, Arc<str>);
-
 /// The server's state and its verbs. Synchronous; the owner locks it and tells it the time.
 ///
 /// Every verb either refuses with a [`Status`](crate::status::Status) and changes nothing, or
@@ -83,6 +81,8 @@ pub struct Registry {
     pub(super) dependents: HashMap<String, BTreeSet<Address>>,
     /// Removed objects whose consequences are still to be drawn.
     pub(super) removed: VecDeque<(StorageKey, Arc<Stored>)>,
+    /// What writes and removals gave the played controllers to do.
+    pub(super) due: Due,
     /// Numbers the installations of custom resource definitions.
     pub(super) installations: u64,
     /// The last address given to a Service, counted from the start of their network.
@@ -109,6 +109,7 @@ impl Registry {
             catalogue: Catalogue::new(),
             dependents: HashMap::new(),
             removed: VecDeque::new(),
+            due: Due::default(),
             installations: 0,
             last_address: 0,
             last_node_port: 0,
@@ -211,7 +212,7 @@ impl Registry {
         self.changed.insert(storage.clone());
     }
 
-    /// Stores an object as the next revision.
+    /// Stores an object as the next revision; what follows from it is drawn by `settle`.
     pub(super) fn put(
         &mut self,
         storage: &StorageKey,
@@ -219,11 +220,20 @@ impl Registry {
         name: &str,
         value: Value,
     ) -> Arc<Stored> {
-        if let Some(old) = self.store.get(storage, namespace, name).map(Arc::clone) {
-            self.unlink(storage, &old);
+        let old = self.store.get(storage, namespace, name).map(Arc::clone);
+        if let Some(old) = &old {
+            self.unlink(storage, old);
         }
+        let collected = self.options.collect_garbage;
+        let change = collected.then(|| Change::between(old.as_deref(), &value));
         let stored = self.store.put(storage, namespace, name, value);
         self.link(storage, &stored);
+        if let Some(change) = change {
+            self.note_change(storage, &change, &stored);
+        }
+        if self.options.end_namespaces && old.is_some() {
+            self.note_namespace(storage, &stored);
+        }
         self.touch(storage);
         stored
     }

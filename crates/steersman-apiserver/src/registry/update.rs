@@ -303,8 +303,8 @@ impl Registry {
             }
             if resource.kind == "Namespace" && resource.built_in {
                 self.finalize_namespace(&put);
-                self.settle(*now);
             }
+            self.settle(*now);
             put
         }
     }

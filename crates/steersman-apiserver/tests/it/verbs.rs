@@ -252,3 +252,29 @@ async fn dependents_go_with_their_owner_unless_nobody_plays_the_collector() {
         assert_eq!(left.is_none(), played);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_deleted_without_a_word_orphans_its_pods() {
+    let server = server();
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let job = |name: &str| {
+        json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": name },
+            "spec": { "template": { "spec": { "restartPolicy": "Never",
+                "containers": [{ "name": "c", "image": "i" }] } } } })
+    };
+    post(&server, jobs, &job("j")).await.expect(201);
+    let answer = delete(&server, &format!("{jobs}/j")).await;
+    let warned = answer.header("warning").to_owned();
+    assert!(
+        warned.starts_with("299 - \"child pods are preserved by default when jobs are deleted; "),
+        "{warned}"
+    );
+    assert_eq!(
+        answer.expect(200)["metadata"]["finalizers"],
+        json!(["orphan"])
+    );
+    post(&server, jobs, &job("k")).await.expect(201);
+    let path = format!("{jobs}/k?propagationPolicy=Background");
+    let answer = delete(&server, &path).await;
+    assert_eq!((answer.status, answer.header("warning")), (200, ""));
+}

@@ -383,3 +383,17 @@ fn a_definition_goes_with_its_objects_and_ends_their_watches() {
     server.poll(&mut cursor);
     assert!(cursor.is_over());
 }
+
+#[test]
+fn what_the_objects_of_a_removed_definition_owned_goes() {
+    let mut server = installed();
+    let owner = server.create("websites", website("w")).unwrap();
+    let mut body = config_map("child");
+    body["metadata"]["ownerReferences"] = json!([{"apiVersion": "example.com/v1",
+        "kind": "Website", "name": "w", "uid": owner["metadata"]["uid"]}]);
+    server.create("configmaps", body).unwrap();
+    server
+        .delete("customresourcedefinitions", "websites.example.com")
+        .unwrap();
+    assert_eq!(refused(server.get("configmaps", "child")).0, 404);
+}

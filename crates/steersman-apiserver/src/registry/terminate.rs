@@ -1,0 +1,217 @@
+//! Machine: the played namespace controller: a terminating namespace is emptied, and then goes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::schema::{Resource, StorageKey};
+use crate::store::Stored;
+
+use super::delete::{Progress, has_finalizers};
+use super::due::Policy;
+use super::metadata;
+use super::state::Registry;
+
+/// The conditions of a terminating namespace, with what they say while nothing is wrong.
+const CONDITIONS: [(&str, &str, &str); 5] = [
+    (
+        "NamespaceDeletionDiscoveryFailure",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    (
+        CONTENT_REMAINS,
+        "ContentRemoved",
+        "All content successfully removed",
+    ),
+    (
+        FINALIZERS_REMAIN,
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ),
+];
+
+const CONTENT_REMAINS: &str = "NamespaceContentRemaining";
+const FINALIZERS_REMAIN: &str = "NamespaceFinalizersRemaining";
+
+/// What is left in a namespace.
+#[derive(Debug, Default)]
+struct Rest {
+    /// How many objects of which `<plural>.<group>`.
+    objects: BTreeMap<String, usize>,
+    /// How many objects bear which finalizer.
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Registry {
+    /// Marks a namespace as terminating, or removes it where nothing holds it.
+    pub(super) fn delete_namespace(
+        &mut self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+        policy: Option<Policy>,
+        now: Timestamp,
+    ) -> Progress {
+        let mut value = (*stored.value).clone();
+        Self::set_policy(&mut value, policy);
+        if !stored.meta("deletionTimestamp").is_empty() {
+            if may_go(&value) {
+                return match self.remove(&resource.storage, stored) {
+                    Some(gone) => Progress::Gone(gone),
+                    None => Progress::Marked(Arc::clone(stored)),
+                };
+            }
+        } else {
+            let time = Value::String(metadata::time(now));
+            metadata::of(&mut value).insert("deletionTimestamp".to_owned(), time);
+            let status = metadata::members(&mut value["status"]);
+            status.insert("phase".to_owned(), json!("Terminating"));
+        }
+        if value == *stored.value {
+            return Progress::Marked(Arc::clone(stored));
+        }
+        Progress::Marked(self.put(&resource.storage, "", &stored.name, value))
+    }
+
+    /// After a write: a terminating namespace that nothing holds any more goes.
+    pub(super) fn finalize_namespace(&mut self, written: &Stored) {
+        if !written.meta("deletionTimestamp").is_empty() && may_go(&written.value) {
+            self.remove(&StorageKey::new("", "namespaces"), written);
+        }
+    }
+
+    /// Deletes what is in a terminating namespace, Pods first, says what remains, and lets the
+    /// namespace go when that is nothing.
+    pub(super) fn empty_namespace(&mut self, name: &str, now: Timestamp) {
+        let namespaces = StorageKey::new("", "namespaces");
+        let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
+            return;
+        };
+        let object = found.look();
+        let held = object["spec"]["finalizers"].as_array();
+        if found.meta("deletionTimestamp").is_empty() || held.is_none_or(Vec::is_empty) {
+            return;
+        }
+        let pods = StorageKey::new("", "pods");
+        let mut storages: Vec<StorageKey> = self.store.storages().cloned().collect();
+        storages.sort();
+        self.clear(&pods, Some(name), Some(Policy::Background), now);
+        let mut rest = self.rest(std::slice::from_ref(&pods), name);
+        // SRV-GC-3: Pods may need the other objects for as long as they run.
+        if rest.objects.is_empty() {
+            for storage in &storages {
+                self.clear(storage, Some(name), Some(Policy::Background), now);
+            }
+            rest = self.rest(&storages, name);
+        }
+        let mut value = object.into_owned();
+        let mut changed = rest.report(&mut value, now);
+        if changed {
+            let put = self.put(&namespaces, "", name, value);
+            value = put.look().into_owned();
+        }
+        if !rest.objects.is_empty() {
+            return;
+        }
+        changed = false;
+        if let Some(list) = value["spec"]["finalizers"].as_array_mut() {
+            let many = list.len();
+            list.retain(|one| one != "kubernetes");
+            changed = list.len() != many;
+        }
+        if may_go(&value) {
+            if let Some(last) = self.store.get(&namespaces, "", name).cloned() {
+                self.remove(&namespaces, &last);
+            }
+        } else if changed {
+            self.put(&namespaces, "", name, value);
+        }
+    }
+
+    fn rest(&self, storages: &[StorageKey], namespace: &str) -> Rest {
+        let mut rest = Rest::default();
+        for storage in storages {
+            for object in self.store.list(storage, Some(namespace)) {
+                *rest.objects.entry(storage.as_str().to_owned()).or_default() += 1;
+                let object = object.look();
+                let finalizers = object["metadata"]["finalizers"].as_array();
+                for one in finalizers.into_iter().flatten().filter_map(Value::as_str) {
+                    *rest.finalizers.entry(one.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        rest
+    }
+}
+
+impl Rest {
+    /// Writes the conditions; whether any is another one now.
+    fn report(&self, namespace: &mut Value, now: Timestamp) -> bool {
+        let status = metadata::members(&mut namespace["status"]);
+        let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+        let Some(conditions) = conditions.as_array_mut() else {
+            return false;
+        };
+        let mut changed = false;
+        for (name, reason, message) in CONDITIONS {
+            let trouble = self.trouble(name);
+            let state = if trouble.is_some() { "True" } else { "False" };
+            let (reason, message) = trouble.unwrap_or((reason, message.to_owned()));
+            let known = conditions.iter_mut().find(|one| one["type"] == name);
+            let time = match &known {
+                Some(one) if one["status"] == state => one["lastTransitionTime"].clone(),
+                _ => Value::String(metadata::time(now)),
+            };
+            let new = json!({"type": name, "status": state, "lastTransitionTime": time,
+                "reason": reason, "message": message});
+            match known {
+                Some(one) if *one == new => continue,
+                Some(one) => *one = new,
+                None => conditions.push(new),
+            }
+            changed = true;
+        }
+        changed
+    }
+
+    fn trouble(&self, condition: &str) -> Option<(&'static str, String)> {
+        let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
+            let all = counts
+                .iter()
+                .map(|(one, many)| format!("{one} {verb} {many} resource instances"));
+            all.collect::<Vec<_>>().join(", ")
+        };
+        match condition {
+            CONTENT_REMAINS if !self.objects.is_empty() => {
+                let what = listed(&self.objects, "has");
+                let message = format!("Some resources are remaining: {what}");
+                Some(("SomeResourcesRemain", message))
+            }
+            FINALIZERS_REMAIN if !self.finalizers.is_empty() => {
+                let what = listed(&self.finalizers, "in");
+                let message =
+                    format!("Some content in the namespace has finalizers remaining: {what}");
+                Some(("SomeFinalizersRemain", message))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a terminating namespace has no finalizer of either sort left.
+fn may_go(namespace: &Value) -> bool {
+    let spec = namespace["spec"]["finalizers"].as_array();
+    spec.is_none_or(Vec::is_empty) && !has_finalizers(namespace)
+}
