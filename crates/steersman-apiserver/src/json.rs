@@ -67,10 +67,37 @@ fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-fn quoted(c: char) -> String {
+/// Why an object's kind and version cannot be read, where one of them is no text.
+pub(crate) fn unreadable_kind(object: &Value) -> Option<String> {
+    ["apiVersion", "kind"].into_iter().find_map(|field| {
+        let found = match object.get(field)? {
+            Value::Null | Value::String(_) => return None,
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        Some(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+             struct field .{field} of type string"
+        ))
+    })
+}
+
+/// A character in quotes as Go's scanner names it.
+pub(crate) fn quoted(c: char) -> String {
     match c {
         '\'' => "'\\''".to_owned(),
         '"' => "'\"'".to_owned(),
+        '\\' => "'\\\\'".to_owned(),
+        '\u{7}' => "'\\a'".to_owned(),
+        '\u{8}' => "'\\b'".to_owned(),
+        '\t' => "'\\t'".to_owned(),
+        '\n' => "'\\n'".to_owned(),
+        '\u{b}' => "'\\v'".to_owned(),
+        '\u{c}' => "'\\f'".to_owned(),
+        '\r' => "'\\r'".to_owned(),
+        c if c.is_ascii_control() => format!("'\\x{:02x}'", u32::from(c)),
         c if c.is_control() || c == char::REPLACEMENT_CHARACTER => {
             format!("'\\u{:04x}'", u32::from(c))
         }
@@ -80,6 +107,8 @@ fn quoted(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -112,6 +141,36 @@ mod tests {
             b"-",
         ] {
             assert!(parse(bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn a_kind_has_to_be_a_text() {
+        let why = |object: Value| unreadable_kind(&object);
+        assert_eq!(why(json!({"kind": "K", "apiVersion": null})), None);
+        assert_eq!(
+            why(json!({"kind": 5, "metadata": {}})).unwrap(),
+            "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go \
+             struct field .kind of type string"
+        );
+        assert!(
+            why(json!({"kind": 5, "apiVersion": {}}))
+                .unwrap()
+                .contains("object into")
+        );
+    }
+
+    #[test]
+    fn characters_are_quoted_as_go_quotes_them() {
+        let table = [
+            ('i', "'i'"),
+            ('\'', "'\\''"),
+            ('\u{1}', "'\\x01'"),
+            ('\n', "'\\n'"),
+            ('\u{81}', "'\\u0081'"),
+        ];
+        for (c, text) in table {
+            assert_eq!(quoted(c), text);
         }
     }
 }

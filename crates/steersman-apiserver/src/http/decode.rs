@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::http::negotiate::BodyFormat;
+use crate::json::unreadable_kind;
 use crate::registry::DeleteOptions;
 use crate::schema::types::Envelope;
 use crate::status::Status;
@@ -28,7 +29,10 @@ pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Valu
         }
     };
     match value {
-        Value::Object(_) => Ok(value),
+        Value::Object(_) => match unreadable_kind(&value) {
+            Some(why) => Err(refuse(why)),
+            None => Ok(value),
+        },
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
         other => Err(refuse(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value \
@@ -93,6 +97,9 @@ pub(crate) fn delete_options(
     .map_err(Status::bad_request)?;
     if value.is_null() {
         return Ok(None);
+    }
+    if let Some(why) = unreadable_kind(&value) {
+        return Err(Status::bad_request(why));
     }
     let kind = value["kind"].as_str().unwrap_or_default();
     let version = value["apiVersion"].as_str().unwrap_or_default();

@@ -80,8 +80,13 @@ impl View {
                     ..TableMeta::default()
                 };
                 let objects = std::iter::once(object.value());
-                TableMaker::new(resource, version, self.include)
-                    .table(objects, &meta, true, self.now)
+                let is_scale = resource.built_in && object.value()["kind"] == "Scale";
+                let maker = if is_scale {
+                    TableMaker::of_scale(version, self.include)
+                } else {
+                    TableMaker::new(resource, version, self.include)
+                };
+                maker.table(objects, &meta, true, self.now)
             }
             Shape::Partial(version) | Shape::PartialList(version) => {
                 partial(object.value(), version)

@@ -3,13 +3,21 @@
 mod age;
 mod cells;
 mod columns;
+mod access;
+mod cluster;
+mod devices;
+mod events;
+mod network;
+mod pods;
+mod policies;
+mod storage;
 mod workloads;
 mod builtin;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::columns::Columns;
+use self::columns::{Columns, Heading};
 use crate::http::jsonpath::JsonPath;
 use crate::http::negotiate::MetaVersion;
 use crate::http::query::IncludeObject;
@@ -65,6 +73,15 @@ impl TableMaker {
         }
     }
 
+    /// For the scale of a built-in kind, whose columns are those of a Scale.
+    pub(crate) fn of_scale(version: MetaVersion, include: IncludeObject) -> Self {
+        Self {
+            version,
+            include,
+            columns: Source::BuiltIn(workloads::SCALES),
+        }
+    }
+
     /// A Table of these objects. `with_columns` is off for the later events of a watch.
     pub(crate) fn table<'a>(
         &self,
@@ -96,24 +113,21 @@ impl TableMaker {
     }
 
     fn definitions(&self) -> Value {
-        let name = json!({
-            "name": "Name",
-            "type": "string",
-            "format": "name",
-            "description": "Name of the object, unique among those of its kind and namespace.",
-            "priority": 0,
-        });
-        let mut all = vec![name];
+        let built_in = |heading: &Heading| {
+            json!({
+                "name": heading.name,
+                "type": heading.kind,
+                "format": heading.format,
+                "description": heading.about,
+                "priority": i32::from(heading.wide),
+            })
+        };
+        let mut all = Vec::new();
+        if !self.says_name() {
+            all.push(built_in(&Heading::NAME));
+        }
         match &self.columns {
-            Source::BuiltIn(columns) => all.extend(columns.headings.iter().map(|heading| {
-                json!({
-                    "name": heading.name,
-                    "type": "string",
-                    "format": "",
-                    "description": heading.about,
-                    "priority": i32::from(heading.wide),
-                })
-            })),
+            Source::BuiltIn(columns) => all.extend(columns.headings.iter().map(built_in)),
             Source::Custom(columns) => all.extend(columns.iter().map(|(column, _)| {
                 json!({
                     "name": column.name,
@@ -127,8 +141,16 @@ impl TableMaker {
         Value::Array(all)
     }
 
+    /// Whether the rows of the kind's own columns have the name among them.
+    fn says_name(&self) -> bool {
+        matches!(&self.columns, Source::BuiltIn(columns) if columns.has_name())
+    }
+
     fn row(&self, object: &Value, now: Timestamp) -> Value {
-        let mut cells = vec![object["metadata"]["name"].clone()];
+        let mut cells = Vec::new();
+        if !self.says_name() {
+            cells.push(object["metadata"]["name"].clone());
+        }
         match &self.columns {
             Source::BuiltIn(columns) => cells.extend((columns.row)(object, now)),
             Source::Custom(columns) => cells.extend(columns.iter().map(|(column, path)| {

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Value, json};
 
+use crate::json::quoted;
 use crate::patch::parse_json;
 use crate::schema::Resource;
 use crate::status::{FieldError, Status};
@@ -269,9 +270,10 @@ fn decode_token(token: &str) -> Result<Token, Status> {
         Ok(_) => parse_json(&bytes).map_err(refuse)?,
         // Go reads bytes as Latin letters here.
         Err(_) => {
-            let first = bytes.first().copied().unwrap_or_default();
+            let first = char::from(bytes.first().copied().unwrap_or_default());
             return Err(refuse(format!(
-                "invalid character '\\u{first:04x}' looking for beginning of value"
+                "invalid character {} looking for beginning of value",
+                quoted(first)
             )));
         }
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::json::unreadable_kind;
 use crate::patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json};
 use crate::schema::types::{self, TypeRef};
 use crate::schema::{Generation, Resource, kinds, order};
@@ -382,9 +383,12 @@ fn check_patched_kind(
         named("kind", &resource.kind),
         named("apiVersion", &expected),
     );
-    if kind != resource.kind || version != expected {
+    let unreadable = unreadable_kind(patched).filter(|_| resource.built_in);
+    if unreadable.is_some() || kind != resource.kind || version != expected {
         let sent = Value::String(order::patched(patched, reached_metadata)).to_string();
-        let why = if resource.built_in {
+        let why = if let Some(why) = unreadable {
+            why
+        } else if resource.built_in {
             types::decode(&version, &kind, &mut patched.clone())
                 .err()
                 .unwrap_or_else(|| intake::unconvertible(catalogue, resource, &version, &kind))

@@ -61,13 +61,26 @@ pub(crate) fn owner(owner: &Value) -> String {
 /// A patched object: what the patch reached into is in alphabetical order, the rest as it was
 /// written from its type.
 pub(crate) fn patched(object: &Value, reached_metadata: bool) -> String {
-    let Some(members) = object.as_object().filter(|_| !reached_metadata) else {
+    let Some(members) = object.as_object() else {
         return object.to_string();
     };
-    write(members, |name, value| match name {
-        "metadata" => typed(value, METADATA),
+    write(members, |name, value| match (name, value.as_object()) {
+        ("metadata", Some(inner)) if reached_metadata => write(inner, within_metadata),
+        ("metadata", _) => typed(value, METADATA),
         _ => value.to_string(),
     })
+}
+
+/// A member of metadata, its entries as they are written from their types.
+fn within_metadata(name: &str, value: &Value) -> String {
+    match (name, value.as_array()) {
+        ("ownerReferences", Some(list)) => owners(list),
+        ("managedFields", Some(list)) => {
+            let printed: Vec<String> = list.iter().map(|one| typed(one, MANAGED)).collect();
+            format!("[{}]", printed.join(","))
+        }
+        _ => value.to_string(),
+    }
 }
 
 /// A value with its known fields first, in their order.
@@ -79,14 +92,7 @@ fn typed(value: &Value, order: &[&str]) -> String {
     let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
     sorted.sort_by_key(|(name, _)| rank(name).unwrap_or(order.len()));
     let print = |(name, value): &(&String, &Value)| {
-        let value = match (name.as_str(), value.as_array()) {
-            ("ownerReferences", Some(list)) => owners(list),
-            ("managedFields", Some(list)) => {
-                let printed: Vec<String> = list.iter().map(|one| typed(one, MANAGED)).collect();
-                format!("[{}]", printed.join(","))
-            }
-            _ => value.to_string(),
-        };
+        let value = within_metadata(name, value);
         format!("{}:{value}", Value::String((*name).clone()))
     };
     let printed: Vec<String> = sorted.iter().map(print).collect();
@@ -116,6 +122,13 @@ mod tests {
             r#"{"data":{"a":1},"kind":"K","metadata":{"name":"n","uid":"u","creationTimestamp":"t","labels":{"x":"y"},"odd":1}}"#
         );
         assert_eq!(patched(&object, true), object.to_string());
+        // What was reached into is sorted, and what is in it and was not is as declared.
+        let entry = json!({"metadata": {"uid": "u", "name": "n",
+            "managedFields": [{"apiVersion": "v1", "manager": "m"}]}});
+        assert_eq!(
+            patched(&entry, true),
+            r#"{"metadata":{"managedFields":[{"manager":"m","apiVersion":"v1"}],"name":"n","uid":"u"}}"#
+        );
     }
 
     #[test]

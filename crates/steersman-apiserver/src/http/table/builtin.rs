@@ -1,31 +1,127 @@
-//! Machine: the columns of Kubernetes' own kinds, as a table.
+//! Machine: which columns each of Kubernetes' own kinds has.
 
-use serde_json::Value;
-
-use super::age::since;
-use super::cells::{NONE, at, entries, labels, list, number, text, text_or_none};
-use super::columns::{AGE, Columns, age, shown, wide};
-use super::workloads::{CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS};
+use super::access::{BINDINGS, LEASES, SIGNING_REQUESTS};
+use super::cells::text;
+use super::cluster::{
+    COMPONENTS, CONFIG_MAPS, NAMESPACES, NODES, PRIORITY_CLASSES, RUNTIME_CLASSES, SECRETS,
+    SERVICE_ACCOUNTS,
+};
+use super::columns::{AGE, Columns, Heading, age, shown};
+use super::devices::{AUTOSCALERS, RESOURCE_CLAIMS, RESOURCE_SLICES};
+use super::events::EVENTS;
+use super::network::{
+    ENDPOINT_SLICES, ENDPOINTS, INGRESS_CLASSES, INGRESSES, IP_ADDRESSES, NETWORK_POLICIES,
+    SERVICE_CIDRS, SERVICES,
+};
+use super::pods::{POD_TEMPLATES, PODS};
+use super::policies::{
+    API_SERVICES, BUDGETS, FLOW_SCHEMAS, MUTATING, POLICY_BINDINGS, PRIORITY_LEVELS, QUOTAS,
+    VALIDATING, WEBHOOKS,
+};
+use super::storage::{
+    ATTACHMENTS, ATTRIBUTES_CLASSES, CLAIMS, CSI_CAPACITIES, CSI_DRIVERS, CSI_NODES,
+    STORAGE_CLASSES, VOLUMES,
+};
+use super::workloads::{
+    CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS,
+};
 
 /// The columns of a kind, `Age` alone for those without columns of their own.
+///
+/// Source: pkg/printers/internalversion/printers.go of Kubernetes, and the stores of the kinds that
+/// are not printed there.
 pub(super) fn columns(group: &str, resource: &str) -> Columns {
-    match (group, resource) {
-        ("", "pods") => PODS,
-        ("", "services") => SERVICES,
-        ("", "configmaps") => CONFIG_MAPS,
-        ("", "secrets") => SECRETS,
-        ("", "namespaces") => NAMESPACES,
-        ("", "nodes") => NODES,
-        ("" | "events.k8s.io", "events") => EVENTS,
-        ("", "serviceaccounts") => SERVICE_ACCOUNTS,
-        ("apps", "deployments") => DEPLOYMENTS,
-        ("apps", "replicasets") | ("", "replicationcontrollers") => REPLICA_SETS,
-        ("apps", "statefulsets") => STATEFUL_SETS,
-        ("apps", "daemonsets") => DAEMON_SETS,
-        ("batch", "jobs") => JOBS,
-        ("batch", "cronjobs") => CRON_JOBS,
-        ("coordination.k8s.io", "leases") => LEASES,
-        ("apiextensions.k8s.io", "customresourcedefinitions") => CREATED_AT,
+    match group {
+        "" | "events.k8s.io" => core(resource),
+        "apps" | "batch" | "autoscaling" | "policy" | "scheduling.k8s.io" | "node.k8s.io" => {
+            running(resource)
+        }
+        "storage.k8s.io" => stored(resource),
+        "admissionregistration.k8s.io"
+        | "apiregistration.k8s.io"
+        | "flowcontrol.apiserver.k8s.io" => admitted(resource),
+        _ => other(resource),
+    }
+}
+
+fn core(resource: &str) -> Columns {
+    match resource {
+        "pods" => PODS,
+        "podtemplates" => POD_TEMPLATES,
+        "services" => SERVICES,
+        "endpoints" => ENDPOINTS,
+        "configmaps" => CONFIG_MAPS,
+        "secrets" => SECRETS,
+        "namespaces" => NAMESPACES,
+        "nodes" => NODES,
+        "events" => EVENTS,
+        "limitranges" => CREATED_AT,
+        "serviceaccounts" => SERVICE_ACCOUNTS,
+        "resourcequotas" => QUOTAS,
+        "persistentvolumes" => VOLUMES,
+        "persistentvolumeclaims" => CLAIMS,
+        "componentstatuses" => COMPONENTS,
+        "replicationcontrollers" => REPLICA_SETS,
+        _ => AGE_ALONE,
+    }
+}
+
+fn running(resource: &str) -> Columns {
+    match resource {
+        "controllerrevisions" => CONTROLLER_REVISIONS,
+        "deployments" => DEPLOYMENTS,
+        "replicasets" => REPLICA_SETS,
+        "statefulsets" => STATEFUL_SETS,
+        "daemonsets" => DAEMON_SETS,
+        "jobs" => JOBS,
+        "cronjobs" => CRON_JOBS,
+        "horizontalpodautoscalers" => AUTOSCALERS,
+        "poddisruptionbudgets" => BUDGETS,
+        "priorityclasses" => PRIORITY_CLASSES,
+        "runtimeclasses" => RUNTIME_CLASSES,
+        _ => AGE_ALONE,
+    }
+}
+
+fn stored(resource: &str) -> Columns {
+    match resource {
+        "storageclasses" => STORAGE_CLASSES,
+        "volumeattributesclasses" => ATTRIBUTES_CLASSES,
+        "volumeattachments" => ATTACHMENTS,
+        "csinodes" => CSI_NODES,
+        "csidrivers" => CSI_DRIVERS,
+        "csistoragecapacities" => CSI_CAPACITIES,
+        _ => AGE_ALONE,
+    }
+}
+
+fn admitted(resource: &str) -> Columns {
+    match resource {
+        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => WEBHOOKS,
+        "validatingadmissionpolicies" => VALIDATING,
+        "mutatingadmissionpolicies" => MUTATING,
+        "validatingadmissionpolicybindings" | "mutatingadmissionpolicybindings" => POLICY_BINDINGS,
+        "flowschemas" => FLOW_SCHEMAS,
+        "prioritylevelconfigurations" => PRIORITY_LEVELS,
+        "apiservices" => API_SERVICES,
+        _ => AGE_ALONE,
+    }
+}
+
+fn other(resource: &str) -> Columns {
+    match resource {
+        "ingresses" => INGRESSES,
+        "ingressclasses" => INGRESS_CLASSES,
+        "networkpolicies" => NETWORK_POLICIES,
+        "ipaddresses" => IP_ADDRESSES,
+        "servicecidrs" => SERVICE_CIDRS,
+        "endpointslices" => ENDPOINT_SLICES,
+        "leases" => LEASES,
+        "certificatesigningrequests" => SIGNING_REQUESTS,
+        "rolebindings" | "clusterrolebindings" => BINDINGS,
+        "resourceclaims" => RESOURCE_CLAIMS,
+        "resourceslices" => RESOURCE_SLICES,
+        "roles" | "clusterroles" | "customresourcedefinitions" => CREATED_AT,
         _ => AGE_ALONE,
     }
 }
@@ -36,297 +132,9 @@ const AGE_ALONE: Columns = Columns {
 };
 
 const CREATED_AT: Columns = Columns {
-    headings: &[shown("Created At", "When the object was created.")],
+    headings: &[Heading {
+        kind: "date",
+        ..shown("Created At", "When the object was created.")
+    }],
     row: |object, _| vec![text(object, &["metadata", "creationTimestamp"]).into()],
-};
-
-const PODS: Columns = Columns {
-    headings: &[
-        shown("Ready", "Containers that are ready, of all."),
-        shown(
-            "Status",
-            "What the pod's containers are doing, in one word.",
-        ),
-        shown("Restarts", "How often the containers were restarted."),
-        AGE,
-        wide("IP", "Address of the pod."),
-        wide("Node", "Node that runs the pod."),
-        wide("Nominated Node", "Node that is being cleared for the pod."),
-        wide(
-            "Readiness Gates",
-            "Conditions beside the containers that make the pod ready.",
-        ),
-    ],
-    row: |pod, now| {
-        let statuses = list(pod, &["status", "containerStatuses"]);
-        let ready = statuses
-            .iter()
-            .filter(|status| status["ready"] == true)
-            .count();
-        let restarts: i64 = statuses
-            .iter()
-            .map(|status| number(status, &["restartCount"]))
-            .sum();
-        let gates = list(pod, &["spec", "readinessGates"]);
-        let gates = if gates.is_empty() {
-            NONE.to_owned()
-        } else {
-            let conditions = list(pod, &["status", "conditions"]);
-            let met = gates
-                .iter()
-                .filter(|gate| {
-                    conditions.iter().any(|condition| {
-                        condition["type"] == gate["conditionType"] && condition["status"] == "True"
-                    })
-                })
-                .count();
-            format!("{met}/{}", gates.len())
-        };
-        vec![
-            format!("{ready}/{}", list(pod, &["spec", "containers"]).len()).into(),
-            pod_status(pod).into(),
-            restarts.to_string().into(),
-            age(pod, now),
-            text_or_none(pod, &["status", "podIP"]).into(),
-            text_or_none(pod, &["spec", "nodeName"]).into(),
-            text_or_none(pod, &["status", "nominatedNodeName"]).into(),
-            gates.into(),
-        ]
-    },
-};
-
-/// The pod's phase, or why a container waits or ended, or that the pod is going.
-fn pod_status(pod: &Value) -> String {
-    let mut word = match text(pod, &["status", "reason"]) {
-        "" => text(pod, &["status", "phase"]).to_owned(),
-        reason => reason.to_owned(),
-    };
-    let mut running = false;
-    for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
-        let waiting = text(status, &["state", "waiting", "reason"]);
-        let terminated = at(status, &["state", "terminated"]).filter(|state| !state.is_null());
-        if !waiting.is_empty() {
-            waiting.clone_into(&mut word);
-        } else if let Some(state) = terminated {
-            word = match (text(state, &["reason"]), number(state, &["signal"])) {
-                ("", 0) => format!("ExitCode:{}", number(state, &["exitCode"])),
-                ("", signal) => format!("Signal:{signal}"),
-                (reason, _) => reason.to_owned(),
-            };
-        } else if status["ready"] == true {
-            running = true;
-        }
-    }
-    if word == "Completed" && running {
-        "Running".clone_into(&mut word);
-    }
-    if !text(pod, &["metadata", "deletionTimestamp"]).is_empty() {
-        "Terminating".clone_into(&mut word);
-    }
-    word
-}
-
-const SERVICES: Columns = Columns {
-    headings: &[
-        shown("Type", "How the service is exposed."),
-        shown("Cluster-IP", "Address inside the cluster."),
-        shown("External-IP", "Addresses outside the cluster."),
-        shown("Port(s)", "Ports and their protocols."),
-        AGE,
-        wide("Selector", "Labels of the pods behind the service."),
-    ],
-    row: |service, now| {
-        let ports: Vec<String> = list(service, &["spec", "ports"])
-            .iter()
-            .map(|port| {
-                let (number, protocol) = (number(port, &["port"]), text(port, &["protocol"]));
-                match at(port, &["nodePort"])
-                    .and_then(Value::as_i64)
-                    .filter(|port| *port > 0)
-                {
-                    Some(node) => format!("{number}:{node}/{protocol}"),
-                    None => format!("{number}/{protocol}"),
-                }
-            })
-            .collect();
-        let kind = text(service, &["spec", "type"]);
-        vec![
-            kind.into(),
-            text_or_none(service, &["spec", "clusterIP"]).into(),
-            external_addresses(service, kind).into(),
-            if ports.is_empty() {
-                NONE.into()
-            } else {
-                ports.join(",").into()
-            },
-            age(service, now),
-            labels(at(service, &["spec", "selector"])).into(),
-        ]
-    },
-};
-
-fn external_addresses(service: &Value, kind: &str) -> String {
-    if kind == "ExternalName" {
-        return text_or_none(service, &["spec", "externalName"]).to_owned();
-    }
-    let mut addresses: Vec<&str> = list(service, &["status", "loadBalancer", "ingress"])
-        .iter()
-        .map(|ingress| match text(ingress, &["ip"]) {
-            "" => text(ingress, &["hostname"]),
-            address => address,
-        })
-        .collect();
-    addresses.extend(
-        list(service, &["spec", "externalIPs"])
-            .iter()
-            .filter_map(Value::as_str),
-    );
-    match (addresses.is_empty(), kind) {
-        (false, _) => addresses.join(","),
-        (true, "LoadBalancer") => "<pending>".to_owned(),
-        (true, _) => NONE.to_owned(),
-    }
-}
-
-const CONFIG_MAPS: Columns = Columns {
-    headings: &[shown("Data", "How many entries there are."), AGE],
-    row: |map, now| {
-        vec![
-            (entries(map, &["data"]) + entries(map, &["binaryData"])).into(),
-            age(map, now),
-        ]
-    },
-};
-
-const SECRETS: Columns = Columns {
-    headings: &[
-        shown("Type", "What the secret is for."),
-        shown("Data", "How many entries there are."),
-        AGE,
-    ],
-    row: |secret, now| {
-        vec![
-            text(secret, &["type"]).into(),
-            entries(secret, &["data"]).into(),
-            age(secret, now),
-        ]
-    },
-};
-
-const NAMESPACES: Columns = Columns {
-    headings: &[
-        shown("Status", "Whether the namespace is in use or going."),
-        AGE,
-    ],
-    row: |namespace, now| {
-        vec![
-            text(namespace, &["status", "phase"]).into(),
-            age(namespace, now),
-        ]
-    },
-};
-
-const NODES: Columns = Columns {
-    headings: &[
-        shown("Status", "Whether the node is ready."),
-        shown("Roles", "Roles from the node's labels."),
-        AGE,
-        shown("Version", "Version of the kubelet."),
-        wide("Internal-IP", "Address inside the cluster."),
-    ],
-    row: |node, now| {
-        let ready = list(node, &["status", "conditions"])
-            .iter()
-            .find(|condition| condition["type"] == "Ready");
-        let mut status = match ready.map(|condition| text(condition, &["status"])) {
-            Some("True") => "Ready",
-            Some(_) => "NotReady",
-            None => "Unknown",
-        }
-        .to_owned();
-        if at(node, &["spec", "unschedulable"]) == Some(&Value::Bool(true)) {
-            status.push_str(",SchedulingDisabled");
-        }
-        let roles: Vec<&str> = at(node, &["metadata", "labels"])
-            .and_then(Value::as_object)
-            .into_iter()
-            .flat_map(|labels| labels.keys())
-            .filter_map(|label| label.strip_prefix("node-role.kubernetes.io/"))
-            .collect();
-        let address = list(node, &["status", "addresses"])
-            .iter()
-            .find(|address| address["type"] == "InternalIP")
-            .map_or(NONE, |address| text(address, &["address"]));
-        vec![
-            status.into(),
-            if roles.is_empty() {
-                NONE.into()
-            } else {
-                roles.join(",").into()
-            },
-            age(node, now),
-            text(node, &["status", "nodeInfo", "kubeletVersion"]).into(),
-            address.into(),
-        ]
-    },
-};
-
-const EVENTS: Columns = Columns {
-    headings: &[
-        shown("Last Seen", "Time since the event was last observed."),
-        shown("Type", "Normal or Warning."),
-        shown("Reason", "Why it happened, for programs."),
-        shown("Object", "What it happened to."),
-        shown("Message", "What happened, for people."),
-    ],
-    row: |event, now| {
-        let seen = [
-            "lastTimestamp",
-            "deprecatedLastTimestamp",
-            "eventTime",
-            "firstTimestamp",
-        ]
-        .iter()
-        .find_map(|field| event.get(*field).filter(|time| time.is_string()))
-        .or_else(|| at(event, &["metadata", "creationTimestamp"]));
-        let object = event
-            .get("involvedObject")
-            .or_else(|| event.get("regarding"));
-        let object = object.map_or_else(String::new, |object| {
-            format!(
-                "{}/{}",
-                text(object, &["kind"]).to_lowercase(),
-                text(object, &["name"])
-            )
-        });
-        let message = match text(event, &["message"]) {
-            "" => text(event, &["note"]),
-            message => message,
-        };
-        vec![
-            since(seen, now).into(),
-            text(event, &["type"]).into(),
-            text(event, &["reason"]).into(),
-            object.into(),
-            message.trim().into(),
-        ]
-    },
-};
-
-const SERVICE_ACCOUNTS: Columns = Columns {
-    headings: &[
-        shown("Secrets", "How many secrets the account may use."),
-        AGE,
-    ],
-    row: |account, now| vec![list(account, &["secrets"]).len().into(), age(account, now)],
-};
-
-const LEASES: Columns = Columns {
-    headings: &[shown("Holder", "Who holds the lease."), AGE],
-    row: |lease, now| {
-        vec![
-            text(lease, &["spec", "holderIdentity"]).into(),
-            age(lease, now),
-        ]
-    },
 };

@@ -68,35 +68,96 @@ pub(super) fn labels(value: Option<&Value>) -> String {
     }
 }
 
-/// A label selector object as kubectl prints it, or `<none>`.
+/// A label selector object as a selector's text, or `<none>`. The requirements are in the order of
+/// their keys and the values of one in theirs.
 pub(super) fn selector(value: Option<&Value>) -> String {
     let Some(selector) = value else {
         return NONE.to_owned();
     };
-    let mut terms: Vec<String> = Vec::new();
+    let mut terms: Vec<(&str, String)> = Vec::new();
     if let Some(Value::Object(map)) = selector.get("matchLabels") {
-        terms.extend(
-            map.iter()
-                .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())),
-        );
+        terms.extend(map.iter().map(|(key, value)| {
+            (
+                key.as_str(),
+                format!("{key}={}", value.as_str().unwrap_or_default()),
+            )
+        }));
     }
     for expression in list(selector, &["matchExpressions"]) {
         let key = text(expression, &["key"]);
-        let values: Vec<&str> = list(expression, &["values"])
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
+        let mut values = texts(expression, &["values"]);
+        values.sort_unstable();
         let values = values.join(",");
-        terms.push(match text(expression, &["operator"]) {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        });
+        terms.push((
+            key,
+            match text(expression, &["operator"]) {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "DoesNotExist" => format!("!{key}"),
+                _ => key.to_owned(),
+            },
+        ));
     }
     if terms.is_empty() {
-        NONE.to_owned()
-    } else {
-        terms.join(",")
+        return NONE.to_owned();
     }
+    terms.sort_by_key(|(key, _)| *key);
+    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
+    terms.join(",")
+}
+
+/// A value that is not set.
+pub(super) const UNSET: &str = "<unset>";
+
+/// The text behind a chain of keys, or another one where there is none.
+pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
+    at(object, path).and_then(Value::as_str).unwrap_or(other)
+}
+
+/// The texts of the list behind a chain of keys.
+pub(super) fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
+    list(object, path)
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// Whether the member behind a chain of keys is there and not null.
+pub(super) fn is_set(object: &Value, path: &[&str]) -> bool {
+    at(object, path).is_some_and(|value| !value.is_null())
+}
+
+/// The boolean behind a chain of keys, or this where there is none.
+pub(super) fn boolean(object: &Value, path: &[&str], other: bool) -> bool {
+    at(object, path).and_then(Value::as_bool).unwrap_or(other)
+}
+
+/// Whether the first condition of this type is true.
+pub(super) fn holds(object: &Value, kind: &str) -> bool {
+    list(object, &["status", "conditions"])
+        .iter()
+        .find(|condition| condition["type"] == kind)
+        .is_some_and(|condition| condition["status"] == "True")
+}
+
+/// A value that is a number or a text, as text.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// At most three entries joined by commas, and how many more there are; or `none` where there are
+/// none.
+pub(super) fn first_three(entries: &[String], none: &str) -> String {
+    const SHOWN: usize = 3;
+    if entries.is_empty() {
+        return none.to_owned();
+    }
+    if entries.len() <= SHOWN {
+        return entries.join(",");
+    }
+    let (shown, more) = entries.split_at(SHOWN);
+    format!("{} + {} more...", shown.join(","), more.len())
 }

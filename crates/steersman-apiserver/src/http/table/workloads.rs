@@ -1,10 +1,13 @@
 //! Machine: the columns of the kinds that run pods.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::age::since;
-use super::cells::{NONE, at, containers, labels, list, number, selector, text};
-use super::columns::{AGE, CONTAINERS, Columns, IMAGES, SELECTOR, age, shown};
+use super::age::{human, since};
+use super::cells::{
+    NONE, UNSET, at, containers, holds, is_set, labels, list, number, selector, text, text_or,
+};
+use super::columns::{AGE, CONTAINERS, Columns, Heading, IMAGES, SELECTOR, age, shown};
 
 const TEMPLATE: [&str; 4] = ["spec", "template", "spec", "containers"];
 
@@ -36,9 +39,9 @@ pub(super) const DEPLOYMENTS: Columns = Columns {
 /// ReplicaSets and ReplicationControllers.
 pub(super) const REPLICA_SETS: Columns = Columns {
     headings: &[
-        shown("Desired", "Pods wanted."),
-        shown("Current", "Pods there are."),
-        shown("Ready", "Pods that are ready."),
+        shown("Desired", "Pods wanted.").integer(),
+        shown("Current", "Pods there are.").integer(),
+        shown("Ready", "Pods that are ready.").integer(),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -85,11 +88,11 @@ pub(super) const STATEFUL_SETS: Columns = Columns {
 /// DaemonSets.
 pub(super) const DAEMON_SETS: Columns = Columns {
     headings: &[
-        shown("Desired", "Nodes that should run a pod."),
-        shown("Current", "Nodes that run a pod and should."),
-        shown("Ready", "Nodes whose pod is ready."),
-        shown("Up-to-date", "Nodes whose pod is of the newest template."),
-        shown("Available", "Nodes whose pod has been ready long enough."),
+        shown("Desired", "Nodes that should run a pod.").integer(),
+        shown("Current", "Nodes that run a pod and should.").integer(),
+        shown("Ready", "Nodes whose pod is ready.").integer(),
+        shown("Up-to-date", "Nodes whose pod is of the newest template.").integer(),
+        shown("Available", "Nodes whose pod has been ready long enough.").integer(),
         shown("Node Selector", "Labels of the nodes."),
         AGE,
         CONTAINERS,
@@ -117,26 +120,17 @@ pub(super) const JOBS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the job runs, is complete or failed."),
         shown("Completions", "Pods that ended well, of those wanted."),
+        shown("Duration", "Time the job took, or takes already."),
         AGE,
         CONTAINERS,
         IMAGES,
         SELECTOR,
     ],
     row: |job, now| {
-        let holds = |kind: &str| {
-            list(job, &["status", "conditions"])
-                .iter()
-                .any(|condition| condition["type"] == kind && condition["status"] == "True")
-        };
-        let status = ["Complete", "Failed", "Suspended"]
-            .into_iter()
-            .find(|kind| holds(kind));
-        let wanted = at(job, &["spec", "completions"])
-            .and_then(Value::as_i64)
-            .unwrap_or(1);
         vec![
-            status.unwrap_or("Running").into(),
-            format!("{}/{wanted}", number(job, &["status", "succeeded"])).into(),
+            job_status(job).into(),
+            completions(job).into(),
+            duration(job, now).into(),
             age(job, now),
             containers(job, &TEMPLATE, "name").into(),
             containers(job, &TEMPLATE, "image").into(),
@@ -145,24 +139,122 @@ pub(super) const JOBS: Columns = Columns {
     },
 };
 
+fn job_status(job: &Value) -> &'static str {
+    if holds(job, "Complete") {
+        "Complete"
+    } else if holds(job, "Failed") {
+        "Failed"
+    } else if is_set(job, &["metadata", "deletionTimestamp"]) {
+        "Terminating"
+    } else if holds(job, "Suspended") {
+        "Suspended"
+    } else if holds(job, "FailureTarget") {
+        "FailureTarget"
+    } else {
+        "Running"
+    }
+}
+
+fn completions(job: &Value) -> String {
+    let ended = number(job, &["status", "succeeded"]);
+    let wanted = at(job, &["spec", "completions"]).and_then(Value::as_i64);
+    match (wanted, number(job, &["spec", "parallelism"])) {
+        (Some(wanted), _) => format!("{ended}/{wanted}"),
+        (None, at_once) if at_once > 1 => format!("{ended}/1 of {at_once}"),
+        (None, _) => format!("{ended}/1"),
+    }
+}
+
+fn duration(job: &Value, now: Timestamp) -> String {
+    let moment = |name: &str| text(job, &["status", name]).parse::<Timestamp>().ok();
+    moment("startTime").map_or_else(String::new, |start| {
+        let end = moment("completionTime").unwrap_or(now);
+        human(end.as_second().saturating_sub(start.as_second()))
+    })
+}
+
 /// CronJobs.
 pub(super) const CRON_JOBS: Columns = Columns {
     headings: &[
         shown("Schedule", "When jobs start, in cron's notation."),
-        shown("Suspend", "Whether no jobs start."),
-        shown("Active", "Jobs that run."),
+        shown("Timezone", "Where the schedule's clock is."),
+        shown("Suspend", "Whether no jobs start.").boolean(),
+        shown("Active", "Jobs that run.").integer(),
         shown("Last Schedule", "Time since the last job started."),
         AGE,
+        CONTAINERS,
+        IMAGES,
+        SELECTOR,
     ],
     row: |job, now| {
-        let last = at(job, &["status", "lastScheduleTime"]);
-        let suspended = at(job, &["spec", "suspend"]) == Some(&Value::Bool(true));
+        let last = at(job, &["status", "lastScheduleTime"]).filter(|moment| !moment.is_null());
+        let inner = at(job, &["spec", "jobTemplate"]).unwrap_or(&Value::Null);
+        let suspended = match at(job, &["spec", "suspend"]) {
+            Some(Value::Bool(true)) => "True",
+            Some(Value::Bool(false)) => "False",
+            _ => UNSET,
+        };
         vec![
             text(job, &["spec", "schedule"]).into(),
-            if suspended { "True" } else { "False" }.into(),
+            text_or(job, &["spec", "timeZone"], NONE).into(),
+            suspended.into(),
             list(job, &["status", "active"]).len().into(),
             last.map_or_else(|| json!(NONE), |_| since(last, now).into()),
             age(job, now),
+            containers(inner, &TEMPLATE, "name").into(),
+            containers(inner, &TEMPLATE, "image").into(),
+            selector(at(inner, &["spec", "selector"])).into(),
+        ]
+    },
+};
+
+/// ControllerRevisions.
+pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
+    headings: &[
+        shown("Controller", "Who made the revision."),
+        shown("Revision", "Number of the revision."),
+        AGE,
+    ],
+    row: |revision, now| {
+        let owner = list(revision, &["metadata", "ownerReferences"])
+            .iter()
+            .find(|owner| owner["controller"] == true);
+        let owner = owner.map_or_else(
+            || NONE.to_owned(),
+            |owner| {
+                let kind = text(owner, &["kind"]).to_lowercase();
+                let name = text(owner, &["name"]);
+                match text(owner, &["apiVersion"]).split_once('/') {
+                    Some((group, _)) => format!("{kind}.{group}/{name}"),
+                    None => format!("{kind}/{name}"),
+                }
+            },
+        );
+        vec![
+            owner.into(),
+            number(revision, &["revision"]).into(),
+            age(revision, now),
+        ]
+    },
+};
+
+/// The scales of the others. Their names have no format.
+pub(super) const SCALES: Columns = Columns {
+    headings: &[
+        Heading {
+            format: "",
+            ..Heading::NAME
+        },
+        shown("Desired", "Pods wanted.").integer(),
+        shown("Available", "Pods there are.").integer(),
+        AGE,
+    ],
+    row: |scale, now| {
+        vec![
+            text(scale, &["metadata", "name"]).into(),
+            number(scale, &["spec", "replicas"]).into(),
+            number(scale, &["status", "replicas"]).into(),
+            age(scale, now),
         ]
     },
 };

@@ -1,0 +1,97 @@
+//! Machine: the columns of bindings, certificate requests and leases.
+
+use serde_json::Value;
+
+use super::age::human;
+use super::cells::{NONE, at, is_set, list, text, text_or_none};
+use super::columns::{AGE, Columns, age, shown, wide};
+
+/// RoleBindings and ClusterRoleBindings.
+pub(super) const BINDINGS: Columns = Columns {
+    headings: &[
+        shown("Role", "Role that is granted."),
+        AGE,
+        wide("Users", "Users who get it."),
+        wide("Groups", "Groups who get it."),
+        wide("ServiceAccounts", "Service accounts that get it."),
+    ],
+    row: |binding, now| {
+        let role = at(binding, &["roleRef"]).unwrap_or(&Value::Null);
+        vec![
+            format!("{}/{}", text(role, &["kind"]), text(role, &["name"])).into(),
+            age(binding, now),
+            subjects(binding, "User").into(),
+            subjects(binding, "Group").into(),
+            subjects(binding, "ServiceAccount").into(),
+        ]
+    },
+};
+
+fn subjects(binding: &Value, kind: &str) -> String {
+    let names: Vec<String> = list(binding, &["subjects"])
+        .iter()
+        .filter(|subject| text(subject, &["kind"]) == kind)
+        .map(|subject| match text(subject, &["namespace"]) {
+            namespace if !namespace.is_empty() && kind == "ServiceAccount" => {
+                format!("{namespace}/{}", text(subject, &["name"]))
+            }
+            _ => text(subject, &["name"]).to_owned(),
+        })
+        .collect();
+    names.join(", ")
+}
+
+/// CertificateSigningRequests.
+pub(super) const SIGNING_REQUESTS: Columns = Columns {
+    headings: &[
+        AGE,
+        shown("SignerName", "Who shall sign."),
+        shown("Requestor", "Who asks."),
+        shown("RequestedDuration", "How long the certificate shall last."),
+        shown("Condition", "Whether it is approved and issued."),
+    ],
+    row: |request, now| {
+        let lasts = at(request, &["spec", "expirationSeconds"]).and_then(Value::as_i64);
+        vec![
+            age(request, now),
+            text_or_none(request, &["spec", "signerName"]).into(),
+            text(request, &["spec", "username"]).into(),
+            lasts.map_or_else(|| NONE.to_owned(), human).into(),
+            condition(request).into(),
+        ]
+    },
+};
+
+fn condition(request: &Value) -> String {
+    let has = |kind: &str| {
+        list(request, &["status", "conditions"])
+            .iter()
+            .any(|condition| condition["type"] == kind)
+    };
+    let mut all = if has("Denied") {
+        "Denied"
+    } else if has("Approved") {
+        "Approved"
+    } else {
+        "Pending"
+    }
+    .to_owned();
+    if has("Failed") {
+        all.push_str(",Failed");
+    }
+    if is_set(request, &["status", "certificate"]) {
+        all.push_str(",Issued");
+    }
+    all
+}
+
+/// Leases.
+pub(super) const LEASES: Columns = Columns {
+    headings: &[shown("Holder", "Who holds the lease."), AGE],
+    row: |lease, now| {
+        vec![
+            text(lease, &["spec", "holderIdentity"]).into(),
+            age(lease, now),
+        ]
+    },
+};

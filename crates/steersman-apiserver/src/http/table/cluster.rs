@@ -1,0 +1,173 @@
+//! Machine: the columns of the kinds that set up a cluster and its programs.
+
+use serde_json::Value;
+
+use super::cells::{NONE, at, boolean, entries, list, number, text};
+use super::columns::{AGE, Columns, age, shown, wide};
+
+/// ConfigMaps.
+pub(super) const CONFIG_MAPS: Columns = Columns {
+    headings: &[shown("Data", "How many entries there are."), AGE],
+    row: |map, now| {
+        vec![
+            (entries(map, &["data"]) + entries(map, &["binaryData"])).into(),
+            age(map, now),
+        ]
+    },
+};
+
+/// Secrets.
+pub(super) const SECRETS: Columns = Columns {
+    headings: &[
+        shown("Type", "What the secret is for."),
+        shown("Data", "How many entries there are."),
+        AGE,
+    ],
+    row: |secret, now| {
+        vec![
+            text(secret, &["type"]).into(),
+            entries(secret, &["data"]).into(),
+            age(secret, now),
+        ]
+    },
+};
+
+/// Namespaces.
+pub(super) const NAMESPACES: Columns = Columns {
+    headings: &[
+        shown("Status", "Whether the namespace is in use or going."),
+        AGE,
+    ],
+    row: |namespace, now| {
+        vec![
+            text(namespace, &["status", "phase"]).into(),
+            age(namespace, now),
+        ]
+    },
+};
+
+/// Nodes.
+pub(super) const NODES: Columns = Columns {
+    headings: &[
+        shown("Status", "Whether the node is ready."),
+        shown("Roles", "Roles from the node's labels."),
+        AGE,
+        shown("Version", "Version of the kubelet."),
+        wide("Internal-IP", "Address inside the cluster."),
+        wide("External-IP", "Address outside the cluster."),
+        wide("OS-Image", "Operating system."),
+        wide("Kernel-Version", "Version of the kernel."),
+        wide("Container-Runtime", "What runs the containers."),
+    ],
+    row: |node, now| {
+        let ready = list(node, &["status", "conditions"])
+            .iter()
+            .find(|condition| condition["type"] == "Ready");
+        let mut status = match ready.map(|condition| text(condition, &["status"])) {
+            Some("True") => "Ready",
+            Some(_) => "NotReady",
+            None => "Unknown",
+        }
+        .to_owned();
+        if at(node, &["spec", "unschedulable"]) == Some(&Value::Bool(true)) {
+            status.push_str(",SchedulingDisabled");
+        }
+        let address = |kind: &str| {
+            list(node, &["status", "addresses"])
+                .iter()
+                .find(|address| address["type"] == kind)
+                .map_or(NONE, |address| text(address, &["address"]))
+                .into()
+        };
+        let info = |name: &str| match text(node, &["status", "nodeInfo", name]) {
+            "" => "<unknown>".into(),
+            found => found.into(),
+        };
+        vec![
+            status.into(),
+            roles(node).into(),
+            age(node, now),
+            text(node, &["status", "nodeInfo", "kubeletVersion"]).into(),
+            address("InternalIP"),
+            address("ExternalIP"),
+            info("osImage"),
+            info("kernelVersion"),
+            info("containerRuntimeVersion"),
+        ]
+    },
+};
+
+/// The roles that a node's labels give it, in order.
+fn roles(node: &Value) -> String {
+    let labels = at(node, &["metadata", "labels"]).and_then(Value::as_object);
+    let mut roles: Vec<&str> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| match key.as_str() {
+            "kubernetes.io/role" => value.as_str(),
+            key => key.strip_prefix("node-role.kubernetes.io/"),
+        })
+        .filter(|role| !role.is_empty())
+        .collect();
+    roles.sort_unstable();
+    roles.dedup();
+    if roles.is_empty() {
+        NONE.to_owned()
+    } else {
+        roles.join(",")
+    }
+}
+
+/// ServiceAccounts.
+pub(super) const SERVICE_ACCOUNTS: Columns = Columns {
+    headings: &[
+        shown("Secrets", "How many secrets the account may use."),
+        AGE,
+    ],
+    row: |account, now| vec![list(account, &["secrets"]).len().into(), age(account, now)],
+};
+
+/// ComponentStatuses.
+pub(super) const COMPONENTS: Columns = Columns {
+    headings: &[
+        shown("Status", "Whether the component is healthy."),
+        shown("Message", "What it says."),
+        shown("Error", "What is wrong."),
+    ],
+    row: |component, _| {
+        let condition = list(component, &["conditions"])
+            .iter()
+            .find(|condition| condition["type"] == "Healthy");
+        let status = match condition.map(|condition| text(condition, &["status"])) {
+            None => "Unknown",
+            Some("True") => "Healthy",
+            Some(_) => "Unhealthy",
+        };
+        let member = |name: &str| condition.map_or("", |it| text(it, &[name])).into();
+        vec![status.into(), member("message"), member("error")]
+    },
+};
+
+/// PriorityClasses.
+pub(super) const PRIORITY_CLASSES: Columns = Columns {
+    headings: &[
+        shown("Value", "Priority of the pods.").integer(),
+        shown("Global-Default", "Whether pods without a class get it.").boolean(),
+        AGE,
+        shown("PreemptionPolicy", "Whether others have to make room."),
+    ],
+    row: |class, now| {
+        vec![
+            number(class, &["value"]).into(),
+            boolean(class, &["globalDefault"], false).into(),
+            age(class, now),
+            text(class, &["preemptionPolicy"]).into(),
+        ]
+    },
+};
+
+/// RuntimeClasses.
+pub(super) const RUNTIME_CLASSES: Columns = Columns {
+    headings: &[shown("Handler", "What runs the containers."), AGE],
+    row: |class, now| vec![text(class, &["handler"]).into(), age(class, now)],
+};

@@ -1,0 +1,142 @@
+//! Machine: the columns of claims of devices, and of autoscalers.
+
+use serde_json::Value;
+
+use super::cells::{NONE, UNSET, at, is_set, list, number, plain, text, text_or};
+use super::columns::{AGE, Columns, age, shown};
+
+const UNKNOWN: &str = "<unknown>";
+
+/// ResourceClaims.
+pub(super) const RESOURCE_CLAIMS: Columns = Columns {
+    headings: &[
+        shown("State", "Whether devices are allocated and reserved."),
+        AGE,
+    ],
+    row: |claim, now| {
+        let going = is_set(claim, &["metadata", "deletionTimestamp"]);
+        let mut states = Vec::new();
+        if going {
+            states.push("deleted");
+        }
+        if is_set(claim, &["status", "allocation"]) {
+            states.push("allocated");
+            if !list(claim, &["status", "reservedFor"]).is_empty() {
+                states.push("reserved");
+            }
+        } else if !going {
+            states.push("pending");
+        }
+        vec![states.join(",").into(), age(claim, now)]
+    },
+};
+
+/// ResourceSlices.
+pub(super) const RESOURCE_SLICES: Columns = Columns {
+    headings: &[
+        shown("Node", "Node that has the devices."),
+        shown("Driver", "Driver of the devices."),
+        shown("Pool", "Pool that the devices are of."),
+        AGE,
+    ],
+    row: |slice, now| {
+        vec![
+            text(slice, &["spec", "nodeName"]).into(),
+            text(slice, &["spec", "driver"]).into(),
+            text(slice, &["spec", "pool", "name"]).into(),
+            age(slice, now),
+        ]
+    },
+};
+
+/// HorizontalPodAutoscalers.
+pub(super) const AUTOSCALERS: Columns = Columns {
+    headings: &[
+        shown("Reference", "What is scaled."),
+        shown("Targets", "What is measured, and what it should be."),
+        shown("MinPods", "Fewest pods."),
+        shown("MaxPods", "Most pods."),
+        shown("Replicas", "Pods there are."),
+        AGE,
+    ],
+    row: |scaler, now| {
+        let target = at(scaler, &["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);
+        let fewest = at(scaler, &["spec", "minReplicas"]).filter(|bound| !bound.is_null());
+        vec![
+            format!("{}/{}", text(target, &["kind"]), text(target, &["name"])).into(),
+            targets(scaler).into(),
+            fewest.map_or_else(|| UNSET.to_owned(), plain).into(),
+            number(scaler, &["spec", "maxReplicas"]).into(),
+            number(scaler, &["status", "currentReplicas"]).into(),
+            age(scaler, now),
+        ]
+    },
+};
+
+fn targets(scaler: &Value) -> String {
+    const SHOWN: usize = 2;
+    // autoscaling/v1 has the processor alone, in members of its own.
+    if let Some(wanted) = at(scaler, &["spec", "targetCPUUtilizationPercentage"]) {
+        let found = at(scaler, &["status", "currentCPUUtilizationPercentage"]);
+        let found = found.map_or_else(|| UNKNOWN.to_owned(), |found| format!("{found}%"));
+        return format!("cpu: {found}/{wanted}%");
+    }
+    let wanted = list(scaler, &["spec", "metrics"]);
+    let found = list(scaler, &["status", "currentMetrics"]);
+    if wanted.is_empty() {
+        return NONE.to_owned();
+    }
+    let shown: Vec<String> = wanted
+        .iter()
+        .take(SHOWN)
+        .enumerate()
+        .map(|(index, metric)| target(metric, found.get(index)))
+        .collect();
+    match wanted.len().checked_sub(SHOWN) {
+        Some(more) if more > 0 => format!("{} + {more} more...", shown.join(", ")),
+        _ => shown.join(", "),
+    }
+}
+
+/// One metric: what it is now, and what it should be.
+fn target(metric: &Value, found: Option<&Value>) -> String {
+    let member = match text(metric, &["type"]) {
+        "External" => "external",
+        "Pods" => "pods",
+        "Object" => "object",
+        "Resource" => "resource",
+        "ContainerResource" => "containerResource",
+        _ => return "<unknown type>".to_owned(),
+    };
+    let spec = at(metric, &[member]).unwrap_or(&Value::Null);
+    let found = found.and_then(|status| at(status, &[member, "current"]));
+    let average = is_set(spec, &["target", "averageValue"]);
+    let quantity = |name: &str| {
+        let now = found.map_or(UNKNOWN, |found| text_or(found, &[name], "0"));
+        format!("{now}/{}", text_or(spec, &["target", name], "0"))
+    };
+    match member {
+        "pods" => quantity("averageValue"),
+        "external" | "object" if average => {
+            let now = found.map_or(UNKNOWN, |found| text_or(found, &["averageValue"], UNKNOWN));
+            format!("{now}/{} (avg)", text(spec, &["target", "averageValue"]))
+        }
+        "external" | "object" => quantity("value"),
+        _ if average => format!("{}: {}", text(spec, &["name"]), quantity("averageValue")),
+        _ => {
+            let percent = |value: Option<&Value>, other: &str| {
+                value
+                    .filter(|value| !value.is_null())
+                    .map_or_else(|| other.to_owned(), |value| format!("{value}%"))
+            };
+            let now = found.and_then(|found| at(found, &["averageUtilization"]));
+            let wanted = at(spec, &["target", "averageUtilization"]);
+            format!(
+                "{}: {}/{}",
+                text(spec, &["name"]),
+                percent(now, UNKNOWN),
+                percent(wanted, "<auto>")
+            )
+        }
+    }
+}

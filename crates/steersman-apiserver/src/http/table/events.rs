@@ -1,0 +1,93 @@
+//! Machine: the columns of Events, of either group.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::age::since;
+use super::cells::{number, text};
+use super::columns::{Columns, Heading, shown, wide};
+
+/// Events. Their name comes last.
+pub(super) const EVENTS: Columns = Columns {
+    headings: &[
+        shown("Last Seen", "Time since the event was last observed."),
+        shown("Type", "Normal or Warning."),
+        shown("Reason", "Why it happened, for programs."),
+        shown("Object", "What it happened to."),
+        wide("Subobject", "The part of it that it happened to."),
+        wide("Source", "Who reports it."),
+        shown("Message", "What happened, for people."),
+        wide("First Seen", "Time since the event was first observed."),
+        wide("Count", "How often it was observed."),
+        Heading {
+            wide: true,
+            ..Heading::NAME
+        },
+    ],
+    row,
+};
+
+fn row(event: &Value, now: Timestamp) -> Vec<Value> {
+    // A member of the core group, or the one of events.k8s.io.
+    let either = |core: &str, newer: &str| event.get(core).or_else(|| event.get(newer));
+    let moment = |value: Option<&Value>| {
+        value
+            .filter(|value| value.is_string())
+            .map(|value| since(Some(value), now))
+    };
+    let first = moment(either("firstTimestamp", "deprecatedFirstTimestamp"))
+        .unwrap_or_else(|| since(event.get("eventTime"), now));
+    let mut last =
+        moment(either("lastTimestamp", "deprecatedLastTimestamp")).unwrap_or_else(|| first.clone());
+    let mut count = either("count", "deprecatedCount")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
+    if let Some(series) = event.get("series").filter(|series| series.is_object()) {
+        last = since(series.get("lastObservedTime"), now);
+        count = number(series, &["count"]);
+    } else if count == 0 {
+        count = 1;
+    }
+    let object = either("involvedObject", "regarding").unwrap_or(&Value::Null);
+    let mut target = text(object, &["kind"]).to_lowercase();
+    if !text(object, &["name"]).is_empty() {
+        target = format!("{target}/{}", text(object, &["name"]));
+    }
+    let message = either("message", "note").and_then(Value::as_str);
+    vec![
+        last.into(),
+        text(event, &["type"]).into(),
+        text(event, &["reason"]).into(),
+        target.into(),
+        text(object, &["fieldPath"]).into(),
+        source(event).into(),
+        message.unwrap_or_default().trim().into(),
+        first.into(),
+        count.into(),
+        text(event, &["metadata", "name"]).into(),
+    ]
+}
+
+fn source(event: &Value) -> String {
+    let old = event
+        .get("source")
+        .or_else(|| event.get("deprecatedSource"))
+        .unwrap_or(&Value::Null);
+    let first = |paths: [&str; 3]| {
+        let [of_source, core, newer] = paths;
+        [
+            text(old, &[of_source]),
+            text(event, &[core]),
+            text(event, &[newer]),
+        ]
+        .into_iter()
+        .find(|found| !found.is_empty())
+        .unwrap_or_default()
+        .to_owned()
+    };
+    let component = first(["component", "reportingComponent", "reportingController"]);
+    match first(["host", "reportingInstance", "reportingInstance"]).as_str() {
+        "" => component,
+        instance => format!("{component}, {instance}"),
+    }
+}

@@ -1,0 +1,263 @@
+//! Machine: the columns of the kinds by which pods are reached.
+
+use serde_json::Value;
+
+use super::cells::{
+    NONE, UNSET, at, first_three, labels, list, number, plain, selector, text, text_or, texts,
+};
+use super::columns::{AGE, Columns, age, shown, wide};
+
+/// Services.
+pub(super) const SERVICES: Columns = Columns {
+    headings: &[
+        shown("Type", "How the service is exposed."),
+        shown("Cluster-IP", "Address inside the cluster."),
+        shown("External-IP", "Addresses outside the cluster."),
+        shown("Port(s)", "Ports and their protocols."),
+        AGE,
+        wide("Selector", "Labels of the pods behind the service."),
+    ],
+    row: |service, now| {
+        let ports: Vec<String> = list(service, &["spec", "ports"])
+            .iter()
+            .map(|port| {
+                let (number, protocol) = (number(port, &["port"]), text(port, &["protocol"]));
+                match at(port, &["nodePort"])
+                    .and_then(Value::as_i64)
+                    .filter(|port| *port > 0)
+                {
+                    Some(node) => format!("{number}:{node}/{protocol}"),
+                    None => format!("{number}/{protocol}"),
+                }
+            })
+            .collect();
+        let kind = text(service, &["spec", "type"]);
+        vec![
+            kind.into(),
+            first_address(service).into(),
+            external_addresses(service, kind).into(),
+            if ports.is_empty() {
+                NONE.into()
+            } else {
+                ports.join(",").into()
+            },
+            age(service, now),
+            labels(at(service, &["spec", "selector"])).into(),
+        ]
+    },
+};
+
+fn first_address(service: &Value) -> &str {
+    texts(service, &["spec", "clusterIPs"])
+        .first()
+        .copied()
+        .unwrap_or(NONE)
+}
+
+fn external_addresses(service: &Value, kind: &str) -> String {
+    let own = texts(service, &["spec", "externalIPs"]);
+    match kind {
+        "ExternalName" => text(service, &["spec", "externalName"]).to_owned(),
+        "LoadBalancer" => {
+            let mut all = balancer(service);
+            all.extend(own);
+            if all.is_empty() {
+                "<pending>".to_owned()
+            } else {
+                all.join(",")
+            }
+        }
+        _ if own.is_empty() => NONE.to_owned(),
+        _ => own.join(","),
+    }
+}
+
+/// The addresses of the load balancer in order, each once.
+fn balancer(object: &Value) -> Vec<&str> {
+    let mut all: Vec<&str> = list(object, &["status", "loadBalancer", "ingress"])
+        .iter()
+        .map(|ingress| match text(ingress, &["ip"]) {
+            "" => text(ingress, &["hostname"]),
+            address => address,
+        })
+        .filter(|address| !address.is_empty())
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Ingresses.
+pub(super) const INGRESSES: Columns = Columns {
+    headings: &[
+        shown("Class", "Class of the controller that serves it."),
+        shown("Hosts", "Hosts of the rules."),
+        shown("Address", "Addresses of the load balancer."),
+        shown("Ports", "Ports that are open."),
+        AGE,
+    ],
+    row: |ingress, now| {
+        let secure = !list(ingress, &["spec", "tls"]).is_empty();
+        vec![
+            text_or(ingress, &["spec", "ingressClassName"], NONE).into(),
+            hosts(list(ingress, &["spec", "rules"])).into(),
+            balancer(ingress).join(",").into(),
+            if secure { "80, 443" } else { "80" }.into(),
+            age(ingress, now),
+        ]
+    },
+};
+
+/// The first three hosts. What is more is counted in rules, with a host or without.
+fn hosts(rules: &[Value]) -> String {
+    const SHOWN: usize = 3;
+    let named = rules.iter().enumerate().filter_map(|(index, rule)| {
+        let host = text(rule, &["host"]);
+        (!host.is_empty()).then_some((index, host))
+    });
+    let shown: Vec<(usize, &str)> = named.take(SHOWN).collect();
+    let names: Vec<&str> = shown.iter().map(|(_, host)| *host).collect();
+    match shown.last() {
+        None => "*".to_owned(),
+        Some((last, _)) if shown.len() == SHOWN && last + 1 < rules.len() => {
+            format!("{} + {} more...", names.join(","), rules.len() - SHOWN)
+        }
+        Some(_) => names.join(","),
+    }
+}
+
+/// IngressClasses.
+pub(super) const INGRESS_CLASSES: Columns = Columns {
+    headings: &[
+        shown("Controller", "Controller that serves the class."),
+        shown("Parameters", "Object with more settings."),
+        AGE,
+    ],
+    row: |class, now| {
+        let parameters = at(class, &["spec", "parameters"]).filter(|it| it.is_object());
+        let parameters = parameters.map_or_else(
+            || NONE.to_owned(),
+            |it| {
+                let (kind, name) = (text(it, &["kind"]), text(it, &["name"]));
+                match at(it, &["apiGroup"]).and_then(Value::as_str) {
+                    Some(group) => format!("{kind}.{group}/{name}"),
+                    None => format!("{kind}/{name}"),
+                }
+            },
+        );
+        vec![
+            text(class, &["spec", "controller"]).into(),
+            parameters.into(),
+            age(class, now),
+        ]
+    },
+};
+
+/// NetworkPolicies.
+pub(super) const NETWORK_POLICIES: Columns = Columns {
+    headings: &[shown("Pod-Selector", "Label selector of the pods."), AGE],
+    row: |policy, now| {
+        vec![
+            selector(at(policy, &["spec", "podSelector"])).into(),
+            age(policy, now),
+        ]
+    },
+};
+
+/// Endpoints.
+pub(super) const ENDPOINTS: Columns = Columns {
+    headings: &[shown("Endpoints", "Addresses and ports."), AGE],
+    row: |endpoints, now| {
+        let subsets = list(endpoints, &["subsets"]);
+        let none = if subsets.is_empty() { NONE } else { "" };
+        let all: Vec<String> = subsets.iter().flat_map(addresses).collect();
+        vec![first_three(&all, none).into(), age(endpoints, now)]
+    },
+};
+
+/// The addresses of a subset with each of its ports, or bare where there are none.
+fn addresses(subset: &Value) -> Vec<String> {
+    let ports = list(subset, &["ports"]);
+    let addresses = list(subset, &["addresses"])
+        .iter()
+        .map(|address| text(address, &["ip"]));
+    if ports.is_empty() {
+        return addresses.map(str::to_owned).collect();
+    }
+    let ports = ports.iter().map(|port| number(port, &["port"]));
+    ports
+        .flat_map(|port| {
+            addresses.clone().map(move |address| {
+                if address.contains(':') {
+                    format!("[{address}]:{port}")
+                } else {
+                    format!("{address}:{port}")
+                }
+            })
+        })
+        .collect()
+}
+
+/// EndpointSlices.
+pub(super) const ENDPOINT_SLICES: Columns = Columns {
+    headings: &[
+        shown("AddressType", "What kind of addresses these are."),
+        shown("Ports", "Ports of every endpoint."),
+        shown("Endpoints", "Addresses of the endpoints."),
+        AGE,
+    ],
+    row: |slice, now| {
+        let ports: Vec<String> = list(slice, &["ports"])
+            .iter()
+            .map(|port| match at(port, &["port"]) {
+                Some(number) if !number.is_null() => plain(number),
+                _ => text_or(port, &["name"], "*").to_owned(),
+            })
+            .collect();
+        let addresses: Vec<String> = list(slice, &["endpoints"])
+            .iter()
+            .flat_map(|endpoint| texts(endpoint, &["addresses"]))
+            .map(str::to_owned)
+            .collect();
+        vec![
+            text(slice, &["addressType"]).into(),
+            first_three(&ports, UNSET).into(),
+            first_three(&addresses, UNSET).into(),
+            age(slice, now),
+        ]
+    },
+};
+
+/// ServiceCIDRs.
+pub(super) const SERVICE_CIDRS: Columns = Columns {
+    headings: &[shown("CIDRs", "Ranges of addresses."), AGE],
+    row: |range, now| {
+        vec![
+            texts(range, &["spec", "cidrs"]).join(",").into(),
+            age(range, now),
+        ]
+    },
+};
+
+/// IPAddresses. Their rows have an age, for which there is no heading.
+pub(super) const IP_ADDRESSES: Columns = Columns {
+    headings: &[shown("ParentRef", "Whom the address was given to.")],
+    row: |address, now| {
+        let parent = at(address, &["spec", "parentRef"]).filter(|it| it.is_object());
+        let parent = parent.map_or_else(
+            || NONE.to_owned(),
+            |it| {
+                let mut all = text(it, &["resource"]).to_lowercase();
+                for (before, member) in [('.', "group"), ('/', "namespace")] {
+                    let part = text(it, &[member]);
+                    if !part.is_empty() {
+                        all.push(before);
+                        all.push_str(part);
+                    }
+                }
+                format!("{all}/{}", text(it, &["name"]))
+            },
+        );
+        vec![parent.into(), age(address, now)]
+    },
+};

@@ -1,0 +1,223 @@
+//! Machine: the columns of Pods: what a pod does in one word, and how often it started anew.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::age::since;
+use super::cells::{NONE, at, holds, is_set, labels, list, number, text, text_or_none};
+use super::columns::{AGE, Columns, age, shown, wide};
+
+/// Pods.
+pub(super) const PODS: Columns = Columns {
+    headings: &[
+        shown("Ready", "Containers that are ready, of all."),
+        shown(
+            "Status",
+            "What the pod's containers are doing, in one word.",
+        ),
+        shown(
+            "Restarts",
+            "How often the containers were restarted, and when last.",
+        ),
+        AGE,
+        wide("IP", "Address of the pod."),
+        wide("Node", "Node that runs the pod."),
+        wide("Nominated Node", "Node that is being cleared for the pod."),
+        wide(
+            "Readiness Gates",
+            "Conditions beside the containers that make the pod ready.",
+        ),
+    ],
+    row: |pod, now| {
+        let summary = Summary::of(pod);
+        let address = list(pod, &["status", "podIPs"])
+            .first()
+            .map_or(NONE, |address| text_or_none(address, &["ip"]));
+        vec![
+            format!("{}/{}", summary.ready, summary.containers).into(),
+            summary.word.into(),
+            restarts(summary.restarts, summary.last_restart.as_deref(), now).into(),
+            age(pod, now),
+            address.into(),
+            text_or_none(pod, &["spec", "nodeName"]).into(),
+            text_or_none(pod, &["status", "nominatedNodeName"]).into(),
+            gates(pod).into(),
+        ]
+    },
+};
+
+/// PodTemplates.
+pub(super) const POD_TEMPLATES: Columns = Columns {
+    headings: &[
+        shown("Containers", "Names of the containers of the template."),
+        shown("Images", "Images of the containers of the template."),
+        shown("Pod Labels", "Labels that the pods get."),
+    ],
+    row: |template, _| {
+        let path = ["template", "spec", "containers"];
+        vec![
+            super::cells::containers(template, &path, "name").into(),
+            super::cells::containers(template, &path, "image").into(),
+            labels(at(template, &["template", "metadata", "labels"])).into(),
+        ]
+    },
+};
+
+fn restarts(count: i64, last: Option<&str>, now: Timestamp) -> String {
+    match last {
+        Some(last) if count != 0 => {
+            format!("{count} ({} ago)", since(Some(&last.into()), now))
+        }
+        _ => count.to_string(),
+    }
+}
+
+fn gates(pod: &Value) -> String {
+    let gates = list(pod, &["spec", "readinessGates"]);
+    if gates.is_empty() {
+        return NONE.to_owned();
+    }
+    let met = gates
+        .iter()
+        .filter(|gate| holds(pod, text(gate, &["conditionType"])))
+        .count();
+    format!("{met}/{}", gates.len())
+}
+
+/// What the statuses of a pod's containers come to.
+#[derive(Debug)]
+struct Summary {
+    ready: usize,
+    containers: usize,
+    word: String,
+    restarts: i64,
+    last_restart: Option<String>,
+}
+
+impl Summary {
+    /// Source: printPod in pkg/printers/internalversion/printers.go of Kubernetes.
+    fn of(pod: &Value) -> Self {
+        let phase = text(pod, &["status", "phase"]);
+        let mut summary = Self {
+            ready: 0,
+            containers: list(pod, &["spec", "containers"]).len(),
+            word: match text(pod, &["status", "reason"]) {
+                "" => phase.to_owned(),
+                reason => reason.to_owned(),
+            },
+            restarts: 0,
+            last_restart: None,
+        };
+        if list(pod, &["status", "conditions"])
+            .iter()
+            .any(|condition| {
+                condition["type"] == "PodScheduled" && condition["reason"] == "SchedulingGated"
+            })
+        {
+            "SchedulingGated".clone_into(&mut summary.word);
+        }
+        let sidecars: Vec<&str> = list(pod, &["spec", "initContainers"])
+            .iter()
+            .filter(|container| container["restartPolicy"] == "Always")
+            .map(|container| text(container, &["name"]))
+            .collect();
+        summary.containers += sidecars.len();
+        let (of_sidecars, initializing) = summary.initialize(pod, &sidecars);
+        if !initializing || holds(pod, "Initialized") {
+            (summary.restarts, summary.last_restart) = of_sidecars;
+            summary.run(pod);
+        }
+        if is_set(pod, &["metadata", "deletionTimestamp"]) {
+            if text(pod, &["status", "reason"]) == "NodeLost" {
+                "Unknown".clone_into(&mut summary.word);
+            } else if !matches!(phase, "Succeeded" | "Failed") {
+                "Terminating".clone_into(&mut summary.word);
+            }
+        }
+        summary
+    }
+
+    /// Goes through the init containers up to the first that has not done its part. Answers the
+    /// restarts of those that keep running, and whether there is one that has not.
+    fn initialize(&mut self, pod: &Value, sidecars: &[&str]) -> ((i64, Option<String>), bool) {
+        let mut of_sidecars = (0, None);
+        let all = list(pod, &["spec", "initContainers"]).len();
+        for (index, status) in list(pod, &["status", "initContainerStatuses"])
+            .iter()
+            .enumerate()
+        {
+            let sidecar = sidecars.contains(&text(status, &["name"]));
+            self.restarts += number(status, &["restartCount"]);
+            later(&mut self.last_restart, status);
+            if sidecar {
+                of_sidecars.0 += number(status, &["restartCount"]);
+                later(&mut of_sidecars.1, status);
+            }
+            let ended =
+                at(status, &["state", "terminated"]).filter(|terminated| !terminated.is_null());
+            let waiting = text(status, &["state", "waiting", "reason"]);
+            if ended.is_some_and(|ended| number(ended, &["exitCode"]) == 0) {
+                continue;
+            }
+            if sidecar && status["started"] == true {
+                self.ready += usize::from(status["ready"] == true);
+                continue;
+            }
+            self.word = match ended {
+                Some(ended) => format!("Init:{}", end(ended)),
+                None if !waiting.is_empty() && waiting != "PodInitializing" => {
+                    format!("Init:{waiting}")
+                }
+                None => format!("Init:{index}/{all}"),
+            };
+            return (of_sidecars, true);
+        }
+        (of_sidecars, false)
+    }
+
+    /// Goes through the containers proper, the last first: the first one's word counts.
+    fn run(&mut self, pod: &Value) {
+        let mut running = false;
+        for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
+            self.restarts += number(status, &["restartCount"]);
+            later(&mut self.last_restart, status);
+            let waiting = text(status, &["state", "waiting", "reason"]);
+            if !waiting.is_empty() {
+                waiting.clone_into(&mut self.word);
+            } else if is_set(status, &["state", "terminated"]) {
+                self.word = end(&status["state"]["terminated"]);
+            } else if status["ready"] == true && is_set(status, &["state", "running"]) {
+                running = true;
+                self.ready += 1;
+            }
+        }
+        if self.word == "Completed" && running {
+            self.word = if holds(pod, "Ready") {
+                "Running".to_owned()
+            } else {
+                "NotReady".to_owned()
+            };
+        }
+    }
+}
+
+/// Why a container ended.
+fn end(terminated: &Value) -> String {
+    match (
+        text(terminated, &["reason"]),
+        number(terminated, &["signal"]),
+    ) {
+        ("", 0) => format!("ExitCode:{}", number(terminated, &["exitCode"])),
+        ("", signal) => format!("Signal:{signal}"),
+        (reason, _) => reason.to_owned(),
+    }
+}
+
+/// Keeps the later of a time and the container's last end; both are written in UTC to the second,
+/// so their texts compare as the times do.
+fn later(last: &mut Option<String>, status: &Value) {
+    let end = text(status, &["lastState", "terminated", "finishedAt"]);
+    if !end.is_empty() && last.as_deref().is_none_or(|last| last < end) {
+        *last = Some(end.to_owned());
+    }
+}
