@@ -40,8 +40,8 @@
 //!   protobuf are taken, JSON and YAML are answered.
 //! - OpenID Connect, and webhooks that authenticate or authorize: users show bearer tokens, or
 //!   certificates of an authority that the server was told of.
-//! - Admission beyond webhooks: no quotas, no policies, no injected defaults. A match condition
-//!   that asks the `authorizer` counts as true.
+//! - Admission beyond webhooks, LimitRanges, priorities and default classes: no quotas, no
+//!   policies, no pod security. A match condition that asks the `authorizer` counts as true.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
 //!   controllers of a cluster those of [`play`] act, and no others.
 //!

@@ -319,15 +319,15 @@ impl Registry {
     ) -> Result<(), Status> {
         let Admission { target, user, .. } = write.admission;
         self.refuse_escalation(target, user, new, Some(old))?;
-        let mut errors = match write.subresource {
+        let mut errors = metadata::validate_update(write.resource, new, old);
+        errors.extend(match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new, old, warnings),
             Subresource::EphemeralContainers => kinds::validate_ephemeral(new, old),
             Subresource::Resize => kinds::validate_resize(new, old),
             Subresource::Main | Subresource::Scale | Subresource::Finalize => {
                 intake::check(write.resource, new, Some(old), warnings)
             }
-        };
-        errors.extend(metadata::validate_update(write.resource, new, old));
+        });
         if errors.is_empty() {
             return Ok(());
         }

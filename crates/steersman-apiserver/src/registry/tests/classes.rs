@@ -191,3 +191,28 @@ fn limit_ranges_fill_in_and_refuse() {
         "persistentvolumeclaims \"p\" is forbidden: minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi"
     );
 }
+
+#[test]
+fn what_is_wrong_with_the_metadata_of_an_update_is_told_first() {
+    let mut server = Server::new();
+    let mut made = server
+        .create(
+            "configmaps",
+            json!({"metadata": {"name": "c"}, "data": {"a": "b"}}),
+        )
+        .unwrap();
+    made["metadata"]["uid"] = json!("");
+    made["metadata"]["labels"] = json!({"bad key": "x"});
+    made["data"] = json!({"bad key": "x"});
+    let told = server
+        .put("configmaps", Subresource::Main, made)
+        .unwrap_err();
+    let causes = told.details.unwrap().causes;
+    let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+    assert_eq!(fields.first(), Some(&"metadata.labels"));
+    assert_eq!(fields.last(), Some(&"data[bad key]"));
+    let beyond = fields
+        .iter()
+        .filter(|field| !field.starts_with("metadata."));
+    assert_eq!(beyond.count(), 1);
+}
