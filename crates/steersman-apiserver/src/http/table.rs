@@ -133,7 +133,7 @@ impl TableMaker {
                     "name": column.name,
                     "type": column.kind,
                     "format": column.format,
-                    "description": column.description,
+                    "description": described(column),
                     "priority": column.priority,
                 })
             })),
@@ -193,10 +193,19 @@ fn default_column() -> PrinterColumn {
     }
 }
 
+/// What a column is about: where its values come from, unless its author says more.
+fn described(column: &PrinterColumn) -> String {
+    if column.description.is_empty() {
+        let path = &column.json_path;
+        return format!("Custom resource definition column (in JSONPath format): {path}");
+    }
+    column.description.clone()
+}
+
 /// A value as a column of this type shows it; null where it is of another type.
 fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
-        (_, Value::Null) => Value::Null,
+        ("string", Value::Null) => "<no value>".into(),
         ("string", Value::String(_)) | ("boolean", Value::Bool(_)) => value.clone(),
         ("string", other) => other.to_string().into(),
         #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]

@@ -215,7 +215,15 @@ pub(crate) fn decode(
     metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
     if let Some(schema) = &resource.structural {
         schema.prune(object, "", true, &mut unknown);
-        schema.prune_embedded(object, "", &mut unknown);
+        schema
+            .prune_embedded(object, "", &mut unknown)
+            .map_err(|wrong| {
+                let (kind, version) = (&resource.kind, &resource.version);
+                let (field, why) = (&wrong.field, &wrong.message);
+                refuse(Status::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {field}: {why}"
+                )))
+            })?;
         schema.apply_defaults(object);
     } else {
         let (kind, version) = (&resource.kind, &resource.version);
@@ -272,6 +280,9 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
 pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if let Some(kind) = kinds::of(resource) {
         return (kind.warnings)(object, old);
+    }
+    if !resource.built_in {
+        return custom::warnings(object, old);
     }
     if old.is_some() || !is_definition(resource) {
         return Vec::new();

@@ -135,7 +135,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     validate_attached(metadata, &mut errors);
     if let Some(finalizers) = metadata["finalizers"].as_array() {
-        names::check_finalizers(finalizers, &mut errors);
+        names::check_finalizers(finalizers, resource.built_in, &mut errors);
     }
     errors
 }

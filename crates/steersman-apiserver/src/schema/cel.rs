@@ -31,6 +31,7 @@ mod program;
 mod paths;
 mod rules;
 
+pub(crate) use addresses::Url;
 pub(crate) use paths::field_path;
 pub(crate) use program::{CALL_LIMIT, Program};
 pub(crate) use rules::{Rule, Rules};

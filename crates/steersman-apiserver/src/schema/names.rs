@@ -53,7 +53,7 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-fn is_subdomain(text: &str) -> bool {
+pub(crate) fn is_subdomain(text: &str) -> bool {
     !text.is_empty() && text.split('.').all(is_label)
 }
 
@@ -233,12 +233,30 @@ impl LowercasePrefix for String {
     }
 }
 
-/// Checks `metadata.finalizers`.
-pub(crate) fn check_finalizers(finalizers: &[Value], errors: &mut Vec<FieldError>) {
+/// Whether Kubernetes itself knows a finalizer of that name.
+fn is_standard(finalizer: &str) -> bool {
+    matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
+}
+
+/// What the author of a custom resource is told about a finalizer without a domain.
+#[must_use]
+pub(crate) fn finalizer_warnings(finalizer: &str) -> Vec<String> {
+    let mut wrong = check_key(finalizer);
+    if !finalizer.contains('/') && !is_standard(finalizer) {
+        wrong.push("prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers".to_owned());
+    }
+    let quoted = Value::String(finalizer.to_owned());
+    let told = wrong.iter();
+    told.map(|why| format!("metadata.finalizers: {quoted}: {why}"))
+        .collect()
+}
+
+/// Checks `metadata.finalizers`; those of Kubernetes' own kinds are standard ones or have a domain.
+pub(crate) fn check_finalizers(finalizers: &[Value], own: bool, errors: &mut Vec<FieldError>) {
     for (index, finalizer) in finalizers.iter().enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
         push_all(errors, "metadata.finalizers", name, &check_key(name));
-        if !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes") {
+        if own && !name.contains('/') && !is_standard(name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             let field = format!("metadata.finalizers[{index}]");
             push_all(errors, &field, name, &[detail.to_owned()]);
@@ -328,6 +346,7 @@ mod tests {
         let mut errors = Vec::new();
         check_finalizers(
             &[json!("plain"), json!("e.com/ok"), json!("bad one")],
+            true,
             &mut errors,
         );
         let fields: Vec<_> = errors.iter().map(|e| e.field.as_str()).collect();

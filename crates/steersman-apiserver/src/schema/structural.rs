@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::names::METADATA;
+use crate::status::FieldError;
 
 /// One node of a compiled `openAPIV3Schema`.
 #[derive(Debug, Clone, Default)]
@@ -113,7 +114,7 @@ impl Structural {
                 _ => Additional::None,
             },
             items: schema.get("items").map(|sub| Box::new(Self::compile(sub))),
-            default: schema.get("default").cloned(),
+            default: schema.get("default").filter(|one| !one.is_null()).cloned(),
             nullable: flag("nullable"),
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             int_or_string: flag("x-kubernetes-int-or-string"),
@@ -122,60 +123,40 @@ impl Structural {
         }
     }
 
-    /// Removes what the schema does not name, and adds the path of each to `unknown`.
+    /// Removes what the schema does not name, and adds the path of each to `unknown`, by alphabet.
     ///
     /// At the root of an object `apiVersion`, `kind` and `metadata` always stay.
     pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
-        match value {
-            Value::Object(members) => self.prune_members(members, path, root, unknown),
-            Value::Array(items) => {
-                let Some(schema) = &self.items else { return };
-                for (index, item) in items.iter_mut().enumerate() {
-                    schema.prune(item, &format!("{path}[{index}]"), false, unknown);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn prune_members(
-        &self,
-        members: &mut Map<String, Value>,
-        path: &str,
-        root: bool,
-        unknown: &mut Vec<String>,
-    ) {
-        let own_type = root || self.embedded;
-        members.retain(|name, member| {
-            if own_type && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
-                return true;
-            }
-            let at = child(path, name);
-            if let Some(schema) = self.properties.get(name) {
-                schema.prune(member, &at, false, unknown);
-                return true;
-            }
-            match &self.additional {
-                Additional::Schema(schema) => {
-                    schema.prune(member, &at, false, unknown);
-                    true
-                }
-                Additional::Any => true,
-                Additional::None if self.preserve_unknown => true,
-                Additional::None => {
-                    unknown.push(at);
-                    false
-                }
-            }
-        });
+        let before = unknown.len();
+        prune(
+            Some(self),
+            self.preserve_unknown,
+            value,
+            (path, root),
+            unknown,
+        );
+        unknown[before..].sort_unstable();
     }
 
     /// Removes unknown fields from the metadata of the resources that are embedded in a value.
-    pub fn prune_embedded(&self, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    ///
+    /// # Errors
+    /// A version or a kind of such a resource that is no text.
+    pub(crate) fn prune_embedded(
+        &self,
+        value: &mut Value,
+        path: &str,
+        unknown: &mut Vec<String>,
+    ) -> Result<(), FieldError> {
         match value {
             Value::Object(members) => {
                 for (name, member) in members {
                     let at = child(path, name);
+                    let typed = self.embedded && matches!(name.as_str(), "apiVersion" | "kind");
+                    if typed && !member.is_string() {
+                        let found = member.to_string();
+                        return Err(FieldError::invalid(at, &found, "must be a string"));
+                    }
                     if self.embedded && name == "metadata" {
                         if let Some(metadata) = member.as_object_mut() {
                             metadata.retain(|name, _| {
@@ -187,20 +168,23 @@ impl Structural {
                             });
                         }
                     } else if let Some(schema) = self.properties.get(name) {
-                        schema.prune_embedded(member, &at, unknown);
+                        schema.prune_embedded(member, &at, unknown)?;
                     } else if let Additional::Schema(schema) = &self.additional {
-                        schema.prune_embedded(member, &at, unknown);
+                        schema.prune_embedded(member, &format!("{path}[{name}]"), unknown)?;
                     }
                 }
             }
             Value::Array(items) => {
-                let Some(schema) = &self.items else { return };
+                let Some(schema) = &self.items else {
+                    return Ok(());
+                };
                 for (index, item) in items.iter_mut().enumerate() {
-                    schema.prune_embedded(item, &format!("{path}[{index}]"), unknown);
+                    schema.prune_embedded(item, &format!("{path}[{index}]"), unknown)?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// Fills in defaults below every object that is there. A null that the schema does not allow
@@ -222,8 +206,15 @@ impl Structural {
                     }
                 }
                 if let Additional::Schema(schema) = &self.additional {
+                    members.retain(|name, member| {
+                        self.properties.contains_key(name)
+                            || schema.nullable
+                            || schema.default.is_some()
+                            || !member.is_null()
+                    });
                     for (name, member) in members.iter_mut() {
                         if !self.properties.contains_key(name) {
+                            schema.replace_null(member);
                             schema.apply_defaults(member);
                         }
                     }
@@ -232,11 +223,22 @@ impl Structural {
             Value::Array(items) => {
                 if let Some(schema) = &self.items {
                     for item in items {
+                        schema.replace_null(item);
                         schema.apply_defaults(item);
                     }
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Puts the default in the place of a null that the schema does not allow.
+    fn replace_null(&self, value: &mut Value) {
+        if value.is_null()
+            && !self.nullable
+            && let Some(default) = &self.default
+        {
+            value.clone_from(default);
         }
     }
 }
@@ -308,6 +310,58 @@ impl Additional {
     }
 }
 
+/// Prunes by a schema. Below no schema at all no field stays, which is also what
+/// `additionalProperties: true` comes to. `keep` lets unnamed fields stay: those of this value, and
+/// where it is a list, those of its items.
+fn prune(
+    schema: Option<&Structural>,
+    keep: bool,
+    value: &mut Value,
+    (path, root): (&str, bool),
+    unknown: &mut Vec<String>,
+) {
+    if keep && schema.is_none() {
+        return;
+    }
+    let below = |schema: Option<&Structural>, member: &mut Value, at: &str, unknown: &mut _| {
+        let keep = schema.is_some_and(|schema| schema.preserve_unknown);
+        prune(schema, keep, member, (at, false), unknown);
+    };
+    match value {
+        Value::Object(members) => members.retain(|name, member| {
+            let own_type = root || schema.is_some_and(|schema| schema.embedded);
+            if own_type && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                return true;
+            }
+            let at = child(path, name);
+            let named = schema.and_then(|schema| schema.properties.get(name));
+            let others = schema.map(|schema| &schema.additional);
+            match (named, others) {
+                (Some(named), _) => below(Some(named), member, &at, unknown),
+                (None, Some(Additional::Schema(schema))) => {
+                    below(Some(schema), member, &at, unknown);
+                }
+                (None, Some(Additional::Any)) => below(None, member, &at, unknown),
+                (None, Some(Additional::None) | None) if keep => {}
+                (None, Some(Additional::None) | None) => {
+                    unknown.push(at);
+                    return false;
+                }
+            }
+            true
+        }),
+        Value::Array(items) => {
+            let schema = schema.and_then(|schema| schema.items.as_deref());
+            let keep = keep || schema.is_some_and(|schema| schema.preserve_unknown);
+            for (index, item) in items.iter_mut().enumerate() {
+                let at = format!("{path}[{index}]");
+                prune(schema, keep, item, (&at, false), unknown);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn child(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
@@ -360,13 +414,51 @@ mod tests {
         let thing = || json!({"kind": "K", "metadata": {"name": "n", "odd": 1}});
         let mut value = json!({"metadata": {"odd": 1}, "l": [thing()], "m": {"k": thing()}});
         let mut unknown = Vec::new();
-        schema.prune_embedded(&mut value, "", &mut unknown);
-        assert_eq!(unknown, ["l[0].metadata.odd", "m.k.metadata.odd"]);
+        schema.prune_embedded(&mut value, "", &mut unknown).unwrap();
+        assert_eq!(unknown, ["l[0].metadata.odd", "m[k].metadata.odd"]);
         assert_eq!(
             value["l"][0],
             json!({"kind": "K", "metadata": {"name": "n"}})
         );
         assert_eq!(value["metadata"], json!({"odd": 1}));
+    }
+
+    #[test]
+    fn what_is_preserved_reaches_into_lists_and_ends_at_what_is_named() {
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "l": {"type": "array", "x-kubernetes-preserve-unknown-fields": true,
+                "items": {"type": "object", "properties": {"x": {"type": "object"}}}},
+            "any": {"type": "object", "additionalProperties": true},
+            "b": {"type": "object"}, "b-c": {"type": "object"},
+        }}));
+        let mut value = json!({"l": [{"x": {"gone": 1}, "kept": {"deep": 1}}],
+            "any": {"kept": "x", "emptied": {"gone": 1}}, "b": {"z": 1}, "b-c": {"z": 1}});
+        let mut unknown = Vec::new();
+        schema.prune(&mut value, "", true, &mut unknown);
+        assert_eq!(
+            value,
+            json!({"l": [{"x": {}, "kept": {"deep": 1}}], "any": {"kept": "x", "emptied": {}},
+                "b": {}, "b-c": {}})
+        );
+        assert_eq!(unknown, ["any.emptied.gone", "b-c.z", "b.z", "l[0].x.gone"]);
+    }
+
+    #[test]
+    fn nulls_in_maps_and_lists_get_defaults_or_go() {
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "plain": {"type": "object", "additionalProperties": {"type": "string"}},
+            "filled": {"type": "object", "additionalProperties": {"type": "string", "default": "d"}},
+            "free": {"type": "object", "additionalProperties": {"type": "string", "nullable": true}},
+            "l": {"type": "array", "items": {"type": "string", "default": "d"}},
+            "none": {"type": "string", "nullable": true, "default": null},
+        }}));
+        let mut value = json!({"plain": {"a": null}, "filled": {"a": null}, "free": {"a": null},
+            "l": [null, "x"]});
+        schema.apply_defaults(&mut value);
+        assert_eq!(
+            value,
+            json!({"plain": {}, "filled": {"a": "d"}, "free": {"a": null}, "l": ["d", "x"]})
+        );
     }
 
     #[test]

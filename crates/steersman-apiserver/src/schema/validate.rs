@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::status::FieldError;
 
+use super::formats;
 use super::structural::Structural;
 
 /// Where a value is: the path of the field, and the path that messages quote. The two differ
@@ -130,13 +131,11 @@ fn check_value(
     path: &Path,
     errors: &mut Vec<FieldError>,
 ) {
-    if value.is_null() && schema.nullable {
-        return;
-    }
-    if !check_type(schema, value, path, errors) {
-        return;
-    }
     let rules = &schema.rules;
+    let null = value.is_null() && schema.nullable;
+    if !null && !check_type(schema, value, path, errors) {
+        return;
+    }
     if !rules.allowed.is_empty() && !rules.allowed.contains(value) {
         let allowed: Vec<String> = rules.allowed.iter().map(Value::to_string).collect();
         errors.push(FieldError::not_supported(
@@ -144,6 +143,9 @@ fn check_value(
             &value.to_string(),
             &allowed,
         ));
+    }
+    if null {
+        return;
     }
     match value {
         Value::Object(members) => {
@@ -281,7 +283,7 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
         let detail = format!("{body} in body should match '{pattern}'");
         errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
     }
-    if !fits_format(&schema.format, text) {
+    if !formats::fits(&schema.format, text) {
         let detail = format!(
             "{body} in body must be of type {}: {}",
             schema.format,
@@ -292,46 +294,6 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
             &quoted(text),
             &detail,
         ));
-    }
-}
-
-/// Formats that are enforced. Others pass.
-fn fits_format(format: &str, text: &str) -> bool {
-    match format {
-        "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
-        "date" => text.parse::<jiff::civil::Date>().is_ok(),
-        "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
-        "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
-        "cidr" => text.split_once('/').is_some_and(|(address, length)| {
-            let most = if address.contains(':') { 128 } else { 32 };
-            address.parse::<std::net::IpAddr>().is_ok()
-                && length.parse::<u8>().is_ok_and(|length| length <= most)
-        }),
-        "mac" => {
-            let parts: Vec<&str> = text.split([':', '-']).collect();
-            let pair = |part: &&str| part.len() == 2 && u8::from_str_radix(part, 16).is_ok();
-            matches!(parts.len(), 6 | 8 | 20) && parts.iter().all(pair)
-        }
-        "email" => text.split_once('@').is_some_and(|(name, host)| {
-            !name.is_empty() && !host.is_empty() && !text.contains(char::is_whitespace)
-        }),
-        "duration" => {
-            let text = text.trim_start_matches(['+', '-']);
-            text == "0"
-                || (text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-                    && text.ends_with(|c: char| c.is_alphabetic()))
-        }
-        "byte" => {
-            use base64::Engine as _;
-            base64::engine::general_purpose::STANDARD
-                .decode(text)
-                .is_ok()
-        }
-        "uuid" => {
-            let hex: String = text.chars().filter(|c| *c != '-').collect();
-            hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit())
-        }
-        _ => true,
     }
 }
 
@@ -369,21 +331,45 @@ fn check_number(
         }
     }
     if let Some(factor) = schema.rules.multiple_of
-        && (number / factor).fract() != 0.0
+        && !is_multiple(number, factor)
     {
         refuse(format!("{body} in body should be a multiple of {factor}"));
     }
+    let whole = schema.kind == "integer";
     let fits = match schema.format.as_str() {
-        "int32" => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
+        "int32" if whole => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
+        "uint32" if whole => (0.0..=f64::from(u32::MAX)).contains(&number),
+        "uint64" if whole => (0.0..18_446_744_073_709_551_616.0).contains(&number),
+        "float" | "float32" if !whole => number.abs() <= f64::from(f32::MAX),
+        _ if whole => {
+            const BOUND: f64 = 9_223_372_036_854_775_808.0;
+            value.is_i64() || (!value.is_u64() && (-BOUND..BOUND).contains(&number))
+        }
         _ => true,
     };
     if !fits {
+        let format = match schema.format.as_str() {
+            "" => "(default format)".to_owned(),
+            format => format!("with format {format}"),
+        };
         let detail = format!(
-            "Checked value must be of type {} with format {} in {body}",
-            schema.kind, schema.format
+            "Checked value must be of type {} {format} in {body}",
+            schema.kind
         );
         errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
     }
+}
+
+/// Whether a number is a multiple, as far as floating point can tell.
+fn is_multiple(number: f64, factor: f64) -> bool {
+    let times = if factor < 1.0 {
+        1.0 / factor * number
+    } else {
+        number / factor
+    };
+    let whole = times.trunc();
+    let apart = (times - whole).abs();
+    times.is_finite() && (apart == 0.0 || apart / (times.abs() + whole.abs()) < 1e-9)
 }
 
 /// A number as Go prints it: without a fraction where there is none.

