@@ -44,6 +44,7 @@ mod terminate;
 mod lifecycle;
 mod update;
 mod admit;
+mod connect;
 mod apply;
 mod watch;
 mod snapshot;

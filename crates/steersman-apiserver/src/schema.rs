@@ -15,8 +15,8 @@ mod builtin;
 mod subresources;
 pub(crate) mod events;
 pub(crate) mod autoscaling;
-pub(crate) mod crd;
 pub(crate) mod kinds;
+pub(crate) mod crd;
 pub(crate) mod defaults;
 
 pub(crate) use builtin::built_in;

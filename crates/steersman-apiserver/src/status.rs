@@ -365,6 +365,13 @@ impl Status {
         Self::failure(405, "MethodNotAllowed", message).with_details(Details::default())
     }
 
+    /// 405: what the definition of custom resources that goes does not take any more.
+    #[must_use]
+    pub(crate) fn terminating(subject: Subject<'_>) -> Self {
+        let message = "create not allowed while custom resource definition is terminating";
+        Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
+    }
+
     /// 406: none of the accepted media types can be produced.
     #[must_use]
     pub fn not_acceptable(producible: &[&str]) -> Self {

@@ -223,7 +223,12 @@ fn perform_act(
                 None => Reply::new(204, "", ""),
             });
         }
-        Act::Connect => return Err(registry.no_connection(&resource.plural, namespace, name)),
+        Act::Connect => {
+            let target = Target::object(resource, call.path.namespace.as_deref(), name);
+            let part = call.path.subresource.as_deref().unwrap_or_default();
+            registry.admit_connection(target, part, call.query.pairs(), &call.write_options())?;
+            return Err(registry.no_connection(&resource.plural, namespace, name));
+        }
         Act::Bind => "Binding",
         Act::Evict => "Eviction",
         Act::Token => "TokenRequest",

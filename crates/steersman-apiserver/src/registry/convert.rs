@@ -42,12 +42,24 @@ impl Registry {
             let value = autoscaling::to_v1(&stored.value);
             return Ok(restamped(stored, value));
         }
-        if resource.version == resource.storage_version {
+        let own = if resource.built_in {
+            resource.version == resource.storage_version
+        } else {
+            // What was stored before another version became the stored one keeps its own.
+            is_of(&stored.value, &resource.version)
+        };
+        if own {
             return Ok(Object {
                 stored: with_defaults(resource, stored),
             });
         }
         let mut value = (*stored.value).clone();
+        if let Some(schema) = &resource.storage_structural
+            && resource.defaults_on_read
+            && is_of(&value, &resource.storage_version)
+        {
+            schema.apply_defaults(&mut value);
+        }
         value["apiVersion"] = Value::String(resource.api_version());
         if let Some(schema) = &resource.structural {
             schema.prune(&mut value, "", true, &mut Vec::new());
@@ -273,6 +285,12 @@ fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object 
         schema.apply_defaults(&mut value);
     }
     restamped(stored, value)
+}
+
+/// Whether an object is of that version of its group.
+fn is_of(object: &Value, version: &str) -> bool {
+    let named = object["apiVersion"].as_str().unwrap_or_default();
+    named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }
 
 fn restamped(stored: &Arc<Stored>, value: Value) -> Object {

@@ -28,6 +28,9 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Written, Status> {
+        if target.resource.terminating {
+            return Err(Status::terminating(target.resource.subject()));
+        }
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
         self.create_owned(target, body, (checked, options, ownership), now)

@@ -67,12 +67,15 @@ impl Registry {
             ("kind", "KindConflict", &kinds),
             ("listKind", "ListKindConflict", &kinds),
         ] {
-            let mut used = one_or_many(&asked[field])
+            let used: Vec<String> = one_or_many(&asked[field])
                 .filter(|name| !one_or_many(&had[field]).any(|own| own == *name))
-                .filter(|name| taken.contains(*name));
-            if let Some(name) = used.next() {
-                let quoted = Value::String(name.to_owned());
-                conflict = Some((reason, format!("{quoted} is already in use")));
+                .filter(|name| taken.contains(*name))
+                .map(|name| format!("{} is already in use", Value::String(name.to_owned())))
+                .collect();
+            if let [one] = used.as_slice() {
+                conflict = Some((reason, one.clone()));
+            } else if !used.is_empty() {
+                conflict = Some((reason, format!("[{}]", used.join(", "))));
             } else if asked[field].is_null() {
                 names.remove(field);
             } else {
@@ -158,6 +161,20 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
+    /// What the controller that deletes the objects says first; its author is answered the state
+    /// before.
+    pub(super) fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored, now: Timestamp) {
+        let why = (
+            "InstanceDeletionInProgress",
+            "CustomResource deletion is in progress",
+        );
+        let mut crd = (*marked.value).clone();
+        crd::set_condition(&mut crd, "Terminating", true, why, &metadata::time(now));
+        self.track_own_status(resource, &marked.value, &mut crd, now);
+        let put = self.put(&resource.storage, "", &marked.name, crd);
+        self.serve_again(&put.value);
+    }
+
     /// Deletes every object of a storage, as far as finalizers let it.
     pub(super) fn clear(
         &mut self,
@@ -196,7 +213,7 @@ impl Registry {
     }
 
     /// Judges the definitions of a group anew that wait for a name: one may be free now.
-    fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
+    pub(super) fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let waits = |crd: &Value| {
             let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();

@@ -234,14 +234,14 @@ impl Registry {
         stored: &Arc<Stored>,
         now: Timestamp,
     ) -> Progress {
-        let mut crd = (*stored.value).clone();
-        Self::terminate_definition(&mut crd, now);
-        let marked = if crd == *stored.value {
-            Arc::clone(stored)
-        } else {
-            self.put(&resource.storage, "", &stored.name, crd)
-        };
-        let storage = super::definitions::storage_of(&marked.value);
+        let storage = super::definitions::storage_of(&stored.value);
+        let mut marked = Arc::clone(stored);
+        if stored.meta("deletionTimestamp").is_empty() {
+            let mut crd = (*stored.value).clone();
+            Self::terminate_definition(&mut crd, now);
+            marked = self.put(&resource.storage, "", &stored.name, crd);
+            self.begin_cleanup(resource, &marked, now);
+        }
         self.clear(&storage, None, None, now);
         self.finish_definition(&storage, now);
         Progress::Marked(marked)

@@ -297,6 +297,7 @@ impl Registry {
             let put = self.put(&resource.storage, &stored.namespace, &stored.name, value);
             if is_definition(resource) {
                 self.serve_again(&put.value);
+                self.judge_waiting(&put.value["spec"]["group"], *now);
                 let storage = super::definitions::storage_of(&put.value);
                 if !put.meta("deletionTimestamp").is_empty() {
                     self.finish_definition(&storage, *now);

@@ -197,6 +197,7 @@ fn resource(row: &Row) -> Resource {
         rules: None,
         storage_structural: None,
         conversion: None,
+        terminating: false,
         built_in: true,
         generation: match (has('g'), has('G')) {
             (true, _) => Generation::Spec,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 mod fields;
 mod lists;
 mod rules;
+mod print;
 mod openapi;
 mod faces;
 mod check;
@@ -34,6 +35,12 @@ pub(crate) fn apply_defaults(crd: &mut Value) {
     };
     spec.entry("conversion")
         .or_insert_with(|| json!({"strategy": "None"}));
+    if let Some(service) = spec["conversion"]
+        .pointer_mut("/webhook/clientConfig/service")
+        .and_then(Value::as_object_mut)
+    {
+        service.entry("port").or_insert_with(|| json!(443));
+    }
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut)
         && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
         && !kind.is_empty()
@@ -84,13 +91,13 @@ fn storage_version(crd: &Value) -> Option<&str> {
 /// Whether the definition is served.
 #[must_use]
 pub(crate) fn is_established(crd: &Value) -> bool {
-    crd["status"]["conditions"]
-        .as_array()
-        .is_some_and(|conditions| {
-            conditions
-                .iter()
-                .any(|one| one["type"] == "Established" && one["status"] == "True")
-        })
+    holds(crd, "Established")
+}
+
+fn holds(crd: &Value, condition: &str) -> bool {
+    let conditions = crd["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == condition && one["status"] == "True")
 }
 
 /// Sets one condition, keeping its transition time while its status stays.
@@ -253,6 +260,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         storage_structural: None,
         conversion: (spec["conversion"]["strategy"] == "Webhook")
             .then(|| Arc::new(spec["conversion"]["webhook"].clone())),
+        terminating: holds(crd, "Terminating"),
         built_in: false,
         generation: Generation::OutsideMetadata,
         delete_returns_object: false,

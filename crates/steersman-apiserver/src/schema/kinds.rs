@@ -23,7 +23,7 @@ mod workloads;
 mod batch;
 mod autoscaler;
 mod storage;
-mod webhooks;
+pub(super) mod webhooks;
 mod policies;
 mod flow;
 mod certificates;

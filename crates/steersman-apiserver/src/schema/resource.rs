@@ -81,6 +81,8 @@ pub struct Resource {
     pub storage_structural: Option<Arc<Structural>>,
     /// The `spec.conversion.webhook` of a definition whose versions a webhook converts.
     pub conversion: Option<Arc<Value>>,
+    /// Whether its definition is on its way out: nothing new is taken.
+    pub(crate) terminating: bool,
     /// Whether the kind is one of Kubernetes' own.
     pub built_in: bool,
     /// What counts as a change of the desired state.

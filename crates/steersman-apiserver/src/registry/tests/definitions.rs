@@ -362,6 +362,22 @@ fn a_definition_goes_with_its_objects_and_ends_their_watches() {
     );
     assert_eq!(server.poll(&mut cursor), ["MODIFIED held", "DELETED x"]);
     assert!(!cursor.is_over());
+    let kept = server.get("customresourcedefinitions", name).unwrap();
+    let told = &kept["status"]["conditions"][2];
+    assert_eq!(
+        (&told["type"], &told["reason"]),
+        (&json!("Terminating"), &json!("InstanceDeletionInProgress"))
+    );
+    // Asked again, it changes nothing.
+    server.delete("customresourcedefinitions", name).unwrap();
+    assert_eq!(server.get("customresourcedefinitions", name).unwrap(), kept);
+    assert_eq!(
+        refused(server.create("websites", website("late"))),
+        (
+            405,
+            "create not allowed while custom resource definition is terminating".to_owned()
+        )
+    );
     server
         .merge(
             "websites",
@@ -396,4 +412,63 @@ fn what_the_objects_of_a_removed_definition_owned_goes() {
         .delete("customresourcedefinitions", "websites.example.com")
         .unwrap();
     assert_eq!(refused(server.get("configmaps", "child")).0, 404);
+}
+
+#[test]
+fn what_was_stored_in_another_version_is_shown_as_asked_for() {
+    let mut server = installed();
+    server.create("websites", website("x")).unwrap();
+    let mut crd = websites();
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    crd["spec"]["versions"][1]["storage"] = json!(true);
+    crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["late"] =
+        json!({"type": "string", "default": "d"});
+    server.registry.install_crd(crd, server.now).unwrap();
+    let name = "websites.example.com";
+    let crd = server.get("customresourcedefinitions", name).unwrap();
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1", "v1beta1"]));
+    let shown = server.get("websites", "x").unwrap();
+    assert_eq!(shown["apiVersion"], "example.com/v1");
+    let beta = server
+        .registry
+        .resource("example.com", "v1beta1", "websites")
+        .unwrap();
+    let target = Target::object(&beta, Some("default"), "x");
+    let other = server.registry.get(target, &GetOptions::default()).unwrap();
+    assert_eq!(other.value()["apiVersion"], "example.com/v1beta1");
+    // A write that changes nothing but the version it is stored in is a write.
+    let before = version(&shown);
+    let written = server.put("websites", Subresource::Main, shown).unwrap();
+    assert!(version(&written) > before);
+    assert_eq!(written["apiVersion"], "example.com/v1");
+}
+
+#[test]
+fn a_name_that_is_given_up_goes_to_who_waits_for_it() {
+    let mut server = installed();
+    let named = |plural: &str, kind: &str, short: Value| {
+        let mut crd = websites();
+        crd["metadata"]["name"] = json!(format!("{plural}.example.com"));
+        crd["spec"]["names"] = json!({"plural": plural, "kind": kind, "shortNames": short});
+        crd
+    };
+    let crd = named("sites", "Site", json!(["web", "website", "s"]));
+    server.create("customresourcedefinitions", crd).unwrap();
+    let name = "sites.example.com";
+    let waiting = server.get("customresourcedefinitions", name).unwrap();
+    assert_eq!(
+        waiting["status"]["conditions"][0]["message"],
+        "[\"web\" is already in use, \"website\" is already in use]"
+    );
+    let given_up = json!({"spec": {"names": {"shortNames": null, "singular": "one"}}});
+    server
+        .merge(
+            "customresourcedefinitions",
+            "websites.example.com",
+            given_up,
+        )
+        .unwrap();
+    let served = server.get("customresourcedefinitions", name).unwrap();
+    assert_eq!(served["status"]["conditions"][1]["status"], "True");
+    server.list("sites", &ListOptions::default()).unwrap();
 }

@@ -193,6 +193,9 @@ mod tests {
         assert_eq!(told("getDate", Some("+01:00")), 11);
         assert_eq!(told("getDayOfWeek", None), 0);
         assert_eq!(told("getMilliseconds", None), 250);
+        assert_eq!(told("getHours", Some("America/New_York")), 19);
+        assert_eq!(told("getDate", Some("Asia/Tokyo")), 11);
+        assert!(part("getDate", time, Some("asia/tokyo")).is_err());
         assert!(part("getDate", time, Some("Nowhere/Town")).is_err());
         assert!(timestamp("2024-03-10").is_ok());
         assert!(rfc3339("2024-03-10").is_err());

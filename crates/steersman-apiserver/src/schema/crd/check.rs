@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::faces::{self, Face};
 use super::{is_established, versions};
+use crate::schema::kinds::webhooks;
 use crate::schema::names;
 use crate::schema::names::NameRule;
 use crate::schema::validate::quoted;
@@ -199,20 +200,7 @@ fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
         }
         return;
     }
-    if !client.is_object() {
-        let detail = "required when strategy is set to Webhook";
-        errors.push(FieldError::required(CLIENT, detail));
-    } else if client["url"].is_string() == client["service"].is_object() {
-        let detail = "exactly one of url or service is required";
-        errors.push(FieldError::required(CLIENT, detail));
-    }
-    if reviews.is_empty() {
-        errors.push(FieldError::required(REVIEWS, ""));
-    } else if !reviews.iter().any(|one| one == "v1" || one == "v1beta1") {
-        let listed = Value::from(reviews.to_vec()).to_string();
-        let detail = "must include at least one of v1, v1beta1";
-        errors.push(FieldError::invalid(REVIEWS, &listed, detail));
-    }
+    errors.extend(webhooks::check_conversion(webhook, "spec.conversion"));
 }
 
 fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {

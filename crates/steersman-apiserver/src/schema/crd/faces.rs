@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{openapi, versions};
+use super::{openapi, print, versions};
 use crate::schema::validate::quoted;
 use crate::status::FieldError;
 
@@ -46,7 +46,14 @@ pub(super) fn print_versions(crd: &Value, schema_is_shared: bool) -> String {
                 is_shared(crd, name)
             };
             let value = version.get(name).filter(|_| !shared);
-            value.map_or_else(|| "null".to_owned(), Value::to_string)
+            match value.filter(|value| !value.is_null()) {
+                None => "null".to_owned(),
+                Some(value) if name == "schema" => {
+                    let schema = print::schema(&value["openAPIV3Schema"]);
+                    format!("{{\"OpenAPIV3Schema\":{schema}}}")
+                }
+                Some(value) => value.to_string(),
+            }
         };
         let flag = |name: &str| version[name].as_bool().unwrap_or_default();
         format!(
@@ -112,7 +119,10 @@ impl<'a> Face<'a> {
         let schema = &self.version["schema"]["openAPIV3Schema"];
         if schema.is_object() {
             let path = format!("{}.{}.openAPIV3Schema", self.path, self.schema_field);
-            openapi::check(schema, &path, errors);
+            // What versions share of schemas is held only to what they share of subresources.
+            let status = self.parts.contains(&"subresources")
+                && self.version["subresources"]["status"].is_object();
+            openapi::check(schema, &path, status, errors);
         }
     }
 

@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::{lists, rules};
+use super::{lists, print, rules};
 use crate::schema::structural::Structural;
 use crate::schema::validate::{quoted, validate_at};
 use crate::status::FieldError;
@@ -85,7 +85,10 @@ enum Level {
 }
 
 /// Checks a whole schema.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<FieldError>) {
+    if status {
+        check_root(schema, path, errors);
+    }
     if schema["nullable"] == true {
         let detail = "nullable cannot be true at the root";
         errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
@@ -104,6 +107,18 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
     errors.extend(wrong);
     errors.extend(told);
+}
+
+/// Where the status is checked on its own, the root says little else than what there is.
+fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let kind = schema["type"].as_str().unwrap_or_default();
+    if !kind.is_empty() && kind != "object" {
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        let field = format!("{path}.type");
+        errors.push(FieldError::invalid(field, &quoted(kind), detail));
+    } else if let Some(detail) = print::beyond_root(schema) {
+        errors.push(FieldError::invalid(path, &print::schema(schema), &detail));
+    }
 }
 
 /// The formats in a schema that mean nothing to the server, by alphabet.

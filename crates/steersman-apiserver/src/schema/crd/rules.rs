@@ -288,7 +288,7 @@ fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
 }
 
 /// A rule as Go's encoder writes it.
-fn printed(rule: &Value) -> String {
+pub(super) fn printed(rule: &Value) -> String {
     let text = |name: &str| escaped(rule[name].as_str().unwrap_or_default());
     let reason = rule["reason"]
         .as_str()
@@ -305,7 +305,7 @@ fn printed(rule: &Value) -> String {
 }
 
 /// A text as Go's encoder quotes it, which spares browsers what they take for markup.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     quoted(text)
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")

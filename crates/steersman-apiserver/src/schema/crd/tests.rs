@@ -1,6 +1,7 @@
 //! Reading custom resource definitions.
 
 use super::*;
+use crate::status::FieldError;
 
 fn websites() -> Value {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object",
@@ -245,6 +246,7 @@ fn what_versions_do_not_share_is_told_per_version() {
     assert_eq!(
         fields,
         [
+            "spec.versions[1].schema.openAPIV3Schema.type",
             "spec.versions[1].schema.openAPIV3Schema.items",
             "spec.versions[1].schema.openAPIV3Schema.type",
             "spec.names.singular",
@@ -331,4 +333,72 @@ fn types_defaults_and_rules_of_a_schema_are_checked() {
             ),
         ]
     );
+}
+
+#[test]
+fn a_conversion_webhook_can_be_reached() {
+    let told = |webhook: Value| -> Vec<String> {
+        let mut crd = websites();
+        crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
+        apply_defaults(&mut crd);
+        let errors = validate(&crd, None);
+        let field = |error: FieldError| format!("{}: {}", error.field, error.message);
+        errors.into_iter().map(field).collect()
+    };
+    let service = json!({"namespace": "n", "name": "s"});
+    let reviews = json!(["v1"]);
+    let good = json!({"clientConfig": {"service": service}, "conversionReviewVersions": reviews});
+    assert!(told(good).is_empty());
+    let at = "spec.conversion.webhookClientConfig";
+    assert_eq!(
+        told(json!({"clientConfig": {"url": "http://e.com/?x=1"},
+            "conversionReviewVersions": ["v2", "v2"]})),
+        [
+            format!("{at}.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]"),
+            format!("{at}.url: Invalid value: \"x=1\": query parameters are not permitted in the URL"),
+            "spec.conversion.conversionReviewVersions[1]: Invalid value: \"v2\": duplicate version".to_owned(),
+            "spec.conversion.conversionReviewVersions: Invalid value: [\"v2\",\"v2\"]: must include at least one of v1, v1beta1".to_owned(),
+        ]
+    );
+    let told = told(
+        json!({"clientConfig": {"service": {"namespace": "n", "name": "",
+        "port": 0, "path": "x"}}, "conversionReviewVersions": reviews}),
+    );
+    let fields: Vec<_> = told
+        .iter()
+        .filter_map(|one| one.split(": ").next())
+        .collect();
+    let service = format!("{at}.service");
+    assert_eq!(
+        fields,
+        [
+            format!("{service}.name"),
+            format!("{service}.port"),
+            format!("{service}.path"),
+            format!("{service}.path"),
+        ]
+    );
+}
+
+#[test]
+fn a_root_with_a_status_of_its_own_says_little() {
+    let status = json!({"subresources": {"status": {}}});
+    let schema = json!({"type": "object", "maxProperties": 3, "properties": {
+        "a": {"type": "array", "items": {"type": "string"}}}});
+    let told = refused(&schema, &status);
+    assert_eq!(told.len(), 1);
+    let told = &told[0];
+    assert!(told.starts_with("S: Invalid value: {\"ID\":\"\",\"Schema\":\"\",\"Ref\":null,"));
+    assert!(
+        told.contains("\"Properties\":{\"a\":{\"ID\":\"\""),
+        "{told}"
+    );
+    assert!(
+        told.contains("\"Items\":{\"Schema\":{\"ID\":\"\""),
+        "{told}"
+    );
+    assert!(told.ends_with(
+        "XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status subresource is enabled"
+    ));
+    assert!(refused(&schema, &json!({})).is_empty());
 }

@@ -9,6 +9,7 @@ use super::fill::{given, list, part, set};
 use super::place::{Errors, Place};
 use super::reference;
 use super::selector;
+use crate::status::FieldError;
 
 pub(super) const MUTATING: Kind = Kind {
     defaults: |object| defaults(object, true),
@@ -144,11 +145,49 @@ fn check_hook(hook: &Place<'_>, strict: bool, mutating: bool, errors: &mut Error
     conditions(&hook.at("matchConditions"), errors);
 }
 
+/// Checks how a definition reaches the webhook that converts its objects (upstream:
+/// `validateCustomResourceConversion`); `path` is where messages say that this stands.
+#[must_use]
+pub(in crate::schema) fn check_conversion(webhook: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    let config = Place::new(
+        format!("{path}.webhookClientConfig"),
+        &webhook["clientConfig"],
+    );
+    let (url, service) = (config.at("url"), config.at("service"));
+    if !config.is_set() {
+        errors.required(&config, "required when strategy is set to Webhook");
+    } else if url.is_set() == service.is_set() {
+        errors.required(&config, "exactly one of url or service is required");
+    } else if url.is_set() {
+        check_url(&url, &mut errors);
+    } else {
+        check_service(&service, &mut errors);
+    }
+    let versions = Place::new(
+        format!("{path}.conversionReviewVersions"),
+        &webhook["conversionReviewVersions"],
+    );
+    let reviews = versions.items();
+    let known = reviews
+        .into_iter()
+        .any(|one| VERSIONS.contains(&one.text()));
+    check_versions(&versions, "", !known, &mut errors);
+    errors.into()
+}
+
 fn versions(hook: &Place<'_>, strict: bool, errors: &mut Errors) {
     let versions = hook.at("admissionReviewVersions");
-    let known = VERSIONS.join(", ");
+    let missing = format!("must specify one of {}", VERSIONS.join(", "));
+    let unknown = strict && !knows_a_version(hook.value());
+    check_versions(&versions, &missing, unknown, errors);
+}
+
+/// Checks versions of reviews; `missing` is told where there are none, and `unknown` says that
+/// none of them is known.
+fn check_versions(versions: &Place<'_>, missing: &str, unknown: bool, errors: &mut Errors) {
     if versions.is_empty() {
-        errors.required(&versions, &format!("must specify one of {known}"));
+        errors.required(versions, missing);
         return;
     }
     let mut seen = Vec::new();
@@ -160,9 +199,9 @@ fn versions(hook: &Place<'_>, strict: bool, errors: &mut Errors) {
         seen.push(version.text());
         check::name(NameRule::Label1035, &version, errors);
     }
-    if strict && !knows_a_version(hook.value()) {
-        let detail = format!("must include at least one of {known}");
-        errors.invalid(&versions, &detail);
+    if unknown {
+        let detail = format!("must include at least one of {}", VERSIONS.join(", "));
+        errors.invalid(versions, &detail);
     }
 }
 

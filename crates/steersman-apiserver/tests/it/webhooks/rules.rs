@@ -183,6 +183,45 @@ async fn what_is_done_to_pods_is_asked_about() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn connections_are_asked_about_before_they_are_refused() {
+    let server = server();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "main", "image": "i"}]}});
+    server.create(pod).unwrap();
+    let judge = answer_for(&server, "judge", |_| json!({"allowed": false}));
+    let connections = rules(&json!({"operations": ["CONNECT"], "apiGroups": [""],
+        "apiVersions": ["v1"], "resources": ["pods/exec", "pods/proxy"]}));
+    validating(&server, "judge", &connections);
+    let path = "/api/v1/namespaces/default/pods/p";
+    let exec = format!("{path}/exec?command=ls&command=-l&stdin=true&tty=false&container=main");
+    let message = "admission webhook \"judge.example.com\" denied the request without explanation";
+    assert_eq!(
+        told(&post(&server, &exec, &json!({})).await),
+        (400, message.to_owned())
+    );
+    let asked = judge.lock().remove(0);
+    assert_eq!(
+        asked["object"],
+        json!({"kind": "PodExecOptions", "apiVersion": "v1", "stdin": true,
+            "container": "main", "command": ["ls", "-l"]})
+    );
+    assert_eq!(
+        [
+            &asked["operation"],
+            &asked["subResource"],
+            &asked["name"],
+            &asked["options"]
+        ],
+        [&json!("CONNECT"), &json!("exec"), &json!("p"), &Value::Null]
+    );
+    assert_eq!(get(&server, &format!("{path}/proxy/a/b")).await.status, 400);
+    assert_eq!(judge.lock().remove(0)["object"]["path"], "/a/b");
+    // Nobody wants to know about the others.
+    assert_eq!(get(&server, &format!("{path}/attach")).await.status, 400);
+    assert!(judge.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_apply_is_a_create_or_an_update() {
     let server = server();
     let judge = answer_for(&server, "judge", |_| allowed());
