@@ -96,7 +96,7 @@ fn custom_resources_are_validated() {
         refused(server.create("websites", body)),
         (
             422,
-            "Website.example.com \"x\" is invalid: spec.replicas: Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\""
+            "Website.example.com \"x\" is invalid: [spec.replicas: Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\", .spec.replicas: Invalid value: 0: .spec.replicas accessor error: three is of the type string, expected int64]"
                 .to_owned()
         )
     );
@@ -126,7 +126,7 @@ fn custom_resources_are_validated() {
     put["status"] = json!({"ready": -1});
     assert_eq!(
         refused(server.put("websites", Subresource::Status, put.clone())).1,
-        "Website.example.com \"x\" is invalid: status.ready: Invalid value: -1: ready in body should be greater than or equal to 0"
+        "Website.example.com \"x\" is invalid: [status.ready: Invalid value: -1: ready in body should be greater than or equal to 0, .status.ready: Invalid value: -1: should be a non-negative integer]"
     );
     put["status"] = json!({"ready": 1});
     put["spec"] = json!({"image": 7});
