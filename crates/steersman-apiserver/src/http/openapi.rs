@@ -115,8 +115,14 @@ fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
         None
     };
     let Some(name) = known else {
-        let name = schema_name(resource);
-        schemas.insert(name.clone(), component(resource));
+        let name = schema_name(resource, &resource.kind);
+        let metadata = reference(&types::describe_metadata(false, schemas));
+        schemas.insert(name.clone(), component(resource, &metadata));
+        if !resource.built_in {
+            let of_list = reference(&types::describe_metadata(true, schemas));
+            let list = list(resource, &name, &of_list);
+            schemas.insert(schema_name(resource, &resource.list_kind), list);
+        }
         return name;
     };
     schemas[&name]["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
@@ -124,23 +130,24 @@ fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
 }
 
 /// `com.example.v1.Website`: the group backwards, the version, the kind.
-fn schema_name(resource: &Resource) -> String {
+fn schema_name(resource: &Resource, kind: &str) -> String {
     let mut parts: Vec<&str> = if resource.group.is_empty() {
         vec!["core"]
     } else {
         resource.group.split('.').rev().collect()
     };
     parts.push(&resource.version);
-    parts.push(&resource.kind);
+    parts.push(kind);
     parts.join(".")
 }
 
-fn component(resource: &Resource) -> Value {
-    let mut schema = match resource.schema.as_deref() {
-        Some(schema @ Value::Object(_)) => schema.clone(),
-        _ => json!({ "type": "object" }),
-    };
-    let standard = [
+fn reference(component: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{component}") })
+}
+
+/// The fields that every object has.
+fn standard(metadata: &Value) -> [(&'static str, Value); 3] {
+    [
         (
             "apiVersion",
             json!({ "type": "string", "description": "Group and version of the object." }),
@@ -151,14 +158,74 @@ fn component(resource: &Resource) -> Value {
         ),
         (
             "metadata",
-            json!({ "type": "object", "description": "Name, labels and the like." }),
+            json!({ "description": "Name, labels and the like.", "allOf": [metadata] }),
         ),
-    ];
+    ]
+}
+
+/// The schema of a list of objects (upstream: `buildListSchema`).
+fn list(resource: &Resource, name: &str, metadata: &Value) -> Value {
+    let mut properties: Map<String, Value> = standard(metadata)
+        .into_iter()
+        .map(|(name, field)| (name.to_owned(), field))
+        .collect();
+    properties.insert(
+        "items".to_owned(),
+        json!({ "type": "array", "items": { "allOf": [reference(name)] } }),
+    );
+    json!({
+        "type": "object",
+        "required": ["items"],
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [{
+            "group": resource.group, "version": resource.version, "kind": resource.list_kind,
+        }],
+    })
+}
+
+/// Gives the resources that stand in objects the fields of their own.
+fn complete_embedded(schema: &mut Value, metadata: &Value) {
+    let Some(fields) = schema.as_object_mut() else {
+        return;
+    };
+    for name in ["items", "additionalProperties"] {
+        if let Some(below) = fields.get_mut(name) {
+            complete_embedded(below, metadata);
+        }
+    }
+    let below = fields.get_mut("properties").and_then(Value::as_object_mut);
+    for below in below.into_iter().flat_map(Map::values_mut) {
+        complete_embedded(below, metadata);
+    }
+    if fields.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        let properties = fields.entry("properties").or_insert_with(|| json!({}));
+        if let Some(properties) = properties.as_object_mut() {
+            for (name, field) in standard(metadata) {
+                properties.insert(name.to_owned(), field);
+            }
+        }
+        let required = fields.entry("required").or_insert_with(|| json!([]));
+        if let Some(required) = required.as_array_mut() {
+            for name in ["kind", "apiVersion"] {
+                if !required.iter().any(|known| known == name) {
+                    required.push(json!(name));
+                }
+            }
+        }
+    }
+}
+
+fn component(resource: &Resource, metadata: &Value) -> Value {
+    let mut schema = match resource.schema.as_deref() {
+        Some(schema @ Value::Object(_)) => schema.clone(),
+        _ => json!({ "type": "object" }),
+    };
+    complete_embedded(&mut schema, metadata);
     if let Some(fields) = schema.as_object_mut() {
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
-        for (name, field) in standard {
-            if let Some(properties) = properties.as_object_mut() {
-                properties.entry(name).or_insert(field);
+        if let Some(properties) = properties.as_object_mut() {
+            for (name, field) in standard(metadata) {
+                properties.insert(name.to_owned(), field);
             }
         }
         fields.insert(

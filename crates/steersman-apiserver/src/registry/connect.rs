@@ -69,10 +69,11 @@ fn connection(query: &[(String, String)]) -> Map<String, Value> {
             "container" | "path" if !value.is_empty() => {
                 told.entry(name.clone()).or_insert_with(|| json!(value));
             }
-            flag if FLAGS.contains(&flag) => {
-                if value != "0" && !value.eq_ignore_ascii_case("false") {
-                    told.insert(name.clone(), json!(true));
-                }
+            flag if FLAGS.contains(&flag)
+                && value != "0"
+                && !value.eq_ignore_ascii_case("false") =>
+            {
+                told.insert(name.clone(), json!(true));
             }
             _ => {}
         }

@@ -316,7 +316,7 @@ pub(crate) fn check(
     old: Option<&Value>,
     warnings: &mut Vec<String>,
 ) -> Vec<FieldError> {
-    let mut errors = metadata::validate(resource, object);
+    let mut errors = metadata::validate(resource, object, old.is_none());
     if !resource.built_in {
         custom::check(resource, object, old, &mut errors, warnings);
     } else if is_definition(resource) {

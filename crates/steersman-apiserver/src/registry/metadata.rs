@@ -116,9 +116,16 @@ fn text_of(value: &Value) -> &str {
 }
 
 /// Checks what a client may set.
-pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let metadata = &object["metadata"];
+    let prefix = text(object, "generateName");
+    if new && !prefix.is_empty() {
+        let value = Value::String(prefix.to_owned()).to_string();
+        let wrong = names::check_prefix(resource.names, prefix);
+        let wrong = wrong.iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.generateName", &value, why)));
+    }
     let name = text(object, "name");
     if name.is_empty() {
         errors.push(FieldError::required(

@@ -219,16 +219,21 @@ fn wrong_type(name: &str, text: &str) -> Option<String> {
 }
 
 fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
-    for (field, rule) in [
-        ("generateName", NameRule::PathSegment),
-        ("name", NameRule::PathSegment),
-        ("namespace", NameRule::Label),
+    type Check = fn(NameRule, &str) -> Vec<String>;
+    for (field, rule, check) in [
+        (
+            "generateName",
+            NameRule::PathSegment,
+            names::check_prefix as Check,
+        ),
+        ("name", NameRule::PathSegment, names::check_name),
+        ("namespace", NameRule::Label, names::check_name),
     ] {
         let text = metadata[field].as_str().unwrap_or_default();
         if text.is_empty() {
             continue;
         }
-        for why in names::check_name(rule, text) {
+        for why in check(rule, text) {
             let field = format!("metadata.{field}");
             errors.push(FieldError::invalid(field, &quoted(text), &why));
         }

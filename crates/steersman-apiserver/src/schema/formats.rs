@@ -253,7 +253,7 @@ fn is_book_10(text: &str) -> bool {
         return false;
     };
     let sum: u32 = (1..).zip(&body).map(|(weight, digit)| weight * digit).sum();
-    body.len() == 9 && (sum + 10 * last) % 11 == 0
+    body.len() == 9 && (sum + 10 * last).is_multiple_of(11)
 }
 
 fn is_book_13(text: &str) -> bool {
@@ -266,7 +266,7 @@ fn is_book_13(text: &str) -> bool {
         .zip(&all)
         .map(|(weight, digit)| weight * digit)
         .sum();
-    all.len() == 13 && sum % 10 == 0
+    all.len() == 13 && sum.is_multiple_of(10)
 }
 
 /// Luhn's sum over the numbers that card issuers give out.
@@ -284,7 +284,7 @@ fn is_card(text: &str) -> bool {
         .map(|(digit, weight)| digit * weight)
         .map(|product| product / 10 + product % 10)
         .sum();
-    issued && sum % 10 == 0
+    issued && sum.is_multiple_of(10)
 }
 
 fn is_rgb(text: &str) -> bool {

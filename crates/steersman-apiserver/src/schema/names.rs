@@ -107,6 +107,23 @@ pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     wrong
 }
 
+/// What is wrong with what comes before a generated name, which may end with a dash.
+#[must_use]
+pub(crate) fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
+    let most = prefix.len().saturating_sub(2);
+    if rule == NameRule::PathSegment {
+        let wrong = check_name(rule, prefix);
+        return wrong
+            .into_iter()
+            .filter(|why| why.starts_with("may not contain"))
+            .collect();
+    }
+    match prefix.strip_suffix('-').and_then(|_| prefix.get(..most)) {
+        Some(before) if prefix.len() > 1 => check_name(rule, &format!("{before}a")),
+        _ => check_name(rule, prefix),
+    }
+}
+
 /// What is wrong with a lower case RFC 1123 label.
 #[must_use]
 pub(crate) fn check_label(text: &str) -> Vec<String> {
@@ -325,6 +342,12 @@ mod tests {
             ["must not contain dots"]
         );
         assert!(bad(NameRule::Label1035, "1a") && !bad(NameRule::Label1035, "a1"));
+        let wrong = |prefix: &str| check_prefix(NameRule::Subdomain, prefix).len();
+        assert_eq!(
+            (wrong("a-"), wrong("ab-"), wrong("A-b-"), wrong("-")),
+            (0, 0, 1, 1)
+        );
+        assert!(check_prefix(NameRule::PathSegment, "..").is_empty());
         assert!(bad(NameRule::PathSegment, "a/b") && !bad(NameRule::PathSegment, "system:x"));
     }
 

@@ -14,7 +14,7 @@ use super::resource::Resource;
 use super::structural::{Additional, Structural};
 
 pub(crate) use decode::decode;
-pub(crate) use openapi::describe;
+pub(crate) use openapi::{describe, describe_metadata};
 pub(crate) use protobuf::Envelope;
 use table::{Node, Type};
 pub(crate) use zeros::{drop_zeros, write_required};

@@ -15,7 +15,21 @@ pub(crate) fn describe(
     schemas: &mut Map<String, Value>,
 ) -> Option<String> {
     let root = table::kind(api_version, kind)?;
-    let mut waiting = vec![root.name];
+    Some(describe_named(root.name, schemas))
+}
+
+/// The name of the component of every object's metadata, which is added with what it refers to.
+pub(crate) fn describe_metadata(of_list: bool, schemas: &mut Map<String, Value>) -> String {
+    let name = if of_list {
+        "meta.v1.ListMeta"
+    } else {
+        "meta.v1.ObjectMeta"
+    };
+    describe_named(name, schemas)
+}
+
+fn describe_named(root: &'static str, schemas: &mut Map<String, Value>) -> String {
+    let mut waiting = vec![root];
     while let Some(name) = waiting.pop() {
         let component = component(name);
         if schemas.contains_key(&component) {
@@ -32,7 +46,7 @@ pub(crate) fn describe(
     for (name, schema) in shared() {
         schemas.entry(name).or_insert(schema);
     }
-    Some(component(root.name))
+    component(root)
 }
 
 /// The scalars that have a component of their own.
