@@ -130,12 +130,18 @@ impl Route {
         let (resource, name, subresource) = match rest {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
-            [resource, name, subresource] => (*resource, Some(*name), Some(*subresource)),
+            [resource, name, subresource] => {
+                (*resource, Some(*name), Some((*subresource).to_owned()))
+            }
+            // What is proxied has paths of its own.
+            [resource, name, below @ ..] if below.first() == Some(&"proxy") => {
+                (*resource, Some(*name), Some(below.join("/")))
+            }
             _ => return Self::Unknown,
         };
         path.resource = resource.to_owned();
         path.name = name.map(str::to_owned);
-        path.subresource = subresource.map(str::to_owned);
+        path.subresource = subresource;
         Self::Objects(path)
     }
 }
