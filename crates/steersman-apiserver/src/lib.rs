@@ -32,8 +32,7 @@
 //!
 //! A program that works against this server may still meet in a cluster:
 //!
-//! - Two corners of CEL in the rules of `x-kubernetes-validations`: zones of time by name (offsets
-//!   such as `+01:00` are known) and the `authorizer`.
+//! - One corner of CEL in the rules of `x-kubernetes-validations`: the `authorizer`.
 //! - Validation of Kubernetes' own kinds in full: the rules that operators meet are checked
 //!   (names, selectors, what may not change), and much of a `spec` is not.
 //! - Bodies in CBOR, and answers in protobuf or CBOR: JSON, YAML and, for Kubernetes' own kinds,
