@@ -49,6 +49,15 @@ pub(crate) enum Chore {
         #[arg(long, value_name = "DIR")]
         proto: Option<PathBuf>,
     },
+    /// Measures, each figure in a process of its own, and prints a table.
+    Bench {
+        /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
+        #[arg(long)]
+        quick: bool,
+        /// Writes the table into the page of the book as well.
+        #[arg(long, conflicts_with = "quick")]
+        write: bool,
+    },
     /// Looks for bytes that break the API server, with libFuzzer.
     Fuzz {
         /// Only these targets; all when none is named.

@@ -1,7 +1,7 @@
 //! The repository's chores: `cargo xtask tidy` checks its rules, `cargo xtask ci` runs what CI
 //! runs, `cargo xtask schemas` writes the table of Kubernetes' own types, `cargo xtask fuzz` looks
 //! for bytes that break the API server, `cargo xtask conformance` for answers that differ from a
-//! real one's.
+//! real one's, `cargo xtask bench` measures.
 
 mod flags;
 mod ci;
@@ -9,6 +9,7 @@ mod tidy;
 mod schemas;
 mod fuzz;
 mod conformance;
+mod bench;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
             cases.as_deref(),
         ),
         Chore::Schemas { check, proto } => schemas::run(&root, check, proto.as_deref()),
+        Chore::Bench { quick, write } => bench::run(&root, quick, write),
         Chore::Fuzz {
             targets,
             seconds,

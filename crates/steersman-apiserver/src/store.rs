@@ -4,7 +4,8 @@
 //! mutated (SRV-STORE-2); the log is bounded (SRV-STORE-3); an open position expires only when a
 //! change of its own storage was forgotten (SRV-STORE-4); lists are ordered by the key at which
 //! their pages go on (SRV-STORE-5); a revision is written as JSON once, whoever is sent it
-//! (SRV-STORE-6), and the past is kept as JSON alone (SRV-STORE-7).
+//! (SRV-STORE-6), and all but the newest objects are kept as JSON alone
+//! (SRV-STORE-7).
 
 mod head;
 mod object;

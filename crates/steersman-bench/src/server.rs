@@ -1,13 +1,14 @@
 //! Driver: the benchmarks of the embedded API server, each with processes of its own.
 
 mod fill;
+mod player;
 pub(crate) mod role;
 
 use std::time::Duration;
 
 use crate::process::{Actor, Outcome};
 use crate::report::{Row, Spread, table};
-use crate::server::role::{Fanned, InProcess, Ready, Started, Used};
+use crate::server::role::{Fanned, InProcess, Played, Ready, Started, Used};
 
 /// How large the measurements are.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +17,7 @@ struct Size {
     runs: u32,
     watchers: u32,
     seconds: u64,
+    pods: u64,
 }
 
 const FULL: Size = Size {
@@ -23,6 +25,7 @@ const FULL: Size = Size {
     runs: 5,
     watchers: 1000,
     seconds: 10,
+    pods: 100_000,
 };
 
 const QUICK: Size = Size {
@@ -30,6 +33,7 @@ const QUICK: Size = Size {
     runs: 2,
     watchers: 50,
     seconds: 1,
+    pods: 1000,
 };
 
 /// Writes per second to the object that everybody watches.
@@ -48,6 +52,9 @@ pub(crate) fn run(quick: bool) -> Outcome<()> {
         rows.extend(over_https(size).await?);
         for bytes in [1_000, 12_000] {
             rows.push(fan_out(size, bytes).await?);
+        }
+        for (deployments, tracked) in [(1, true), (1000, true), (1000, false)] {
+            rows.push(played(size, deployments, tracked).await?);
         }
         Outcome::Ok(rows)
     })?;
@@ -188,5 +195,27 @@ async fn fan_out(size: Size, bytes: u64) -> Outcome<Row> {
             String::new()
         },
         met: !small || cores < 1.0,
+    })
+}
+
+/// Pods that the player brings from Deployments to ready.
+async fn played(size: Size, deployments: u64, tracked: bool) -> Outcome<Row> {
+    let (pods, count) = (size.pods.to_string(), deployments.to_string());
+    let mut arguments = vec!["player", "--pods", &pods, "--deployments", &count];
+    if !tracked {
+        arguments.push("--no-managed-fields");
+    }
+    let mut actor = Actor::start(&arguments)?;
+    let answer: Played = actor.hear().await?;
+    actor.end().await?;
+    let noted = if tracked { "" } else { ", managed fields off" };
+    Ok(Row {
+        what: format!(
+            "{pods} Pods of {deployments} Deployments created, bound and ready by the player{noted} ({:.1} kB each resident)",
+            answer.resident as f64 / 1e3 / size.pods as f64
+        ),
+        figure: format!("{:.0} Pods/s", answer.pods_per_second),
+        wanted: "5000 Pods/s".to_owned(),
+        met: answer.pods_per_second > 5000.0,
     })
 }

@@ -45,7 +45,7 @@ impl World<'_> {
             .registry
             .all_stored(storage, Some(&key.namespace))
             .filter(|pod| {
-                selects(selector, &pod.value)
+                selects(selector, pod)
                     && !text(&pod.value["status"], "podIP").is_empty()
                     && stage_of(&pod.value) != Stage::Over
             })

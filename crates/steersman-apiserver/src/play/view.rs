@@ -98,11 +98,18 @@ impl View {
                 self.positions[at].and_then(|after| registry.changes_after(storage, after));
             if let Some(changes) = changes {
                 for change in changes {
-                    let old = change.old.as_deref();
                     if change.deleted {
                         self.forget(kind, &change.new, agenda);
-                    } else {
-                        self.see(kind, &change.new, old, tick, agenda);
+                        continue;
+                    }
+                    if let Some(old) = &change.old {
+                        self.see_old(kind, &change.new, old, agenda);
+                    }
+                    // What follows later is looked at then; this state is nobody's any more.
+                    let (namespace, name) = (&change.new.namespace, &change.new.name);
+                    let newest = registry.stored(storage, namespace, name);
+                    if let Some(new) = newest.filter(|new| new.revision == change.revision) {
+                        self.see(kind, new, tick, agenda);
                     }
                 }
             } else {
@@ -143,28 +150,19 @@ impl View {
             }
         }
         for stored in registry.all_stored(storage, None) {
-            self.see(kind, stored, None, tick, agenda);
+            self.see(kind, stored, tick, agenda);
         }
     }
 
-    fn see(
-        &mut self,
-        kind: Kind,
-        new: &Arc<Stored>,
-        old: Option<&Stored>,
-        tick: Duration,
-        agenda: &mut Agenda,
-    ) {
+    fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
         let key = Key::of(kind, new);
         self.seen.insert(key.clone());
         match kind {
-            Kind::Pod => self.see_pod(new, old, tick, agenda),
+            Kind::Pod => self.see_pod(new, tick, agenda),
             Kind::ReplicaSet => {
                 let controller = controller_of(&new.value);
                 self.set_loose(&key, controller.is_none());
-                for controller in [controller, old.and_then(|old| controller_of(&old.value))] {
-                    wake(controller, &new.namespace, agenda);
-                }
+                wake(controller, &new.namespace, agenda);
             }
             Kind::Node => {
                 let facts = NodeFacts::of(&new.value);
@@ -189,6 +187,15 @@ impl View {
         agenda.add(key);
     }
 
+    /// Looks at who was concerned by an object before it changed.
+    fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, agenda: &mut Agenda) {
+        match kind {
+            Kind::Pod if !old.labelled_as(new) => self.wake_services(old, agenda),
+            Kind::ReplicaSet => wake(controller_of(&old.look()), &old.namespace, agenda),
+            _ => {}
+        }
+    }
+
     fn forget(&mut self, kind: Kind, gone: &Stored, agenda: &mut Agenda) {
         let key = Key::of(kind, gone);
         self.seen.remove(&key);
@@ -202,7 +209,7 @@ impl View {
                 }
                 self.wake_services(gone, agenda);
             }
-            Kind::ReplicaSet => wake(controller_of(&gone.value), &gone.namespace, agenda),
+            Kind::ReplicaSet => wake(controller_of(&gone.look()), &gone.namespace, agenda),
             Kind::Node => {
                 self.nodes.remove(&gone.name);
                 self.reconsider_places(agenda);
@@ -215,13 +222,7 @@ impl View {
         }
     }
 
-    fn see_pod(
-        &mut self,
-        new: &Arc<Stored>,
-        old: Option<&Stored>,
-        tick: Duration,
-        agenda: &mut Agenda,
-    ) {
+    fn see_pod(&mut self, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
         let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
         let known = self.pods.remove(&place);
         let mut facts = PodFacts {
@@ -256,11 +257,6 @@ impl View {
         wake(facts.controller.clone(), &new.namespace, agenda);
         self.pods.insert(place, facts);
         self.wake_services(new, agenda);
-        if let Some(old) =
-            old.filter(|old| old.value["metadata"]["labels"] != new.value["metadata"]["labels"])
-        {
-            self.wake_services(old, agenda);
-        }
     }
 
     /// Counts a Pod where it belongs, or no longer.
@@ -309,7 +305,7 @@ impl View {
             if *namespace != pod.namespace {
                 break;
             }
-            if selects(&service.value["spec"]["selector"], &pod.value) {
+            if selects(&service.value["spec"]["selector"], pod) {
                 agenda.add(Key::new(Kind::Service, namespace, name));
             }
         }
@@ -337,9 +333,9 @@ fn wake(controller: Option<super::facts::Controller>, namespace: &Arc<str>, agen
 }
 
 /// Whether the plain selector of a Service selects a Pod; an empty one selects nothing.
-pub(super) fn selects(selector: &Value, pod: &Value) -> bool {
-    let labels = &pod["metadata"]["labels"];
+pub(super) fn selects(selector: &Value, pod: &Stored) -> bool {
     selector.as_object().is_some_and(|wanted| {
-        !wanted.is_empty() && wanted.iter().all(|(label, value)| labels[label] == *value)
+        let fits = |(label, value): (&String, &Value)| pod.label(label) == value.as_str();
+        !wanted.is_empty() && wanted.iter().all(fits)
     })
 }

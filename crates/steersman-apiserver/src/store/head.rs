@@ -53,6 +53,10 @@ impl Head {
             .map(|(_, value)| &**value)
     }
 
+    pub(super) fn labels(&self) -> &[(Box<str>, Box<str>)] {
+        &self.labels
+    }
+
     pub(super) fn owners(&self) -> impl Iterator<Item = &str> {
         self.owners.iter().map(|owner| &**owner)
     }

@@ -52,7 +52,23 @@ pub struct Store {
     held: VecDeque<u64>,
     held_bytes: u64,
     tables: HashMap<StorageKey, Table>,
+    /// The newest objects, which are decoded, and their bytes as JSON.
+    unfolded: VecDeque<Unfolded>,
+    unfolded_bytes: usize,
 }
+
+/// Where an object is that was written a moment ago, and the revision that it had then.
+#[derive(Debug)]
+struct Unfolded {
+    storage: StorageKey,
+    key: String,
+    revision: u64,
+    bytes: usize,
+}
+
+/// As much JSON of the newest objects stays decoded, which takes some ten times the room: who writes
+/// an object often writes it again, or reads what became of it.
+const UNFOLDED: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 struct Table {
@@ -87,6 +103,8 @@ impl Store {
             held: VecDeque::from([0]),
             held_bytes: 0,
             tables: HashMap::new(),
+            unfolded: VecDeque::new(),
+            unfolded_bytes: 0,
         }
     }
 
@@ -212,7 +230,15 @@ impl Store {
         };
         let stored = Stored::made(namespace.into(), name.into(), value, revision, made);
         let stored = Arc::new(stored);
-        let old = table.objects.insert(key, Arc::clone(&stored));
+        let old = table.objects.insert(key.clone(), Arc::clone(&stored));
+        self.unfolded_bytes += stored.bytes.len();
+        self.unfolded.push_back(Unfolded {
+            storage: storage.clone(),
+            key,
+            revision,
+            bytes: stored.bytes.len(),
+        });
+        self.fold();
         // SRV-STORE-7: whoever looks at the object decodes his own, not the one that is remembered.
         let change = Change {
             revision,
@@ -222,6 +248,20 @@ impl Store {
         };
         self.remember(storage, change);
         stored
+    }
+
+    /// Keeps of the objects that were written longest ago their JSON alone (SRV-STORE-7).
+    fn fold(&mut self) {
+        while self.unfolded_bytes > UNFOLDED
+            && let Some(oldest) = self.unfolded.pop_front()
+        {
+            self.unfolded_bytes -= oldest.bytes;
+            let table = self.tables.get_mut(&oldest.storage);
+            let object = table.and_then(|table| table.objects.get_mut(&oldest.key));
+            if let Some(object) = object.filter(|object| object.revision == oldest.revision) {
+                *object = Arc::new(object.folded());
+            }
+        }
     }
 
     /// Removes an object as the next revision, and answers its last state with that revision.
@@ -252,6 +292,8 @@ impl Store {
         self.compacted = revision;
         self.held.clear();
         self.held_bytes = 0;
+        self.unfolded.clear();
+        self.unfolded_bytes = 0;
         self.tables = storages
             .iter()
             .map(|(storage, objects)| {

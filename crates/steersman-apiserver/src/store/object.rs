@@ -11,8 +11,9 @@ use super::head::Head;
 
 /// One revision of one object. Shared by `Arc` and never changed once it is made (SRV-STORE-2).
 ///
-/// It is kept as JSON: decoded, an object takes ten times the room. What the server looks at all the
-/// time stands beside it ([`Stored::meta`], [`Stored::label`], [`Stored::owners`]).
+/// It is kept as JSON: decoded, an object takes ten times the room, so only the newest are both. What
+/// the server looks at all the time stands beside it ([`Stored::meta`], [`Stored::label`],
+/// [`Stored::owners`]).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Stored {
@@ -139,19 +140,13 @@ impl Stored {
         let (all, object, after_type) = encode(&value, &prefix);
         let bytes = all.slice(object);
         let head = Arc::new(Head::of(&value));
-        // An answer is about to be read; what is kept is folded at once.
-        let value = if made.is_none() {
-            OnceLock::from(value)
-        } else {
-            OnceLock::new()
-        };
         Self {
             namespace,
             name,
             revision,
             value: Decoded {
                 bytes: bytes.clone(),
-                value,
+                value: OnceLock::from(value),
             },
             bytes,
             after_type,
@@ -203,6 +198,12 @@ impl Stored {
         }
     }
 
+    /// Whether the labels are the same.
+    #[must_use]
+    pub fn labelled_as(&self, other: &Self) -> bool {
+        self.head.labels() == other.head.labels()
+    }
+
     /// The label with that key.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
@@ -214,8 +215,7 @@ impl Stored {
         self.head.owners()
     }
 
-    /// Whether the object was looked at since it was stored.
-    #[cfg(test)]
+    /// Whether the object is decoded.
     pub(super) fn is_decoded(&self) -> bool {
         self.value.value.get().is_some()
     }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::fill::fill;
+use super::player::bring_up;
 use crate::process::{Outcome, cpu_time, memory};
 use crate::wire::{Exchange, Place, trust};
 
@@ -43,6 +44,16 @@ pub(crate) enum Role {
         place: String,
         #[arg(long)]
         runs: u32,
+    },
+    /// Has the player bring Pods to life.
+    Player {
+        #[arg(long)]
+        pods: u64,
+        #[arg(long)]
+        deployments: u64,
+        /// Leaves out who owns which field.
+        #[arg(long)]
+        no_managed_fields: bool,
     },
     /// Watches many times over HTTPS.
     Watch {
@@ -89,6 +100,13 @@ pub(crate) struct Fanned {
     pub(crate) events: u64,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Played {
+    pub(crate) pods_per_second: f64,
+    /// Resident memory with all of them, in bytes.
+    pub(crate) resident: u64,
+}
+
 const PODS: &str = "/api/v1/pods";
 const WATCH_LIST: &str = "/api/v1/pods?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
 const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
@@ -107,6 +125,11 @@ impl Role {
                 Self::InProcess { objects, runs } => in_process(objects, runs).await,
                 Self::Serve { objects } => serve(objects).await,
                 Self::Fetch { place, runs } => fetch(serde_json::from_str(&place)?, runs).await,
+                Self::Player {
+                    pods,
+                    deployments,
+                    no_managed_fields,
+                } => player(pods, deployments, !no_managed_fields).await,
                 Self::Watch { place, watchers } => {
                     watch(serde_json::from_str(&place)?, watchers).await
                 }
@@ -274,6 +297,14 @@ async fn write(server: &ApiServer, writes: u64, per_second: u64, bytes: usize) -
             .map_err(refused)?;
     }
     Ok(began.elapsed().as_secs_f64())
+}
+
+async fn player(pods: u64, deployments: u64, tracked: bool) -> Outcome<()> {
+    let seconds = bring_up(pods, deployments, tracked).await?;
+    say(&Played {
+        pods_per_second: pods as f64 / seconds,
+        resident: memory()?.0,
+    })
 }
 
 async fn fetch(place: Place, runs: u32) -> Outcome<()> {

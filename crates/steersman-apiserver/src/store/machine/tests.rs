@@ -251,19 +251,25 @@ fn the_line_of_an_event_is_written_with_the_object_and_shared() {
 
 /// SRV-STORE-7
 #[test]
-fn looking_at_an_object_decodes_nothing_that_is_only_remembered() {
-    let mut store = Store::new(10, BYTES);
+fn only_the_newest_objects_are_decoded_and_nothing_that_is_only_remembered() {
+    let mut store = Store::new(1000, 1 << 30);
     let storage = storage(0);
-    for n in 0..3 {
-        let stored = store.put(&storage, "ns", "a", object("a", n));
-        assert!(!stored.is_decoded());
-        assert_eq!(stored.value["n"], n);
+    let payload = "x".repeat(UNFOLDED / 8);
+    for n in 0..20 {
+        let mut large = object("large", n);
+        large["payload"] = json!(payload);
+        let stored = store.put(&storage, "ns", &format!("a{n:02}"), large);
         assert!(stored.is_decoded());
     }
-    store.delete(&storage, "ns", "a");
-    let remembered: Vec<&Change> = store.changes(&storage, 0).unwrap().collect();
-    assert_eq!(remembered.len(), 4);
-    for change in remembered {
+    let decoded: Vec<bool> = store
+        .list(&storage, None)
+        .map(|stored| stored.is_decoded())
+        .collect();
+    let newest = decoded.iter().rev().take_while(|decoded| **decoded).count();
+    assert!((1..=8).contains(&newest), "{decoded:?}");
+    assert!(!decoded[..20 - newest].contains(&true), "{decoded:?}");
+    store.delete(&storage, "ns", "a19");
+    for change in store.changes(&storage, 0).unwrap() {
         assert!(!change.new.is_decoded());
         assert!(change.old.as_ref().is_none_or(|old| !old.is_decoded()));
     }
