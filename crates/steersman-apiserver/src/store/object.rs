@@ -216,6 +216,7 @@ impl Stored {
     }
 
     /// Whether the object is decoded.
+    #[cfg(test)]
     pub(super) fn is_decoded(&self) -> bool {
         self.value.value.get().is_some()
     }
