@@ -9,17 +9,18 @@ use std::time::Duration;
 use clap::Parser;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::{Connection, Manager, report, shutdown_signal};
+use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 use website_operator::narrator::Narrator;
 use website_operator::website::Website;
-use website_operator::{controller, once, setup, workloads};
+use website_operator::{controller, once, setup};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a pod of the played workloads takes to become ready.
+/// How long a Pod on the API server started here takes to become ready.
 const STARTUP: Duration = Duration::from_secs(1);
 
 /// Serves websites from ConfigMaps.
@@ -42,9 +43,6 @@ struct Args {
     /// Create the sample website first.
     #[arg(long)]
     sample: bool,
-    /// Play the cluster's own controllers, for servers that have none: Deployments get pods that run.
-    #[arg(long)]
-    play_workloads: bool,
     /// Print the definition of the Website kind as YAML, and exit.
     #[arg(long)]
     print_crd: bool,
@@ -88,7 +86,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
         return Ok(());
     }
     let cluster = Cluster::find(&args).await?;
-    // What a cluster would do by itself, or has been given already, the embedded server needs done.
+    // What a cluster has been given already, the embedded server needs done.
     let embedded = cluster.embedded.is_some();
     let manager = Manager::builder(cluster.connection.clone()).build()?;
     let client = manager.client();
@@ -104,10 +102,6 @@ async fn run(args: Args) -> Result<(), BoxError> {
     }
 
     controller::declare(&manager)?;
-    if args.play_workloads || embedded {
-        setup::check_no_nodes(client).await?;
-        workloads::declare(&manager, STARTUP)?;
-    }
     let narrator = tokio::spawn(narrate(Narrator::listen(&manager)?));
     if args.once {
         let cache = manager.cache().clone();
@@ -185,7 +179,8 @@ impl Cluster {
     }
 
     async fn embedded(args: &Args) -> Result<Self, BoxError> {
-        let server = ApiServer::new();
+        let played = Played::everything().speed(Speed::brisk().start(STARTUP));
+        let server = ApiServer::builder().play(played).build();
         let serving = server.serve("127.0.0.1:0").await?;
         let url = serving.url();
         say(format_args!(

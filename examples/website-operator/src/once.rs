@@ -37,7 +37,7 @@ pub enum Error {
     Stuck(Vec<String>),
     /// Sites are on their way, and took too long.
     #[error(
-        "not ready after {} s: {} (a server without a controller-manager and nodes needs --play-workloads)",
+        "not ready after {} s: {} (Deployments get Pods where there are a controller-manager and nodes, or where steersman-apiserver runs with --play workloads)",
         PATIENCE.as_secs(),
         .0.join("; ")
     )]

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use steersman::k8s_openapi;
-use steersman::k8s_openapi::api::core::v1::{ConfigMap, Node};
+use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::{Object as _, TypedObject};
 use steersman::{Client, ListOptions, ObjectKey, api};
@@ -27,15 +27,6 @@ pub enum Error {
         endpoint: String,
         /// What the server said.
         source: steersman::client::Error,
-    },
-    /// The server has nodes, so somebody plays its workloads already.
-    #[error(
-        "the cluster at {endpoint} has nodes, so its own controllers run its Deployments: run again \
-         without --play-workloads"
-    )]
-    HasNodes {
-        /// The server's address.
-        endpoint: String,
     },
     /// The sample in this file cannot be read.
     #[error("manifests/sample.yaml cannot be read")]
@@ -98,21 +89,6 @@ pub async fn check(client: &Client) -> Result<(), Error> {
         }),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Checks that nobody else runs the workloads of this server.
-///
-/// # Errors
-///
-/// [`Error::HasNodes`] when somebody does; else what the server says.
-pub async fn check_no_nodes(client: &Client) -> Result<(), Error> {
-    let nodes = client.live().list::<Node>(&ListOptions::new()).await?;
-    if nodes.is_empty() {
-        return Ok(());
-    }
-    Err(Error::HasNodes {
-        endpoint: client.connection().endpoint(),
-    })
 }
 
 /// A server accepts a definition a moment before it serves the kind.

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use steersman_testenv::TestEnv;
-use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::faults::Answer;
 use tempfile::TempDir;
 use tokio::process::Command;
+
+use crate::world::player;
 
 fn operator(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_website-operator"));
@@ -102,11 +103,7 @@ async fn on_a_configured_cluster_it_does_nothing_unless_told() {
     let definitions = "customresourcedefinitions.apiextensions.k8s.io";
     assert!(env.server().unwrap().list(definitions, "").is_empty());
 
-    let output = run(
-        &home,
-        &["--once", "--install", "--sample", "--play-workloads"],
-    )
-    .await;
+    let output = run(&home, &["--once", "--install", "--sample"]).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
@@ -132,7 +129,7 @@ async fn once_says_what_a_person_must_do_instead_of_waiting() {
         error.contains("default/empty") && error.contains("\"nowhere\""),
         "{error}"
     );
-    assert!(!error.contains("--play-workloads"), "{error}");
+    assert!(!error.contains("--play"), "{error}");
 
     let refused = server.faults().answer(None, "services", Answer::code(403));
     let error = error_of(&run(&home, &["--once"]).await);
@@ -141,20 +138,6 @@ async fn once_says_what_a_person_must_do_instead_of_waiting() {
         "{error}"
     );
     drop(refused);
-}
-
-#[tokio::test]
-async fn workloads_are_not_played_beside_those_who_do() {
-    let (env, home) = configured().await;
-    let node = serde_json::json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
-    env.server().unwrap().create(node).unwrap();
-    let output = run(
-        &home,
-        &["--once", "--install", "--sample", "--play-workloads"],
-    )
-    .await;
-    let error = error_of(&output);
-    assert!(error.contains("has nodes"), "{error}");
 }
 
 #[tokio::test]
@@ -174,9 +157,9 @@ async fn the_definition_in_the_manifests_is_the_one_of_the_code() {
     );
 }
 
-/// An api-server over HTTPS, and a home whose KUBECONFIG leads to it.
+/// An api-server over HTTPS that plays workloads, and a home whose KUBECONFIG leads to it.
 async fn configured() -> (TestEnv, TempDir) {
-    let env = TestEnv::https(ApiServer::new()).await.unwrap();
+    let env = TestEnv::https(player()).await.unwrap();
     let home = TempDir::new().unwrap();
     std::fs::write(home.path().join("config"), env.kubeconfig().unwrap()).unwrap();
     (env, home)

@@ -1,19 +1,17 @@
 //! What belongs to somebody else is left alone.
 
 use steersman::api::Patch;
-use steersman::k8s_openapi::api::apps::v1::ReplicaSet;
-use steersman::k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::object::Object as _;
-use steersman_testenv::TestEnv;
 use website_operator::controller::DIRECTORY;
 use website_operator::website::Website;
 
-use crate::world::World;
+use crate::world::{World, played};
 
 /// A ConfigMap that was there before bears the name of the site's copy of its pages.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_is_reported_and_nothing_is_taken_or_deleted() {
-    let world = World::start(TestEnv::in_process()).await;
+    let world = World::start(played()).await;
     let mut theirs = world.pages("theirs");
     theirs.metadata.name = Some("hello-site".to_owned());
     world.client.create(&theirs).await.unwrap();
@@ -37,7 +35,7 @@ async fn a_name_that_is_taken_is_reported_and_nothing_is_taken_or_deleted() {
 /// Somebody makes room, and the site is served without another event about it.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_freed_is_used() {
-    let world = World::start(TestEnv::in_process()).await;
+    let world = World::start(played()).await;
     let mut theirs = world.pages("theirs");
     theirs.metadata.name = Some("hello-site".to_owned());
     let theirs = world.client.create(&theirs).await.unwrap();
@@ -52,37 +50,10 @@ async fn a_name_that_is_freed_is_used() {
     world.stop().await;
 }
 
-/// Played workloads are told apart by their mark, not by their names.
-#[tokio::test(start_paused = true)]
-async fn pods_of_others_are_not_played_with() {
-    let world = World::start(TestEnv::in_process()).await;
-    let place = |name: &str| serde_json::json!({"namespace": &world.namespace, "name": name});
-    let spec = serde_json::json!({"containers": [{"name": "dns", "image": "dns:1"}]});
-    let labels = serde_json::json!({"k8s-app": "dns"});
-    let set: ReplicaSet = serde_json::from_value(serde_json::json!({
-        "metadata": place("coredns-abc"),
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
-    }))
-    .unwrap();
-    let set = world.client.create(&set).await.unwrap();
-    let pod = serde_json::json!({"metadata": place("coredns-abc-xyz"), "spec": spec});
-    let mut pod: Pod = serde_json::from_value(pod).unwrap();
-    steersman::owner::set_controller_reference(&set, &mut pod).unwrap();
-    world.client.create(&pod).await.unwrap();
-    // A whole site comes to life beside it.
-    world.serve_hello().await;
-    assert!(world.read::<Pod>("coredns-abc-xyz").await.is_some());
-    assert!(world.read::<ReplicaSet>("coredns-abc").await.is_some());
-    world.stop().await;
-}
-
 /// The cache may lack what an earlier run wrote: the clean-up asks the server.
 #[tokio::test(start_paused = true)]
 async fn the_directory_is_cleaned_up_behind_a_silent_watch() {
-    let world = World::start(TestEnv::in_process()).await;
+    let world = World::start(played()).await;
     let server = world.env.server().unwrap();
     world.client.create(&world.pages("hi")).await.unwrap();
     world.cache_equals_server().await;
@@ -106,7 +77,7 @@ async fn the_directory_is_cleaned_up_behind_a_silent_watch() {
 /// A finalizer that somebody took away is put back, so that the clean-up is not skipped.
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_that_was_taken_away_comes_back() {
-    let world = World::start(TestEnv::in_process()).await;
+    let world = World::start(played()).await;
     let site = world.serve_hello().await;
     let none = Patch::Merge(serde_json::json!({"metadata": {"finalizers": null}}));
     world

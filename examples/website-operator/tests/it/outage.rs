@@ -2,14 +2,13 @@
 
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::object::Object as _;
-use steersman_testenv::TestEnv;
 
-use crate::world::World;
+use crate::world::{World, played};
 
 /// REFL-2, STORE-1: the delete was never sent, and the history that tells of it is gone.
 #[tokio::test(start_paused = true)]
 async fn a_delete_behind_a_410_reconciles_the_owner() {
-    let world = World::start(TestEnv::in_process()).await;
+    let world = World::start(played()).await;
     world.serve_hello().await;
     world.cache_equals_server().await;
     let before = world.read::<Deployment>("hello").await.unwrap();
@@ -38,7 +37,7 @@ async fn a_delete_behind_a_410_reconciles_the_owner() {
 /// Watches that end come back where they stopped, without a list.
 #[tokio::test(start_paused = true)]
 async fn a_cut_watch_resumes_without_a_list() {
-    let world = World::start(TestEnv::in_process()).await;
+    let world = World::start(played()).await;
     world.serve_hello().await;
     world.cache_equals_server().await;
     let server = world.env.server().unwrap();

@@ -1,7 +1,6 @@
 //! A running operator, and a client that reads past its cache.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use steersman::cache::{Cache, CacheOptions};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
@@ -9,13 +8,29 @@ use steersman::k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::object::TypedObject;
 use steersman::{Client, Connection, Manager, ObjectKey};
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::apiserver::auth::Authorization;
+use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::{TestEnv, eventually};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use website_operator::website::{Website, WebsiteSpec};
-use website_operator::{controller, setup, workloads};
+use website_operator::{controller, setup};
 
 pub(crate) const PAGES: &str = "hello-pages";
+
+/// A server that plays what a cluster does to Deployments.
+pub(crate) fn player() -> ApiServer {
+    ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .play(Played::everything().speed(Speed::brisk()))
+        .build()
+}
+
+/// Such a server in this process.
+pub(crate) fn played() -> TestEnv {
+    TestEnv::of(player())
+}
 
 /// One operator with a namespace of its own.
 pub(crate) struct World {
@@ -29,10 +44,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start(env: TestEnv) -> Self {
-        Self::with_cache(env, CacheOptions::new()).await
+        Self::with(env, CacheOptions::new(), |_| ()).await
     }
 
-    pub(crate) async fn with_cache(env: TestEnv, options: CacheOptions) -> Self {
+    /// One whose manager has more controllers than the operator's.
+    pub(crate) async fn with(
+        env: TestEnv,
+        options: CacheOptions,
+        also: impl FnOnce(&Manager),
+    ) -> Self {
         let connection = match env.config() {
             Some(config) => Connection::from_config(config.clone()),
             None => Connection::in_process(env.server().unwrap().service(), "default"),
@@ -63,9 +83,7 @@ impl World {
         }
         let manager = builder.build().unwrap();
         controller::declare(&manager).unwrap();
-        if !env.has_controllers() {
-            workloads::declare(&manager, Duration::from_secs(2)).unwrap();
-        }
+        also(&manager);
         let cache = manager.cache().clone();
         let cancel = CancellationToken::new();
         let shutdown = cancel.clone();
@@ -175,7 +193,6 @@ impl World {
         self.kind_equals_server::<ConfigMap>().await;
         self.kind_equals_server::<Deployment>().await;
         self.kind_equals_server::<Service>().await;
-        self.kind_equals_server::<Pod>().await;
     }
 
     async fn kind_equals_server<K: TypedObject>(&self) {
