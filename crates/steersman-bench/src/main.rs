@@ -1,4 +1,4 @@
-//! Benchmarks: `cargo xtask bench` runs them, prints a table, and writes it into the book.
+//! Benchmarks: `cargo run --release -p steersman-bench -- server` runs them and prints a table.
 //!
 //! Each measurement is a process of its own, which this program starts from itself.
 

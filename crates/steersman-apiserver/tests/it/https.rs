@@ -17,7 +17,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
+use steersman_apiserver::play::Played;
 use steersman_apiserver::{ApiServer, Error, Serving};
+use steersman_testenv::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -43,6 +45,25 @@ fn config_maps(client: Client) -> Api<DynamicObject> {
 
 fn typed(object: serde_json::Value) -> DynamicObject {
     serde_json::from_value(object).unwrap()
+}
+
+/// Before there is a runtime nothing can be driven; whichever door is opened first drives it.
+#[test]
+fn a_listener_for_others_drives_the_player() {
+    let server = ApiServer::builder().play(Played::everything()).build();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let _serving = server.serve_others("127.0.0.1:0").await.unwrap();
+        let nodes = eventually("the player's node", || async {
+            let nodes = server.list("nodes", "").len();
+            if nodes == 1 {
+                Ok(())
+            } else {
+                Err(format!("{nodes} of them"))
+            }
+        });
+        nodes.await.unwrap();
+    });
 }
 
 #[tokio::test]
