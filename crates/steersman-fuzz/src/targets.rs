@@ -352,6 +352,12 @@ fn ask(
     let answer = world.send(method, uri, headers, body)?;
     let status = answer.status;
     assert!((200..600).contains(&status), "{method} {uri}: {status}");
+    // The server survives a panic, which is a finding all the same.
+    let panicked = "This request caused apiserver to panic";
+    assert!(
+        status != 500 || !String::from_utf8_lossy(&answer.body).contains(panicked),
+        "{method} {uri} made the server panic"
+    );
     if status >= 400 {
         assert_eq!(
             before,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::plan::{Condition, Decision, Plan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
-use super::spec::{Effect, FaultSpec};
+use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
 use super::watches::{OpenWatches, WatchMode, WatchTap};
 use crate::status::Status;
 
@@ -170,7 +170,8 @@ impl Faults {
         many
     }
 
-    /// Lets requests of this verb (any, with `None`) for this resource wait before they are done.
+    /// Lets requests of this verb (any, with `None`) for this resource wait before they are done,
+    /// for a year at most.
     pub fn delay(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -178,6 +179,7 @@ impl Faults {
         delay: Duration,
     ) -> FaultGuard {
         let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let millis = millis.min(LONGEST_MILLIS);
         let mut spec = FaultSpec::new(Effect::Delay {
             millis,
             jitter_millis: 0,

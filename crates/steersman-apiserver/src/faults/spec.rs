@@ -52,6 +52,10 @@ pub struct FaultSpec {
     pub effect: Effect,
 }
 
+/// The longest a fault lets something wait, in milliseconds: a year. What is to last until it is
+/// taken out is swallowed instead.
+pub(crate) const LONGEST_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;
+
 /// What a fault does to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -64,7 +68,7 @@ pub struct FaultSpec {
 pub enum Effect {
     /// It waits before anything is done.
     Delay {
-        /// The least it waits.
+        /// The least it waits. Waits of all kinds are a year at most.
         millis: u64,
         /// How much longer it may take.
         #[serde(default)]
@@ -225,6 +229,21 @@ impl FaultSpec {
             && !(0.0..=1.0).contains(&share)
         {
             return Some(format!("probability is {share}, and must be from 0 to 1"));
+        }
+        let waits: &[(&str, u64)] = match &self.effect {
+            Effect::Delay {
+                millis,
+                jitter_millis,
+            } => &[("millis", *millis), ("jitterMillis", *jitter_millis)],
+            Effect::Chunks { millis, .. } | Effect::LateBookmarks { millis } => {
+                &[("millis", *millis)]
+            }
+            _ => &[],
+        };
+        if let Some((field, millis)) = waits.iter().find(|(_, millis)| *millis > LONGEST_MILLIS) {
+            return Some(format!(
+                "effect.{field} is {millis}, and must be at most {LONGEST_MILLIS}, a year"
+            ));
         }
         match &self.effect {
             Effect::Answer { code, .. } if !(400..600).contains(code) => Some(format!(

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,15 +83,19 @@ impl Context {
     /// Runs with the registry locked, then wakes the watches of what changed.
     ///
     /// SRV-1: `work` cannot wait, so a request that is dropped has done all of its work or none.
+    ///
+    /// SRV-4: where `work` panics, what it stored until then is told like any other change, and the
+    /// registry is used on: a verb decides before it stores, and what follows from the removals it
+    /// did not come to waits for the next verb that draws such consequences.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let result = work(&mut registry);
+        let result = catch_unwind(AssertUnwindSafe(|| work(&mut registry)));
         let changed = registry.take_changed();
         drop(registry);
         if !changed.is_empty() {
             self.wake(&changed);
         }
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Runs a verb, asking webhooks whatever it has to know: each run either ends or changes
@@ -171,5 +176,46 @@ impl fmt::Debug for Context {
         f.debug_struct("Context")
             .field("tuning", &self.tuning)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::{RegistryOptions, Target, WriteOptions};
+
+    /// SRV-4: what was stored before a panic is told, and the next one finds the registry unlocked.
+    #[test]
+    fn a_panic_with_the_registry_still_wakes_the_watches() {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let tuning = Tuning {
+            watch_list: true,
+            gzip_watches: false,
+            bookmark_every: Duration::from_secs(60),
+            watch_timeout: Duration::from_secs(60),
+        };
+        let registry = Registry::new(RegistryOptions::default(), now);
+        let parts = (RequestLog::new(1), Faults::new(0));
+        let context = Context::new(registry, Arc::new(move || now), tuning, parts);
+        context.with_registry(|_| ());
+        let changes = context.subscribe_to_all();
+        let before = context.with_registry(|registry| registry.revision());
+        let broken = catch_unwind(AssertUnwindSafe(|| {
+            context.with_registry(|registry| {
+                let namespaces = registry.resource("", "v1", "namespaces").unwrap();
+                let made = registry.create(
+                    Target::collection(&namespaces, None),
+                    json!({"metadata": {"name": "made"}}),
+                    &WriteOptions::default(),
+                    now,
+                );
+                assert!(made.is_err(), "a mistake after the write");
+            });
+        }));
+        assert!(broken.is_err());
+        assert!(changes.has_changed().unwrap());
+        assert!(context.with_registry(|registry| registry.revision()) > before);
     }
 }

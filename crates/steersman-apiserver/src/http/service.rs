@@ -1,12 +1,14 @@
 //! Driver: the tower service: reads a request, does it, and writes the answer.
 
 use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::FutureExt;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -36,11 +38,17 @@ use crate::status::Status;
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 
+/// What a client is told of a panic, as kube-apiserver tells it.
+const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
+
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
 ///
 /// It fails only where a fault cuts the connection before the answer. Takes requests with any body
 /// type. All work is done in the returned future; dropping that
 /// future abandons the request, which then has done all of its work or none.
+///
+/// A request that makes the server panic is answered 500; the panic is told by the process's panic
+/// hook, and the server serves on.
 #[derive(Debug, Clone)]
 pub struct ApiService {
     context: Arc<Context>,
@@ -75,7 +83,12 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
-        Box::pin(service.handle(request))
+        Box::pin(async move {
+            match caught(service.handle(request)).await {
+                Ok(answer) => answer,
+                Err(status) => Ok(plain(Reply::status(&status, Format::Json))),
+            }
+        })
     }
 }
 
@@ -92,7 +105,8 @@ impl ApiService {
         if let Some(path) = admin::below_root(parts.uri.path()) {
             let admitted = self.context.admit(&parts, &query, &self.caller);
             let asked = (&query, &admitted);
-            let reply = self.administer(&parts, path, asked, body).await;
+            let done = caught(self.administer(&parts, path, asked, body)).await;
+            let reply = done.unwrap_or_else(|status| Reply::status(&status, Format::Json));
             let record = self.describe(&parts, &Route::Unknown, &query, &admitted);
             return Ok(self.respond(reply, &record, &Decision::default(), false));
         }
@@ -121,7 +135,8 @@ impl ApiService {
                     Some(refusal) => Err(refusal),
                     None => {
                         let who = (record.verb, &admitted.user);
-                        self.answer(&parts, body, &route, &query, who).await
+                        let done = caught(self.answer(&parts, body, &route, &query, who)).await;
+                        done.unwrap_or_else(|status| Err(status.into()))
                     }
                 };
                 // What was refused was not done, and has its own answer.
@@ -343,6 +358,31 @@ impl ApiService {
         }
         response
     }
+}
+
+/// Waits for work that a mistake of the server's own may end: a request that panics costs neither
+/// its connection nor the server (SRV-4).
+///
+/// # Errors
+/// 500 where it panicked. The process's panic hook has told what of.
+async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.map_err(|_| Status::internal(PANICKED.to_owned()))
+}
+
+/// An answer of which nothing is known but its text.
+fn plain(reply: Reply) -> Response<ResponseBody> {
+    let body = match reply.body {
+        ReplyBody::Whole(bytes) => bytes,
+        _ => Bytes::new(),
+    };
+    let mut response = Response::new(ResponseBody::whole(body));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    let content_type = HeaderValue::from_static(reply.content_type);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+    response
 }
 
 /// The answer that a refusal is.

@@ -6,6 +6,8 @@
 //! Answers belong to exact questions: where the object changed meanwhile, the question is another
 //! one (ADM-1).
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use serde_json::Value;
 
 use crate::schema::{Resource, StorageKey};
@@ -62,9 +64,11 @@ impl Registry {
         let addresses = self.last_address;
         attempt.memory.attended = true;
         std::mem::swap(&mut attempt.memory, self.memory.get_mut());
-        let result = verb(self);
+        // What was put in is taken out again even where the verb panics (SRV-4).
+        let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
         std::mem::swap(&mut attempt.memory, self.memory.get_mut());
         self.rng = own;
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic));
         let calls = std::mem::take(&mut attempt.memory.pending);
         if calls.is_empty() {
             return Ok(result);

@@ -317,7 +317,7 @@ pub(super) fn mark(object: &mut Value, grace: i64, now: Timestamp) {
         .and_then(Value::as_i64)
         .filter(|g| *g > 0)
     {
-        fields.insert("generation".to_owned(), json!(generation + 1));
+        fields.insert("generation".to_owned(), json!(generation.saturating_add(1)));
     }
 }
 

@@ -221,11 +221,11 @@ impl Registry {
         value: Value,
     ) -> Arc<Stored> {
         let old = self.store.get(storage, namespace, name).map(Arc::clone);
+        let collected = self.options.collect_garbage;
+        let change = collected.then(|| Change::between(old.as_deref(), &value));
         if let Some(old) = &old {
             self.unlink(storage, old);
         }
-        let collected = self.options.collect_garbage;
-        let change = collected.then(|| Change::between(old.as_deref(), &value));
         let stored = self.store.put(storage, namespace, name, value);
         self.link(storage, &stored);
         if let Some(change) = change {

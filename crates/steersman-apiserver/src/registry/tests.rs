@@ -16,6 +16,7 @@ mod deletes;
 mod garbage;
 mod hostile;
 mod kinds;
+mod mistakes;
 mod ownership;
 mod reads;
 mod watches;

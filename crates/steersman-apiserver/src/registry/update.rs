@@ -472,8 +472,9 @@ fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
         }
     };
     if changed {
-        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
-        metadata::of(new).insert("generation".to_owned(), json!(generation));
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        let generation = json!(generation.saturating_add(1));
+        metadata::of(new).insert("generation".to_owned(), generation);
     }
 }
 

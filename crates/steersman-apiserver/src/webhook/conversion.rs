@@ -45,10 +45,10 @@ pub(crate) fn converted(version: &str, answer: &Answer) -> Result<Vec<Value>, St
             "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {group}/{version}, Kind={kind}"
         ));
     }
-    let response = &mut review["response"];
-    if !response.is_object() {
+    let response = review.get_mut("response");
+    let Some(response) = response.filter(|response| response.is_object()) else {
         return Err("no response provided".to_owned());
-    }
+    };
     let uid = text(&response["uid"]);
     if version == "v1" && uid != answer.uid {
         let expected = &answer.uid;
@@ -155,6 +155,20 @@ fn restored_metadata(before: &Value, after: &Value) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An answer that is JSON and no review is refused in both versions, and nothing panics.
+    #[test]
+    fn an_answer_that_is_no_object() {
+        for body in ["[]", "[{}]", "7", "\"text\"", "null", "{\"response\": []}"] {
+            let answer = Answer {
+                uid: "u".to_owned(),
+                body: Ok(body.into()),
+            };
+            let refused = converted("v1beta1", &answer).unwrap_err();
+            assert_eq!(refused, "no response provided", "{body}");
+            assert!(converted("v1", &answer).is_err(), "{body}");
+        }
+    }
 
     #[test]
     fn a_conversion_changes_labels_and_annotations_alone() {

@@ -1,8 +1,21 @@
 //! Bodies and queries that are wrong: one clear Status each, and never a panic.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Request;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::json;
+use serde_json::{Value, json};
+use steersman_apiserver::ApiServer;
+use tower::ServiceExt;
 
 use crate::support::{
     CONFIG_MAPS, WEBSITES, ask, config_map, create_config_maps, get, server, website, website_crd,
@@ -324,4 +337,64 @@ proptest! {
             get(&server, CONFIG_MAPS).await.expect(200);
         });
     }
+}
+
+/// A body that panics where it is read.
+struct Broken;
+
+impl Body for Broken {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        panic!("a mistake in the middle of a request")
+    }
+}
+
+async fn failure(server: &ApiServer, request: Request<Broken>) -> Value {
+    let response = server.service().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 500);
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// SRV-4: a panic ends its own request with a Status, and nothing else.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_panics_is_answered() {
+    let server = server();
+    for path in [CONFIG_MAPS, "/steersman/faults"] {
+        let request = Request::post(path).body(Broken).unwrap();
+        let status = failure(&server, request).await;
+        assert_eq!(status["kind"], "Status", "{path}");
+        assert_eq!(status["reason"], "InternalError", "{path}");
+        assert_eq!(
+            status["message"],
+            "Internal error occurred: This request caused apiserver to panic. Look in the logs for details."
+        );
+    }
+    create_config_maps(&server, &["a"]).await;
+    let told = server.requests().all();
+    assert!(told.iter().any(|record| record.status == Some(500)));
+}
+
+/// SRV-4: the same outside of the verbs.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_panics_is_answered() {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&stopped);
+    let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+    let clock = move || {
+        assert!(!seen.load(Ordering::SeqCst), "the clock has stopped");
+        now
+    };
+    let server = ApiServer::builder().clock(clock).build();
+    stopped.store(true, Ordering::SeqCst);
+    let request = Request::get(CONFIG_MAPS).body(Broken).unwrap();
+    assert_eq!(failure(&server, request).await["reason"], "InternalError");
+    stopped.store(false, Ordering::SeqCst);
+    get(&server, CONFIG_MAPS).await;
 }

@@ -149,4 +149,24 @@ fn what_makes_no_sense_is_refused_with_its_reason() {
     };
     assert!(problem(FaultSpec::new(chunks)).contains("at least 1"));
     assert_eq!(answer(500).problem(), None);
+    let delay = |millis, jitter_millis| {
+        problem(FaultSpec::new(Effect::Delay {
+            millis,
+            jitter_millis,
+        }))
+    };
+    assert_eq!(
+        delay(u64::MAX, 0),
+        "effect.millis is 18446744073709551615, and must be at most 31536000000, a year"
+    );
+    assert!(delay(0, u64::MAX).starts_with("effect.jitterMillis is "));
+    assert_eq!(delay(31_536_000_000, 1), "");
+    let millis = u64::MAX;
+    let late = [
+        Effect::Chunks { bytes: 1, millis },
+        Effect::LateBookmarks { millis },
+    ];
+    for effect in late {
+        assert!(problem(FaultSpec::new(effect)).contains("a year"));
+    }
 }

@@ -29,13 +29,17 @@ pub(super) const ATTRIBUTES_CLASS: Kind = Kind {
 pub(super) const DRIVER: Kind = Kind {
     defaults: driver_defaults,
     prepare: |object, old| {
-        // What may change of it raises the generation.
-        if let Some(old) = old
-            && old["spec"] != object["spec"]
-            && let Some(metadata) = object.get_mut("metadata")
-        {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
-            put(metadata, "generation", json!(generation + 1));
+        // What may change of it raises the generation, which begins at one whatever a client sent.
+        let raised = match old {
+            None => 1,
+            Some(old) if old["spec"] == object["spec"] => return,
+            Some(old) => {
+                let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+                generation.saturating_add(1)
+            }
+        };
+        if let Some(metadata) = object.get_mut("metadata") {
+            put(metadata, "generation", json!(raised));
         }
     },
     validate: driver,

@@ -46,6 +46,28 @@ fn defaulting_twice_changes_nothing() {
     }
 }
 
+/// SRV-3: what is prepared may come from a snapshot or a patch that no decoder saw.
+#[test]
+fn nothing_of_an_odd_shape_breaks_a_preparation() {
+    let odd = [json!("text"), json!([]), json!(7), json!(null), json!({})];
+    for resource in built_in() {
+        let Some(rules) = of(&resource) else { continue };
+        for value in &odd {
+            for member in ["metadata", "spec", "status"] {
+                let object = json!({"metadata": {"name": "x"}, member: value});
+                for old in [None, Some(&object)] {
+                    let mut new = object.clone();
+                    (rules.prepare)(&mut new, old);
+                    (rules.defaults)(&mut new);
+                    (rules.prepare_status)(&mut new, &object);
+                    let _ = (rules.validate)(&new, old);
+                    let _ = (rules.warnings)(&new, old);
+                }
+            }
+        }
+    }
+}
+
 /// SRV-3: rules read whatever the decoder lets pass.
 #[test]
 fn no_shape_of_an_object_makes_a_rule_panic() {

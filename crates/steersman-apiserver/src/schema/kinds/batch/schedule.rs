@@ -165,27 +165,30 @@ fn descriptor(text: &str) -> Result<(), String> {
     Err(format!("unrecognized descriptor: {text}"))
 }
 
-/// Go's durations: numbers with units, such as `1h30m`.
+/// Go's durations: one sign, then numbers with units, such as `-1h30.5m`.
 fn is_duration(text: &str) -> bool {
-    let mut rest = text.trim_start_matches(['+', '-']);
+    const UNITS: [&str; 8] = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
         return true;
     }
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let mut any = false;
     while !rest.is_empty() {
-        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        if number.len() == rest.len() {
+        let (whole, after) = rest.split_at(digits(rest));
+        let (fraction, after) = match after.strip_prefix('.') {
+            Some(after) => after.split_at(digits(after)),
+            None => ("", after),
+        };
+        if whole.is_empty() && fraction.is_empty() {
             return false;
         }
-        let units = ["ns", "us", "µs", "ms", "s", "m", "h"];
-        let Some(unit) = units.iter().find(|unit| {
-            number
-                .strip_prefix(**unit)
-                .is_some_and(|after| !after.starts_with(|c: char| c.is_alphabetic()))
-        }) else {
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit());
+        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
+        if !UNITS.contains(&unit) {
             return false;
-        };
-        rest = &number[unit.len()..];
+        }
+        rest = after;
         any = true;
     }
     any
@@ -279,6 +282,25 @@ mod tests {
             "5/10 * * * *",
         ] {
             assert_eq!(parse(good), Ok(()), "{good}");
+        }
+        for good in [
+            "0",
+            "-0",
+            "+1s",
+            "-1h30.5m",
+            ".5s",
+            "1.s",
+            "1us",
+            "1\u{b5}s",
+            "1\u{3bc}s",
+            "1h1ns",
+        ] {
+            assert!(is_duration(good), "{good}");
+        }
+        for bad in [
+            "", "-", "+-1s", "--1s", ".s", "1", "1..5s", "1x", "s", "1ss", "1s-1s",
+        ] {
+            assert!(!is_duration(bad), "{bad}");
         }
         for (bad, why) in [
             (

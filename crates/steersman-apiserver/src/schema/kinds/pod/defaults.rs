@@ -67,7 +67,7 @@ fn tolerate(pod: &mut Value) {
         return;
     }
     set(pod, "tolerations", json!([]));
-    if let Some(tolerations) = pod["tolerations"].as_array_mut() {
+    if let Some(tolerations) = pod.get_mut("tolerations").and_then(Value::as_array_mut) {
         tolerations.extend(missing.into_iter().map(|key| {
             json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
         }));

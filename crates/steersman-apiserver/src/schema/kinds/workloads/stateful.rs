@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::claim;
+use crate::schema::kinds::fill::put;
 use crate::schema::kinds::place::{Errors, Place};
 use crate::schema::kinds::pod;
 
@@ -67,7 +68,7 @@ fn check_stateful_template(spec: &Place<'_>, errors: &mut Errors) {
         // A claim takes the place of a volume of its name.
         let mut all: Vec<Value> = own.filter(|volume| !named(volume)).cloned().collect();
         all.extend(claims.iter().cloned());
-        pod["volumes"] = Value::Array(all);
+        put(pod, "volumes", Value::Array(all));
     }
     let path = spec.at("template").path().to_owned();
     pod::check_template(&Place::new(path, &template), errors);
