@@ -98,7 +98,7 @@ impl Expectation<'_> {
         self.explained(outcome).await
     }
 
-    /// [`never`](crate::never), with a report.
+    /// [`never()`](crate::never), with a report.
     ///
     /// # Errors
     ///

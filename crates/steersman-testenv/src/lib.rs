@@ -11,7 +11,7 @@
 //! - [`TestEnv::builder`] has the options: definitions to install, a server of one's own.
 //!
 //! [`TestEnv::user`] makes users with permissions, [`TestEnv::namespace`] a namespace for one test.
-//! [`eventually`], [`consistently`] and [`never`] wait on either clock, and [`TestEnv::expect`] does
+//! [`eventually`], [`consistently`] and [`never()`] wait on either clock, and [`TestEnv::expect`] does
 //! so with a report of what was asked, what exists, and what controllers last did. [`log::capture`]
 //! keeps what a test logs. [`apiserver`] is the embedded server itself, with its request log and
 //! its faults.

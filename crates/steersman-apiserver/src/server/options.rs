@@ -33,7 +33,7 @@ pub struct ApiServerBuilder {
     pub(super) pem: Pem,
 }
 
-/// What a server knows of the past after [`ApiServer::restart`].
+/// What a server knows of the past after [`ApiServer::restart`](crate::ApiServer::restart).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
     /// All that it knew before.
