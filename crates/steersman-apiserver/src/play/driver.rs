@@ -1,5 +1,6 @@
 //! Driver: the task that gives the player its turns: at each change, and when its time has come.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,6 +15,9 @@ use crate::http::Context;
 
 /// About how many writes the player does before others get at the store.
 const BUDGET: usize = 256;
+
+/// After so many turns in a row that panicked, the next one waits for a change.
+const PANICS: u32 = 16;
 
 /// Lets a task of this runtime drive the player, where there is something to play and no task does
 /// it yet. Outside a runtime nothing happens: the next one that comes along drives it.
@@ -47,13 +51,24 @@ async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
         return;
     };
     let started = Instant::now();
+    let mut panics = 0;
     while !stop.is_cancelled() {
         changed.borrow_and_update();
         let Some(context) = context.upgrade() else {
             return;
         };
-        let next = turn(shared, &context, started.elapsed());
+        // Whoever was looked at when a turn panicked, which the panic's own message tells, is left
+        // alone until it changes; the others are played on (PLAY-6).
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            turn(shared, &context, started.elapsed())
+        }));
         drop(context);
+        panics = if played.is_ok() { 0 } else { panics + 1 };
+        let next = played.unwrap_or(if panics < PANICS {
+            Next::Again
+        } else {
+            Next::Change
+        });
         let due = match next {
             Next::Again => {
                 tokio::task::yield_now().await;

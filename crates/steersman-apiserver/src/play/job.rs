@@ -128,7 +128,8 @@ impl World<'_> {
         if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
             && let Some(since) = time(&job.value["status"]["startTime"])
         {
-            let left = seconds - (self.now.wall.as_second() - since.as_second());
+            let passed = self.now.wall.as_second().saturating_sub(since.as_second());
+            let left = seconds.saturating_sub(passed);
             if left <= 0 {
                 return Some(DEADLINE);
             }
@@ -276,7 +277,8 @@ impl World<'_> {
         let Some(since) = finished(&job.value) else {
             return;
         };
-        let left = seconds - (self.now.wall.as_second() - since);
+        let passed = self.now.wall.as_second().saturating_sub(since);
+        let left = seconds.saturating_sub(passed);
         if left > 0 {
             let left = Duration::from_secs(left.unsigned_abs());
             return self.later(key.clone(), self.now.tick.saturating_add(left));

@@ -37,7 +37,7 @@ impl World<'_> {
             .iter()
             .map(|one| number(&one.value["revision"], 0))
             .max();
-        let next = newest.unwrap_or(0) + 1;
+        let next = newest.unwrap_or(0).saturating_add(1);
         match all.iter().find(|one| *one.name == *name) {
             Some(own) if number(&own.value["revision"], 0) + 1 < next => {
                 let mut object = (*own.value).clone();

@@ -1,7 +1,7 @@
 //! Machine: what the player knows of the store, kept up with its changes, and who has to be looked
 //! at because of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,30 +34,24 @@ pub(super) struct View {
     positions: [Option<u64>; Kind::ALL.len()],
 }
 
-/// Who has to be looked at, without doubles, by kind and then in the order in which it came up.
+/// Who has to be looked at, without doubles, in the order in which it came up: one that comes up
+/// again and again holds up nobody else (PLAY-5).
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    queued: BTreeSet<(Kind, u64)>,
-    keys: HashMap<u64, Key>,
-    numbers: HashMap<Key, u64>,
-    next: u64,
+    queued: VecDeque<Key>,
+    known: HashSet<Key>,
 }
 
 impl Agenda {
     pub(super) fn add(&mut self, key: Key) {
-        if self.numbers.contains_key(&key) {
-            return;
+        if self.known.insert(key.clone()) {
+            self.queued.push_back(key);
         }
-        self.next += 1;
-        self.queued.insert((key.kind, self.next));
-        self.numbers.insert(key.clone(), self.next);
-        self.keys.insert(self.next, key);
     }
 
     pub(super) fn pop(&mut self) -> Option<Key> {
-        let (_, number) = self.queued.pop_first()?;
-        let key = self.keys.remove(&number)?;
-        self.numbers.remove(&key);
+        let key = self.queued.pop_front()?;
+        self.known.remove(&key);
         Some(key)
     }
 

@@ -408,3 +408,74 @@ async fn a_deleted_deployment_takes_its_own_along() {
     .await;
     assert!(server.list("replicasets.apps", "default").is_empty());
 }
+
+/// Lets the player have its turns until the server shows something: a paused clock stands still
+/// while it works, so there is nothing to sleep for.
+async fn after_turns(server: &ApiServer, what: &str, holds: impl Fn(&ApiServer) -> bool) {
+    for _ in 0..2_000 {
+        if holds(server) {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("never {what}");
+}
+
+/// PLAY-5
+#[tokio::test(start_paused = true)]
+async fn a_deployment_of_very_many_pods_holds_up_no_other() {
+    let server = server(Speed::instant());
+    server.create(deployment("huge", 20_000)).unwrap();
+    after_turns(&server, "has the first Pods of the huge one", |server| {
+        !server.list("pods", "default").is_empty()
+    })
+    .await;
+    server.create(deployment("small", 3)).unwrap();
+    after_turns(&server, "completes the small one", |server| {
+        complete(server, "small", 3)
+    })
+    .await;
+    let all = server.list("pods", "default").len();
+    assert!(all < 10_000, "{all} Pods came first");
+    let to_zero = json!({"spec": {"replicas": 0}});
+    server
+        .merge_patch("deployments.apps", "default", "huge", &to_zero)
+        .unwrap();
+    after_turns(&server, "shrinks the huge one", |server| {
+        let sets = server.list("replicasets.apps", "default");
+        let none = |set: &Value| set["spec"]["replicas"] == 0;
+        let huge = |set: &Value| set["metadata"]["ownerReferences"][0]["name"] == "huge";
+        sets.iter().filter(|set| huge(set)).all(none)
+    })
+    .await;
+}
+
+/// PLAY-6
+#[tokio::test(start_paused = true)]
+async fn numbers_at_the_end_of_their_range_do_not_end_the_player() {
+    let server = server(Speed::brisk());
+    server
+        .create(json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "late"},
+            "spec": {
+                "activeDeadlineSeconds": i64::MAX,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [
+                    {"name": "c", "image": "work:1"},
+                ]}},
+            },
+        }))
+        .unwrap();
+    until(&server, "starts the Job", |server| {
+        status(server, "jobs.batch", "late")["startTime"].is_string()
+    })
+    .await;
+    let mut job = server.get("jobs.batch", "default", "late").unwrap();
+    job["status"]["startTime"] = json!("9999-01-01T00:00:00Z");
+    // Refused or taken, it must not matter to others.
+    let _ = server.update("jobs.batch/status", job);
+    server.create(deployment("after", 1)).unwrap();
+    until(&server, "completes what came after", |server| {
+        complete(server, "after", 1)
+    })
+    .await;
+}
