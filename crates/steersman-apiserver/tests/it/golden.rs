@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use steersman_apiserver::{ApiServer, Authorization};
+use steersman_apiserver::{ApiServer, ApiServerBuilder, Authorization};
 
 use self::case::Case;
 use self::replay::{Mismatch, replay};
@@ -65,11 +65,14 @@ fn pending() -> BTreeMap<String, String> {
 }
 
 /// A server as the one that was recorded: it runs alone, with RBAC on.
-fn server() -> ApiServer {
+fn builder() -> ApiServerBuilder {
     ApiServer::builder()
         .play_controllers(false)
         .authorization(Authorization::Rbac)
-        .build()
+}
+
+fn server() -> ApiServer {
+    builder().build()
 }
 
 /// Replays every case of a topic, each against a server of its own.

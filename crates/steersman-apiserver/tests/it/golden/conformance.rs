@@ -10,9 +10,9 @@ use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use steersman_testenv::{Backend, TestEnv};
 
 use super::case::Case;
-use super::https::Remote;
+use super::https::{Embedded, Remote};
 use super::replay::{Mismatch, replay};
-use super::{case_at, cases_in, exceptions, folder, pending, report, server};
+use super::{builder, case_at, cases_in, exceptions, folder, pending, report, server};
 
 /// Set by `cargo xtask conformance`, which documents them.
 const RUN: &str = "STEERSMAN_CONFORMANCE";
@@ -22,8 +22,6 @@ const CASES: &str = "STEERSMAN_CONFORMANCE_CASES";
 
 /// How many conversations are had with embedded servers at a time: most of them wait.
 const AT_A_TIME: usize = 16;
-/// How often a conversation over HTTPS is had at most.
-const TRIES: usize = 3;
 
 /// Every conversation in a folder and those below it, by its path without the extension; the first
 /// problem where one cannot be read. Other files may lie beside them.
@@ -57,22 +55,12 @@ fn all(folder: &Path, filter: &str) -> Result<BTreeMap<String, Case>, String> {
     Ok(all)
 }
 
-/// Has a conversation with a new embedded server over its own socket, as its administrator. Where it
-/// differs it is had again, some times: a second that ends between two writes puts the entries of
-/// managedFields in another order, and what the server ends by its clock a busy machine is late for.
+/// Has a conversation with a new embedded server over its own socket, as its administrator.
 async fn over_https(case: &Case, ignored: &[String]) -> Vec<Mismatch> {
-    let mut tries = 0;
-    loop {
-        let server = server();
-        let serving = server.serve("127.0.0.1:0").await.unwrap();
-        let config = configuration(Kubeconfig::from_yaml(&serving.kubeconfig()).unwrap()).await;
-        let remote = Remote::new(config, Some(server), 0);
-        let mismatches = replay(&remote, case, ignored).await;
-        tries += 1;
-        if mismatches.is_empty() || tries == TRIES {
-            return mismatches;
-        }
-    }
+    let embedded = Embedded::new(builder());
+    let serving = embedded.server().serve("127.0.0.1:0").await.unwrap();
+    let config = configuration(Kubeconfig::from_yaml(&serving.kubeconfig()).unwrap()).await;
+    replay(&Remote::new(config, Some(embedded), 0), case, ignored).await
 }
 
 /// Has conversations with embedded servers over their sockets.

@@ -1,5 +1,6 @@
 //! A server behind HTTPS, reached with the credentials of a kubeconfig.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -7,9 +8,11 @@ use bytes::Buf;
 use futures::StreamExt;
 use http::Request;
 use http_body_util::BodyStream;
+use jiff::Timestamp;
 use kube_client::client::Body;
 use kube_client::{Client, Config};
-use steersman_apiserver::ApiServer;
+use parking_lot::Mutex;
+use steersman_apiserver::{ApiServer, ApiServerBuilder};
 
 use super::transport::{Answer, Ask, NAMESPACE, Transport, joined};
 
@@ -18,15 +21,35 @@ pub(super) struct Remote {
     client: Client,
     /// Without the credential: for requests that go without one, or with one of their own.
     anonymous: Client,
-    /// The server itself where it is the embedded one.
-    embedded: Option<ApiServer>,
+    embedded: Option<Embedded>,
     run: u32,
     conversations: AtomicU32,
 }
 
+/// The server itself where it is the embedded one, and its wall clock, which goes on as the recorder
+/// waited and not as long as a busy machine takes: the order of managedFields hangs on the seconds
+/// that end between two writes.
+pub(super) struct Embedded {
+    server: ApiServer,
+    clock: Arc<Mutex<Timestamp>>,
+}
+
+impl Embedded {
+    pub(super) fn new(builder: ApiServerBuilder) -> Self {
+        let clock = Arc::new(Mutex::new(Timestamp::now()));
+        let read = Arc::clone(&clock);
+        let server = builder.clock(move || *read.lock()).build();
+        Self { server, clock }
+    }
+
+    pub(super) fn server(&self) -> &ApiServer {
+        &self.server
+    }
+}
+
 impl Remote {
     /// `run` tells the namespaces of this run from those of others on the same server.
-    pub(super) fn new(mut config: Config, embedded: Option<ApiServer>, run: u32) -> Self {
+    pub(super) fn new(mut config: Config, embedded: Option<Embedded>, run: u32) -> Self {
         config.default_retry = false;
         let client = Client::try_from(config.clone()).unwrap();
         config.auth_info = Default::default();
@@ -69,8 +92,15 @@ impl Transport for Remote {
     }
 
     async fn age(&self) {
-        if let Some(server) = &self.embedded {
-            server.compact();
+        if let Some(embedded) = &self.embedded {
+            embedded.server.compact();
+        }
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+        if let Some(embedded) = &self.embedded {
+            *embedded.clock.lock() += time;
         }
     }
 

@@ -112,9 +112,12 @@ impl<T: Transport> Run<'_, T> {
                 match step {
                     Step::Do(step) => self.request(step).await,
                     Step::Watch(step) => self.watch(step).await,
-                    Step::Sleep(step) => sleep(Duration::from_secs_f64(step.seconds)).await,
+                    Step::Sleep(step) => {
+                        let time = Duration::from_secs_f64(step.seconds);
+                        self.server.pass(time).await;
+                    }
                 }
-                sleep(pause).await;
+                self.server.pass(pause).await;
             }
         })
     }
@@ -168,7 +171,7 @@ impl<T: Transport> Run<'_, T> {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let latest = ends + self.server.patience();
         let reading = tokio::spawn(read_until(body, latest, Arc::clone(&lines)));
-        sleep(OPENED).await;
+        self.server.pass(OPENED).await;
         self.steps(&step.during, BETWEEN).await;
         let wanted = step.got.events.as_ref().map_or(0, Vec::len);
         while !reading.is_finished() {

@@ -47,6 +47,11 @@ pub(super) trait Transport {
         Duration::ZERO
     }
 
+    /// Lets time pass, as the recorder did between two steps.
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
     /// A name for the namespace of a conversation.
     fn namespace(&self) -> String {
         NAMESPACE.to_owned()
