@@ -33,6 +33,7 @@ mod rules;
 
 pub(crate) use addresses::Url;
 pub(crate) use paths::field_path;
+pub(crate) use printing::print_double;
 pub(crate) use program::{CALL_LIMIT, Program};
 pub(crate) use rules::{Rule, Rules};
 pub(crate) use run::Failure;
