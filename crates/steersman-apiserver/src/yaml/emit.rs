@@ -22,6 +22,10 @@ enum Style {
 }
 
 /// What a text allows (`yaml_emitter_analyze_scalar`).
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are as independent as there"
+)]
 struct Traits {
     plain: bool,
     single: bool,
@@ -335,7 +339,7 @@ fn escape(c: char) -> String {
             let code = u32::from(c);
             return match code {
                 0..=0xff => format!("\\x{code:02X}"),
-                0..=0xffff => format!("\\u{code:04X}"),
+                0x100..=0xffff => format!("\\u{code:04X}"),
                 _ => format!("\\U{code:08X}"),
             };
         }
