@@ -45,7 +45,7 @@ impl World<'_> {
             return;
         };
         let leaving = !set.meta("deletionTimestamp").is_empty();
-        if !leaving && self.adopt_pods(&set) {
+        if !leaving && self.claim_pods(key, &set) {
             return;
         }
         let revision = self.revision(&set);
@@ -72,9 +72,10 @@ impl World<'_> {
                 continue;
             };
             numbers.scheduled += 1;
-            numbers.ready += i64::from(self.facts(&pod).is_some_and(|facts| facts.ready));
+            let facts = self.facts(&pod);
+            numbers.ready += i64::from(facts.is_some_and(|facts| facts.ready));
             let seconds = number(&set.value["spec"]["minReadySeconds"], 0);
-            let well = self.is_available(key, &pod, seconds);
+            let well = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
             numbers.available += i64::from(well);
             if revisions::hash_of(&pod.value) == daemons.hash {
                 numbers.updated += 1;
@@ -85,7 +86,12 @@ impl World<'_> {
         for pod in daemons.pods.into_values().flatten() {
             let stage = stage_of(&pod.value);
             numbers.misplaced += i64::from(!matches!(stage, Stage::Over | Stage::Leaving));
-            if !leaving && stage != Stage::Leaving {
+            if leaving || stage == Stage::Leaving {
+                continue;
+            }
+            if self.spent() {
+                self.again(key);
+            } else {
                 self.delete(&kind, &pod, None);
             }
         }
@@ -111,12 +117,14 @@ impl World<'_> {
         for pod in daemons.pods.remove(node).unwrap_or_default() {
             match stage_of(&pod.value) {
                 Stage::Leaving => leaving = true,
-                Stage::Over if deleted => {}
+                Stage::Over if deleted || self.spent() => {}
                 Stage::Over => self.delete(&kind, &pod, None),
                 Stage::Unplaced | Stage::Placed | Stage::Running => live = Some(pod),
             }
         }
-        if live.is_none() && !leaving {
+        if live.is_none() && !leaving && self.spent() {
+            self.again(key);
+        } else if live.is_none() && !leaving {
             let mut pod = Self::pod_of(set, &set.value["spec"]["template"]);
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);

@@ -13,8 +13,8 @@ use super::machine::Next;
 use super::world::Now;
 use crate::http::Context;
 
-/// About how many writes the player does before others get at the store.
-const BUDGET: usize = 256;
+/// About how many writes the player does before others get at the store (PLAY-7).
+const BUDGET: usize = 64;
 
 /// After so many turns in a row that panicked, the next one waits for a change.
 const PANICS: u32 = 16;
@@ -32,25 +32,42 @@ pub(crate) fn start(player: &Player, context: &Arc<Context>, stop: &Cancellation
     if shared.driven.swap(true, Ordering::AcqRel) {
         return;
     }
-    let driven = Driven(Arc::clone(shared));
+    // Another runtime's task may have driven the player before: its clock goes on from there.
+    let driven = Driven {
+        shared: Arc::clone(shared),
+        base: shared.machine.lock().tick(),
+        started: Instant::now(),
+    };
     runtime.spawn(run(driven, Arc::downgrade(context), stop.clone()));
 }
 
 /// A task's hold on the player; when its runtime ends, another one's task may take over.
-struct Driven(Arc<Shared>);
+struct Driven {
+    shared: Arc<Shared>,
+    /// The player's clock when this task took over.
+    base: Duration,
+    started: Instant,
+}
+
+impl Driven {
+    /// The player's clock, which stands still while nobody drives the player.
+    fn tick(&self) -> Duration {
+        self.base.saturating_add(self.started.elapsed())
+    }
+}
 
 impl Drop for Driven {
     fn drop(&mut self) {
-        self.0.driven.store(false, Ordering::Release);
+        self.shared.machine.lock().note(self.tick());
+        self.shared.driven.store(false, Ordering::Release);
     }
 }
 
 async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
-    let shared = &driven.0;
+    let shared = &driven.shared;
     let Some(mut changed) = context.upgrade().map(|context| context.subscribe_to_all()) else {
         return;
     };
-    let started = Instant::now();
     let mut panics = 0;
     while !stop.is_cancelled() {
         changed.borrow_and_update();
@@ -59,9 +76,7 @@ async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
         };
         // Whoever was looked at when a turn panicked, which the panic's own message tells, is left
         // alone until it changes; the others are played on (PLAY-6).
-        let played = catch_unwind(AssertUnwindSafe(|| {
-            turn(shared, &context, started.elapsed())
-        }));
+        let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &context, driven.tick())));
         drop(context);
         panics = if played.is_ok() { 0 } else { panics + 1 };
         let next = played.unwrap_or(if panics < PANICS {
@@ -74,7 +89,7 @@ async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
                 tokio::task::yield_now().await;
                 continue;
             }
-            Next::At(tick) => started.checked_add(tick),
+            Next::At(tick) => driven.started.checked_add(tick.saturating_sub(driven.base)),
             Next::Change => None,
         };
         tokio::select! {

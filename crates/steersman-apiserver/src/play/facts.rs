@@ -9,6 +9,12 @@ use serde_json::{Value, json};
 
 use crate::store::Stored;
 
+/// Namespace and name.
+pub(super) type Place = (Arc<str>, Arc<str>);
+
+/// Holds a Pod of a Job until it was counted.
+pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 /// The kinds that are played, in the order in which their work is done: what moves a Pod comes
 /// before what counts Pods, so that a set is looked at once for many of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,6 +72,10 @@ pub(super) struct PodFacts {
     /// The player's clock when it first saw the Pod ready.
     pub(super) ready_at: Duration,
     pub(super) node: Arc<str>,
+    /// Whether a Job has yet to count it.
+    pub(super) tracked: bool,
+    /// What it says that its deletion costs.
+    pub(super) cost: i32,
 }
 
 /// How many Pods of one controller are where.
@@ -184,6 +194,12 @@ pub(super) fn stage_of(pod: &Value) -> Stage {
     } else {
         Stage::Placed
     }
+}
+
+/// Whether a Job has yet to count a Pod.
+pub(super) fn is_tracked(pod: &Value) -> bool {
+    let finalizers = pod["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|list| list.iter().any(|one| one == TRACKING))
 }
 
 /// Whether a condition of that type holds.

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::store::Stored;
 
-use super::facts::{Key, Kind, Stage, annotation, number, stage_of, text, time};
+use super::facts::{
+    Key, Kind, Stage, TRACKING, annotation, is_tracked, number, stage_of, text, time,
+};
 use super::pods_of::set_condition;
 use super::world::{Part, World};
 
-/// Holds a Pod until it was counted.
-const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// How many failures a Job bears where it says nothing.
@@ -45,6 +45,9 @@ impl World<'_> {
             return;
         }
         let leaving = !job.meta("deletionTimestamp").is_empty();
+        if !leaving && self.claim_pods(key, &job) {
+            return;
+        }
         let mut count = self.count(&job);
         let verdict = self.verdict(key, &job, &count);
         let suspended = job.value["spec"]["suspend"] == true;
@@ -68,7 +71,6 @@ impl World<'_> {
 
     /// Counts the Pods of a Job; those that ended are let go once they are in the count.
     fn count(&mut self, job: &Stored) -> Count {
-        let kind = Arc::clone(self.kinds.of(Kind::Pod));
         let status = &job.value["status"];
         let indexed = job.value["spec"]["completionMode"] == "Indexed";
         let mut count = Count {
@@ -77,7 +79,11 @@ impl World<'_> {
             done: parse_indexes(text(status, "completedIndexes")),
             ..Count::default()
         };
-        for pod in self.controlled(&kind, job.meta("uid")) {
+        let view = self.view;
+        for (place, _) in view.own(job.meta("uid")) {
+            let Some(pod) = self.get(Kind::Pod, &place.0, &place.1) else {
+                continue;
+            };
             let phase = text(&pod.value["status"], "phase");
             let held = is_tracked(&pod.value);
             match stage_of(&pod.value) {
@@ -159,7 +165,7 @@ impl World<'_> {
         let pods = Arc::clone(self.kinds.of(Kind::Pod));
         if active > wanted {
             let many = usize::try_from(active - wanted).unwrap_or(0);
-            for pod in self.victims(job).into_iter().take(many) {
+            for pod in self.victims(job, many) {
                 self.release(&pod);
                 if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
                     self.delete(&pods, &pod, None);
@@ -176,7 +182,10 @@ impl World<'_> {
         let all = number(&spec["completions"], 0);
         let mut free =
             (0..all).filter(|index| !taken.contains(index) && !count.done.contains(index));
-        for _ in 0..(wanted - active).min(super::pods_of::BURST) {
+        for _ in 0..wanted - active {
+            if self.spent() {
+                return self.again(key);
+            }
             let mut pod = Self::pod_of(job, &spec["template"]);
             let fields = crate::registry::metadata_of(&mut pod);
             fields.insert("finalizers".to_owned(), json!([TRACKING]));
@@ -324,11 +333,6 @@ fn finished(job: &Value) -> Option<i64> {
         matches!(text(one, "type"), "Complete" | "Failed") && one["status"] == "True"
     })?;
     Some(time(&end["lastTransitionTime"]).map_or(0, jiff::Timestamp::as_second))
-}
-
-fn is_tracked(pod: &Value) -> bool {
-    let finalizers = pod["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|list| list.iter().any(|one| one == TRACKING))
 }
 
 /// Tells a Pod of an indexed Job its number.

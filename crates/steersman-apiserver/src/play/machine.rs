@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use crate::registry::Registry;
 
+use super::agenda::Agenda;
 use super::facts::{Key, Kind};
 use super::kinds::Kinds;
 use super::options::Played;
-use super::view::{Agenda, View};
+use super::view::View;
 use super::world::{Manners, Now, World};
 
 /// What the player needs next.
@@ -34,6 +35,8 @@ pub(super) struct Machine {
     hindered: HashSet<Key>,
     addresses: u32,
     has_nodes: bool,
+    /// The player's clock when it was last looked at.
+    tick: Duration,
 }
 
 impl Machine {
@@ -47,7 +50,19 @@ impl Machine {
             hindered: HashSet::new(),
             addresses: 0,
             has_nodes: false,
+            tick: Duration::ZERO,
         }
+    }
+
+    /// The player's clock when it was last looked at: it goes on from there when somebody else drives
+    /// the player, so that no wait is longer for that.
+    pub(super) fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// Notes the player's clock.
+    pub(super) fn note(&mut self, tick: Duration) {
+        self.tick = self.tick.max(tick);
     }
 
     /// Looks at every Pod again: other troubles or another speed may apply to them.
@@ -57,7 +72,7 @@ impl Machine {
         }
     }
 
-    /// Does what is due, at most about `budget` writes of it.
+    /// Does what is due, at most about `budget` writes of it (PLAY-7).
     pub(super) fn turn(
         &mut self,
         registry: &mut Registry,
@@ -65,6 +80,7 @@ impl Machine {
         now: Now,
         budget: usize,
     ) -> Next {
+        self.note(now.tick);
         let kinds = self.kinds.take().or_else(|| Kinds::of_registry(registry));
         let Some(kinds) = kinds else {
             return Next::Change;
@@ -101,12 +117,14 @@ impl Machine {
                 view: &self.view,
                 kinds,
                 manners,
+                agenda: &mut self.agenda,
                 timers: &mut self.timers,
                 hindered: &mut self.hindered,
                 addresses: &mut self.addresses,
                 now,
                 acting: key.as_ref().map_or(Kind::Node, |key| key.kind),
                 writes: 0,
+                room: budget - writes,
             };
             if !self.has_nodes && self.played.pods {
                 self.has_nodes = true;
@@ -154,3 +172,6 @@ fn look(world: &mut World<'_>, played: &Played, key: &Key) {
         Kind::Deployment => world.deployment(key),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Machine: which node a Pod goes to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -8,14 +8,12 @@ use serde_json::{Map, Value, json};
 use super::facts::{holds, text};
 
 /// What is remembered of a node.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct NodeFacts {
     name: String,
     labels: Map<String, Value>,
     taints: Vec<Value>,
     closed: bool,
-    /// How many Pods are on it.
-    pub(super) pods: i64,
 }
 
 /// Why no node takes a Pod, in the scheduler's words.
@@ -31,13 +29,7 @@ impl NodeFacts {
             labels: labels.cloned().unwrap_or_default(),
             taints: taints.cloned().unwrap_or_default(),
             closed: node["spec"]["unschedulable"] == true,
-            pods: 0,
         }
-    }
-
-    /// Whether the node takes the same Pods.
-    pub(super) fn same_terms(&self, other: &Self) -> bool {
-        self.labels == other.labels && self.taints == other.taints && self.closed == other.closed
     }
 
     /// Why it does not take a Pod of this spec.
@@ -122,21 +114,23 @@ fn tolerates(spec: &Value, taint: &Value) -> bool {
     })
 }
 
-/// The node with the fewest Pods of those that take the Pod.
+/// The node with the fewest Pods of those that take the Pod; `crowds` says how many are where.
 ///
 /// # Errors
 /// Why none does.
 pub(super) fn choose(
     nodes: &BTreeMap<Arc<str>, NodeFacts>,
+    crowds: &HashMap<Arc<str>, i64>,
     pod: &Value,
 ) -> Result<Arc<str>, Unplaceable> {
     let spec = &pod["spec"];
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let mut best: Option<(i64, &Arc<str>)> = None;
     for (name, node) in nodes {
+        let crowd = crowds.get(name).copied().unwrap_or(0);
         match node.refuses(spec) {
             Some(why) => *reasons.entry(why).or_default() += 1,
-            None if best.is_none_or(|(pods, _)| node.pods < pods) => best = Some((node.pods, name)),
+            None if best.is_none_or(|(least, _)| crowd < least) => best = Some((crowd, name)),
             None => {}
         }
     }

@@ -70,7 +70,7 @@ impl World<'_> {
                     "0/{total} nodes are available: {total} Insufficient cpu."
                 )))
             }
-            _ => place::choose(&self.view.nodes, &pod.value),
+            _ => place::choose(&self.view.nodes, &self.view.crowds, &pod.value),
         };
         match chosen {
             Ok(node) => self.bind(pod, &node),

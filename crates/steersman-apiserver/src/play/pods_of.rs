@@ -10,16 +10,13 @@ use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::store::Stored;
 
-use super::facts::{Key, Kind, PodFacts, Stage, annotation, reference};
+use super::facts::{Key, Kind, Place, PodFacts, Stage, reference, stage_of};
 use super::world::World;
-
-/// How many Pods a controller creates before it looks again.
-pub(super) const BURST: i64 = 500;
 
 /// How long a controller waits after its Pods were refused.
 const REFUSED: Duration = Duration::from_secs(1);
 
-impl World<'_> {
+impl<'a> World<'a> {
     /// A Pod of a template, owned by `owner`; its name begins with the owner's.
     pub(super) fn pod_of(owner: &Stored, template: &Value) -> Value {
         let empty = Map::new();
@@ -56,25 +53,59 @@ impl World<'_> {
         }
     }
 
-    /// Makes an owner the controller of the Pods that its selector finds and nobody controls.
-    /// Answers whether there were any: the owner is looked at again when they are counted (PLAY-2).
-    pub(super) fn adopt_pods(&mut self, owner: &Stored) -> bool {
+    /// Lets those Pods of an owner go that its selector finds no more, and makes it the controller
+    /// of those that its selector finds and nobody controls. Answers whether there were any: the
+    /// owner is looked at again when they are counted (PLAY-2).
+    ///
+    /// Upstream: `PodControllerRefManager.ClaimPods`.
+    pub(super) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
+        let suspects = self.agenda.take_suspects(key);
         let loose = self.view.loose(Kind::Pod, &owner.namespace);
-        if loose.is_empty() {
+        if loose.is_empty() && suspects.is_empty() {
             return false;
         }
         let Some(selector) = selector_of(&owner.value) else {
             return false;
         };
+        let ordinals = (key.kind == Kind::StatefulSet).then(|| format!("{}-", owner.name));
+        let fits = |pod: &Stored| {
+            let named = ordinals.as_ref().is_none_or(|prefix| {
+                let number = pod.name.strip_prefix(prefix.as_str());
+                number.is_some_and(|number| number.parse::<u32>().is_ok())
+            });
+            named && selector.matches_labels(|key| pod.label(key))
+        };
+        // A ReplicaSet has nothing more to do with Pods that are over.
+        let concerns = |pod: &Stored| match stage_of(&pod.value) {
+            Stage::Leaving => false,
+            Stage::Over => key.kind != Kind::ReplicaSet,
+            Stage::Unplaced | Stage::Placed | Stage::Running => true,
+        };
         let before = self.registry.revision();
-        for key in loose {
-            let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
+        for place in suspects {
+            let Some(pod) = self.get(Kind::Pod, &place.0, &place.1) else {
                 continue;
             };
-            let stage = super::facts::stage_of(&pod.value);
-            if selector.matches_labels(|key| pod.label(key))
-                && !matches!(stage, Stage::Over | Stage::Leaving)
-            {
+            let own = super::facts::controller_of(&pod.value);
+            if own.is_none_or(|own| *own.uid != *owner.meta("uid")) || fits(&pod) {
+                continue;
+            }
+            if self.spent() {
+                self.agenda.suspect(key.clone(), place);
+                self.again(key);
+            } else if concerns(&pod) {
+                self.disown(Kind::Pod, &pod, owner);
+            }
+        }
+        for at in loose {
+            let Some(pod) = self.get(Kind::Pod, &at.namespace, &at.name) else {
+                continue;
+            };
+            if fits(&pod) && concerns(&pod) {
+                if self.spent() {
+                    self.again(key);
+                    break;
+                }
                 self.adopt(Kind::Pod, &pod, owner);
             }
         }
@@ -82,47 +113,54 @@ impl World<'_> {
     }
 
     /// What is known of a Pod.
-    pub(super) fn facts(&self, pod: &Stored) -> Option<&PodFacts> {
+    pub(super) fn facts(&self, pod: &Stored) -> Option<&'a PodFacts> {
         let place = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
         self.view.pods.get(&place)
     }
 
     /// Whether a Pod has been ready for so many seconds. Where it has not yet, the owner is looked
     /// at again when it will have been.
-    pub(super) fn is_available(&mut self, owner: &Key, pod: &Stored, seconds: i64) -> bool {
-        let Some(facts) = self.facts(pod).filter(|facts| facts.ready) else {
+    pub(super) fn is_available(&mut self, owner: &Key, pod: &PodFacts, seconds: i64) -> bool {
+        if !pod.ready {
             return false;
-        };
-        let since = facts.ready_at;
-        let at = since.saturating_add(Duration::from_secs(seconds.max(0).unsigned_abs()));
+        }
+        let seconds = Duration::from_secs(seconds.max(0).unsigned_abs());
+        let at = pod.ready_at.saturating_add(seconds);
         if at > self.now.tick {
             self.later(owner.clone(), at);
         }
         at <= self.now.tick
     }
 
-    /// The Pods that an owner can do without, the best to delete first: those without a node, not
-    /// running and not ready before the others, then by their deletion cost, then the youngest.
-    pub(super) fn victims(&self, owner: &Stored) -> Vec<Arc<Stored>> {
-        let pods = self.kinds.of(Kind::Pod);
-        let rank = |pod: &Arc<Stored>| {
-            let facts = self.facts(pod)?;
+    /// So many of the Pods that an owner can do without, the best to delete first: those without a
+    /// node, not running and not ready before the others, then by their deletion cost, then the
+    /// youngest.
+    pub(super) fn victims(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
+        let view = self.view;
+        let active = view.own(owner.meta("uid")).filter_map(|(place, facts)| {
             let rank = match facts.stage {
                 Stage::Unplaced => 0,
                 Stage::Placed => 1,
                 Stage::Running => 2,
                 Stage::Over | Stage::Leaving => return None,
             };
-            let cost = annotation(&pod.value, "controller.kubernetes.io/pod-deletion-cost");
-            let cost: i64 = cost.parse().unwrap_or(0);
+            Some(((rank, facts.ready, facts.cost), place))
+        });
+        let stored = |place: &Place| self.get(Kind::Pod, &place.0, &place.1);
+        if self.view.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
+            // All of them go, in whatever order.
+            let some = active.take(self.room.max(1));
+            return some.filter_map(|(_, place)| stored(place)).collect();
+        }
+        let ranked = active.filter_map(|(rank, place)| {
+            let pod = stored(place)?;
             let age = Reverse(pod.meta("creationTimestamp").to_owned());
-            Some((rank, facts.ready, cost, age))
-        };
-        let own = self.controlled(pods, owner.meta("uid"));
-        let ranked = own.into_iter().filter_map(|pod| Some((rank(&pod)?, pod)));
-        let mut active: Vec<_> = ranked.collect();
-        active.sort_by(|(a, _), (b, _)| a.cmp(b));
-        active.into_iter().map(|(_, pod)| pod).collect()
+            Some(((rank, age), pod))
+        });
+        let mut ranked: Vec<_> = ranked.collect();
+        ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
+        ranked.truncate(many);
+        ranked.into_iter().map(|(_, pod)| pod).collect()
     }
 }
 

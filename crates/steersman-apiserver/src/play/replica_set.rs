@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::facts::{Key, Kind, number};
-use super::pods_of::{BURST, set_condition};
+use super::pods_of::set_condition;
 use super::world::{Part, World};
 
 impl World<'_> {
@@ -15,7 +15,7 @@ impl World<'_> {
             return;
         };
         let leaving = !set.meta("deletionTimestamp").is_empty();
-        if !leaving && self.adopt_pods(&set) {
+        if !leaving && self.claim_pods(key, &set) {
             return;
         }
         let uid = set.meta("uid");
@@ -24,26 +24,33 @@ impl World<'_> {
         let mut refused = None;
         if !leaving && tally.active < wanted {
             let pod = Self::pod_of(&set, &set.value["spec"]["template"]);
-            for _ in 0..(wanted - tally.active).min(BURST) {
+            for _ in 0..wanted - tally.active {
+                if self.spent() {
+                    self.again(key);
+                    break;
+                }
                 if let Err(refusal) = self.create_pod(key, pod.clone()) {
                     refused = Some(refusal.message);
                     break;
                 }
             }
         } else if !leaving && tally.active > wanted {
-            let many = usize::try_from((tally.active - wanted).min(BURST)).unwrap_or(0);
+            let many = usize::try_from(tally.active - wanted).unwrap_or(0);
             let pods = Arc::clone(self.kinds.of(Kind::Pod));
-            for pod in self.victims(&set).into_iter().take(many) {
+            for pod in self.victims(&set, many) {
+                if self.spent() {
+                    self.again(key);
+                    break;
+                }
                 self.delete(&pods, &pod, None);
             }
         }
         let seconds = number(&set.value["spec"]["minReadySeconds"], 0);
         let available = if seconds > 0 {
-            let pods = Arc::clone(self.kinds.of(Kind::Pod));
-            let own = self.controlled(&pods, uid);
             let mut available = 0;
-            for pod in own {
-                available += i64::from(self.is_available(key, &pod, seconds));
+            let view = self.view;
+            for (_, pod) in view.own(uid) {
+                available += i64::from(self.is_available(key, pod, seconds));
             }
             available
         } else {

@@ -26,7 +26,7 @@ impl World<'_> {
             return;
         };
         let leaving = !set.meta("deletionTimestamp").is_empty();
-        if !leaving && self.adopt_pods(&set) {
+        if !leaving && self.claim_pods(key, &set) {
             return;
         }
         let update = self.revision(&set);
@@ -55,10 +55,11 @@ impl World<'_> {
                 .strip_prefix(&prefix)
                 .and_then(|text| text.parse().ok());
             let Some(ordinal) = ordinal else { continue };
-            let available = self.is_available(key, &pod, seconds);
+            let facts = self.facts(&pod);
+            let available = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
             let member = Member {
                 stage: stage_of(&pod.value),
-                ready: self.facts(&pod).is_some_and(|facts| facts.ready),
+                ready: facts.is_some_and(|facts| facts.ready),
                 available,
                 pod,
             };
@@ -83,8 +84,11 @@ impl World<'_> {
         let partition = first.saturating_add(number(&rolling["partition"], 0));
         let by_hand = spec["updateStrategy"]["type"] == "OnDelete";
         let pods = Arc::clone(self.kinds.of(Kind::Pod));
-        let mut created = 0;
+        let mut created = false;
         for ordinal in first..beyond {
+            if self.spent() {
+                return self.again(key);
+            }
             match members.get(&ordinal) {
                 None => {
                     // Below the partition a Pod comes back as it was.
@@ -98,8 +102,8 @@ impl World<'_> {
                     if !self.create_member(key, set, ordinal, hash) {
                         return;
                     }
-                    created += 1;
-                    if in_order || created >= super::pods_of::BURST {
+                    created = true;
+                    if in_order {
                         return;
                     }
                 }
@@ -117,11 +121,11 @@ impl World<'_> {
                 Some(_) => {}
             }
         }
-        for (_, member) in members
-            .range(beyond..)
-            .rev()
-            .chain(members.range(..first).rev())
-        {
+        let surplus = members.range(beyond..).rev();
+        for (_, member) in surplus.chain(members.range(..first).rev()) {
+            if self.spent() {
+                return self.again(key);
+            }
             if member.stage != Stage::Leaving {
                 self.delete(&pods, &member.pod, None);
             }
@@ -129,7 +133,7 @@ impl World<'_> {
                 return;
             }
         }
-        if by_hand || created > 0 {
+        if by_hand || created {
             return;
         }
         let most = match &rolling["maxUnavailable"] {

@@ -1,7 +1,7 @@
 //! Machine: what the player knows of the store, kept up with its changes, and who has to be looked
 //! at because of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,20 +10,26 @@ use serde_json::Value;
 use crate::registry::Registry;
 use crate::store::Stored;
 
-use super::facts::{Key, Kind, PodFacts, Stage, Tally, controller_of, holds, stage_of, text};
+use super::agenda::Agenda;
+use super::facts::{
+    Controller, Key, Kind, Place, PodFacts, Stage, Tally, annotation, controller_of, holds,
+    is_tracked, stage_of, text,
+};
 use super::kinds::Kinds;
 use super::place::NodeFacts;
-
-/// Namespace and name.
-pub(super) type Place = (Arc<str>, Arc<str>);
 
 /// What the player knows.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) pods: HashMap<Place, PodFacts>,
     pub(super) nodes: BTreeMap<Arc<str>, NodeFacts>,
+    /// How many Pods are on each node, also on one that is gone or not there yet.
+    pub(super) crowds: HashMap<Arc<str>, i64>,
     /// By the uid of the controller.
     tallies: HashMap<Arc<str>, Tally>,
+    /// By the uid of the controller: those of its Pods that it is not done with, which are all but
+    /// those that are over, and those too where a Job has yet to count them.
+    own: HashMap<Arc<str>, BTreeSet<Place>>,
     /// The selectors of Services.
     services: BTreeMap<Place, Arc<Stored>>,
     /// Pods and ReplicaSets without a controller.
@@ -34,35 +40,15 @@ pub(super) struct View {
     positions: [Option<u64>; Kind::ALL.len()],
 }
 
-/// Who has to be looked at, without doubles, in the order in which it came up: one that comes up
-/// again and again holds up nobody else (PLAY-5).
-#[derive(Debug, Default)]
-pub(super) struct Agenda {
-    queued: VecDeque<Key>,
-    known: HashSet<Key>,
-}
-
-impl Agenda {
-    pub(super) fn add(&mut self, key: Key) {
-        if self.known.insert(key.clone()) {
-            self.queued.push_back(key);
-        }
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Key> {
-        let key = self.queued.pop_front()?;
-        self.known.remove(&key);
-        Some(key)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.queued.is_empty()
-    }
-}
-
 impl View {
     pub(super) fn tally(&self, uid: &str) -> Tally {
         self.tallies.get(uid).copied().unwrap_or_default()
+    }
+
+    /// The Pods that a controller is not done with, in the order of their names.
+    pub(super) fn own(&self, uid: &str) -> impl Iterator<Item = (&Place, &PodFacts)> {
+        let all = self.own.get(uid).into_iter().flatten();
+        all.filter_map(|place| Some((place, self.pods.get(place)?)))
     }
 
     /// Pods or ReplicaSets of a namespace that have no controller.
@@ -145,6 +131,10 @@ impl View {
         }
         for stored in registry.all_stored(storage, None) {
             self.see(kind, stored, tick, agenda);
+            if kind == Kind::Pod {
+                // Its labels may have changed unseen.
+                suspect(controller_of(&stored.value).as_ref(), stored, agenda);
+            }
         }
     }
 
@@ -160,12 +150,9 @@ impl View {
             }
             Kind::Node => {
                 let facts = NodeFacts::of(&new.value);
-                let known = self.nodes.insert(Arc::clone(&new.name), facts.clone());
-                let pods = known.as_ref().map_or(0, |known| known.pods);
-                let changed = known.is_none_or(|known| !known.same_terms(&facts));
-                if let Some(node) = self.nodes.get_mut(&new.name) {
-                    node.pods = pods;
-                }
+                let known = self.nodes.get(&new.name);
+                let changed = known != Some(&facts);
+                self.nodes.insert(Arc::clone(&new.name), facts);
                 if changed {
                     self.reconsider_places(agenda);
                 }
@@ -184,7 +171,10 @@ impl View {
     /// Looks at who was concerned by an object before it changed.
     fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, agenda: &mut Agenda) {
         match kind {
-            Kind::Pod if !old.labelled_as(new) => self.wake_services(old, agenda),
+            Kind::Pod if !old.labelled_as(new) => {
+                self.wake_services(old, agenda);
+                suspect(controller_of(&new.look()).as_ref(), new, agenda);
+            }
             Kind::ReplicaSet => wake(controller_of(&old.look()), &old.namespace, agenda),
             _ => {}
         }
@@ -198,7 +188,7 @@ impl View {
         match kind {
             Kind::Pod => {
                 if let Some(facts) = self.pods.remove(&place) {
-                    self.settle(&facts, false);
+                    self.settle(&place, &facts, false);
                     wake(facts.controller, &gone.namespace, agenda);
                 }
                 self.wake_services(gone, agenda);
@@ -226,9 +216,17 @@ impl View {
             ready: holds(&new.value, "Ready"),
             ready_at: tick,
             node: text(&new.value["spec"], "nodeName").into(),
+            tracked: is_tracked(&new.value),
+            cost: annotation(&new.value, "controller.kubernetes.io/pod-deletion-cost")
+                .parse()
+                .unwrap_or(0),
         };
+        let same = known.as_ref().map(|known| &known.controller) == Some(&facts.controller);
+        if !same {
+            suspect(facts.controller.as_ref(), new, agenda);
+        }
         if let Some(known) = known {
-            self.settle(&known, false);
+            self.settle(&place, &known, false);
             if known.stage == facts.stage {
                 facts.since = known.since;
             }
@@ -239,12 +237,17 @@ impl View {
                 wake(known.controller, &new.namespace, agenda);
             }
         }
-        self.settle(&facts, true);
+        self.settle(&place, &facts, true);
         let key = Key::of(Kind::Pod, new);
         self.set_loose(&key, facts.controller.is_none());
         if facts.controller.is_none() {
             // Somebody may select it.
-            for kind in [Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet] {
+            for kind in [
+                Kind::ReplicaSet,
+                Kind::StatefulSet,
+                Kind::DaemonSet,
+                Kind::Job,
+            ] {
                 self.wake_all(kind, &new.namespace, agenda);
             }
         }
@@ -254,7 +257,7 @@ impl View {
     }
 
     /// Counts a Pod where it belongs, or no longer.
-    fn settle(&mut self, facts: &PodFacts, comes: bool) {
+    fn settle(&mut self, place: &Place, facts: &PodFacts, comes: bool) {
         if let Some(controller) = &facts.controller {
             let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
             if comes {
@@ -265,11 +268,24 @@ impl View {
                     self.tallies.remove(&controller.uid);
                 }
             }
+            if facts.tracked || facts.stage != Stage::Over {
+                let own = self.own.entry(Arc::clone(&controller.uid)).or_default();
+                if comes {
+                    own.insert(place.clone());
+                } else {
+                    own.remove(place);
+                    if own.is_empty() {
+                        self.own.remove(&controller.uid);
+                    }
+                }
+            }
         }
-        if facts.stage != Stage::Over
-            && let Some(node) = self.nodes.get_mut(&facts.node)
-        {
-            node.pods = if comes { node.pods + 1 } else { node.pods - 1 };
+        if facts.stage != Stage::Over && !facts.node.is_empty() {
+            let crowd = self.crowds.entry(Arc::clone(&facts.node)).or_default();
+            *crowd += if comes { 1 } else { -1 };
+            if *crowd == 0 {
+                self.crowds.remove(&facts.node);
+            }
         }
     }
 
@@ -318,11 +334,21 @@ impl View {
     }
 }
 
-fn wake(controller: Option<super::facts::Controller>, namespace: &Arc<str>, agenda: &mut Agenda) {
+fn wake(controller: Option<Controller>, namespace: &Arc<str>, agenda: &mut Agenda) {
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
     {
         agenda.add(Key::new(kind, namespace, &controller.name));
+    }
+}
+
+/// Lets a controller look whether it still selects a Pod.
+fn suspect(controller: Option<&Controller>, pod: &Stored, agenda: &mut Agenda) {
+    if let Some(controller) = controller
+        && let Some(kind) = controller.kind
+    {
+        let key = Key::new(kind, &pod.namespace, &controller.name);
+        agenda.suspect(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
     }
 }
 

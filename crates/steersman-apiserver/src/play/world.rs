@@ -16,7 +16,8 @@ use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::store::Stored;
 
-use super::facts::{Key, Kind, controller_of, draw, reference};
+use super::agenda::Agenda;
+use super::facts::{Key, Kind, TRACKING, controller_of, draw, reference};
 use super::kinds::Kinds;
 use super::options::{Speed, Trouble};
 use super::view::View;
@@ -73,6 +74,7 @@ pub(super) struct World<'a> {
     pub(super) view: &'a View,
     pub(super) kinds: &'a Kinds,
     pub(super) manners: &'a Manners,
+    pub(super) agenda: &'a mut Agenda,
     pub(super) timers: &'a mut BTreeSet<(Duration, Key)>,
     /// The Pods that the player keeps from being ready.
     pub(super) hindered: &'a mut HashSet<Key>,
@@ -83,6 +85,8 @@ pub(super) struct World<'a> {
     pub(super) acting: Kind,
     /// How many writes there were.
     pub(super) writes: usize,
+    /// How many writes there are to be about: whoever has more to do is looked at again (PLAY-7).
+    pub(super) room: usize,
 }
 
 impl World<'_> {
@@ -199,6 +203,7 @@ impl World<'_> {
 
     /// Makes `owner` the controller of an object that has none.
     pub(super) fn adopt(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+        let tracked = owner.value["kind"] == "Job";
         let owner = reference(owner);
         self.edit(kind, object, |object| {
             let fields = crate::registry::metadata_of(object);
@@ -207,7 +212,44 @@ impl World<'_> {
                 owners.retain(|one| one["uid"] != owner["uid"]);
                 owners.push(owner);
             }
+            let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+            if let Some(list) = finalizers.as_array_mut().filter(|_| tracked)
+                && !list.iter().any(|one| one == TRACKING)
+            {
+                list.push(json!(TRACKING));
+            }
         });
+    }
+
+    /// Lets an object go that `owner` controls, and what its controller did to hold it.
+    pub(super) fn disown(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+        let uid = owner.meta("uid").to_owned();
+        let tracked = owner.value["kind"] == "Job";
+        self.edit(kind, object, |object| {
+            let fields = crate::registry::metadata_of(object);
+            let mut without = |field: &str, goes: &dyn Fn(&Value) -> bool| {
+                if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
+                    list.retain(|one| !goes(one));
+                    if list.is_empty() {
+                        fields.remove(field);
+                    }
+                }
+            };
+            without("ownerReferences", &|one| one["uid"] == *uid);
+            if tracked {
+                without("finalizers", &|one| one == TRACKING);
+            }
+        });
+    }
+
+    /// Whether others are to be looked at before more is written here.
+    pub(super) fn spent(&self) -> bool {
+        self.writes >= self.room
+    }
+
+    /// Looks at an object again when others had their turn.
+    pub(super) fn again(&mut self, key: &Key) {
+        self.agenda.add(key.clone());
     }
 
     fn options(&self, part: Part) -> WriteOptions {

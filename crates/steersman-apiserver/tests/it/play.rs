@@ -1,6 +1,7 @@
 //! The player: workloads come to life, roll, shrink, fail and go.
 
 mod kinds;
+mod ownership;
 
 use std::time::Duration;
 

@@ -164,7 +164,8 @@ fn check_changes(write: &Write<'_>, errors: &mut Errors) {
     }
     let (start, was) = (write.status.at("startTime"), write.old.at("startTime"));
     let suspended = write.job.down("spec.suspend").flag();
-    if was.is_set() && was.value() != start.value() && !suspended {
+    let resumes = write.was("Suspended") && !write.is("Suspended");
+    if was.is_set() && was.value() != start.value() && !suspended && !resumes {
         let detail = "startTime cannot be removed for unsuspended job";
         errors.required(&start, detail);
     }
