@@ -68,6 +68,7 @@ impl ApiServerBuilder {
             collect_garbage: self.played.garbage_collection,
             end_namespaces: self.played.namespaces,
             gather_roles: self.played.roles,
+            count_quotas: self.played.quotas,
             track_managed_fields: self.track_managed_fields,
             authorization: self.authorization,
         };

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub const TROUBLE: &str = "play.steersman/trouble";
 
 /// Which parts of a cluster the server plays. The default plays what the API cannot be understood
-/// without: the garbage collector, the namespace controller, and the one of aggregated ClusterRoles.
+/// without: the garbage collector, the namespace controller, and those of aggregated ClusterRoles and of
+/// ResourceQuotas.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 #[expect(
@@ -18,6 +19,7 @@ pub struct Played {
     pub(crate) garbage_collection: bool,
     pub(crate) namespaces: bool,
     pub(crate) roles: bool,
+    pub(crate) quotas: bool,
     pub(crate) workloads: bool,
     pub(crate) pods: bool,
     pub(crate) endpoints: bool,
@@ -63,6 +65,7 @@ impl Default for Played {
             garbage_collection: true,
             namespaces: true,
             roles: true,
+            quotas: true,
             ..Self::nothing()
         }
     }
@@ -75,6 +78,7 @@ impl Played {
             garbage_collection: false,
             namespaces: false,
             roles: false,
+            quotas: false,
             workloads: false,
             pods: false,
             endpoints: false,
@@ -111,6 +115,14 @@ impl Played {
     /// work: their rules are those of the roles that they select.
     pub fn roles(mut self, on: bool) -> Self {
         self.roles = on;
+        self
+    }
+
+    /// The controller of ResourceQuotas, within the request that gives it work: their status says what
+    /// they limit and what is used. Admission reads the limits there, so without it a quota limits
+    /// nothing before somebody writes its status, as on a kube-apiserver that runs alone.
+    pub fn quotas(mut self, on: bool) -> Self {
+        self.quotas = on;
         self
     }
 

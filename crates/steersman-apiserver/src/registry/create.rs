@@ -75,8 +75,11 @@ impl Registry {
         if !errors.is_empty() {
             return Err(Status::invalid(resource.kind_subject(), &name, &errors));
         }
+        // Those that judge know the name that was made up.
+        let admission = Admission::of_write(target, ("CREATE", &name), options);
         self.admit_limits(&admission, &object, None)?;
         self.admit_validating(&admission, Some(&object), None)?;
+        self.admit_quota(&admission, &object, None)?;
         if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
             let mut refusal = Status::already_exists(resource.subject(), &name);
             if !taken.meta("deletionTimestamp").is_empty() {

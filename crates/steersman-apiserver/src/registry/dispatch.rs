@@ -4,7 +4,7 @@
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -35,20 +35,10 @@ struct Reinvocation {
 /// A webhook that is asked, and the resource its rule named.
 type Invocation<'a> = (&'a Hook, Arc<Resource>);
 
-/// Where configurations are kept: looked at by every request.
-static CONFIGURATIONS: LazyLock<[StorageKey; 2]> = LazyLock::new(|| {
-    [
-        "mutatingwebhookconfigurations",
-        "validatingwebhookconfigurations",
-    ]
-    .map(|plural| StorageKey::new(GROUP, plural))
-});
-
 impl Registry {
     /// Whether there is anything to ask webhooks about.
     pub(super) fn has_webhooks(&self) -> bool {
-        let any = |storage: &StorageKey| self.store.list(storage, None).next().is_some();
-        self.catalogue.converts() || CONFIGURATIONS.iter().any(any)
+        self.catalogue.converts() || self.standing.webhooks
     }
 
     /// The webhooks of all configurations: by the names of these, then in their order.

@@ -26,12 +26,22 @@ pub(super) enum Policy {
     Orphan,
 }
 
+/// A write or a removal by which the objects of a namespace use more or less than before.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) storage: StorageKey,
+    pub(super) old: Option<Arc<Stored>>,
+    pub(super) new: Option<Arc<Stored>>,
+}
+
 /// Work that a write or a removal has made, each piece once.
 #[derive(Debug, Default)]
 pub(super) struct Due {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
     namespaces: BTreeSet<Arc<str>>,
+    /// What the quotas of namespaces have not counted yet.
+    pub(super) tallies: Vec<Tally>,
     /// Owners whose removal is being settled, by uid, with their namespaces.
     pub(super) gone: HashMap<String, Arc<str>>,
 }

@@ -66,6 +66,8 @@ impl Registry {
                 self.attempt_collection(&next, now);
             } else if let Some(name) = self.due.next_namespace() {
                 self.empty_namespace(&name, now);
+            } else if !self.due.tallies.is_empty() {
+                self.settle_quotas(now);
             } else {
                 break;
             }

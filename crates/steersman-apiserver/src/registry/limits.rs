@@ -18,12 +18,12 @@ use super::state::Registry;
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Amounts by the names of resources.
-type Amounts = BTreeMap<String, Quantity>;
+pub(super) type Amounts = BTreeMap<String, Quantity>;
 
 /// What is asked for, and what is the most.
-struct Asked {
-    requests: Amounts,
-    limits: Amounts,
+pub(super) struct Asked {
+    pub(super) requests: Amounts,
+    pub(super) limits: Amounts,
 }
 
 impl Registry {
@@ -163,7 +163,7 @@ fn give(range: &Value, container: &mut Value, word: &str, told: &mut Vec<String>
     }
 }
 
-fn amounts(of: &Value) -> Amounts {
+pub(super) fn amounts(of: &Value) -> Amounts {
     let members = of.as_object().into_iter().flatten();
     let read = |(name, text): (&String, &Value)| {
         let amount = Quantity::parse(text.as_str()?).ok()?;
@@ -182,7 +182,7 @@ fn asked(holder: &Value) -> Asked {
 
 /// What all containers of a Pod ask for together: those that run on, and at least as much as each
 /// that runs before them.
-fn asked_by_pod(spec: &Value) -> Asked {
+pub(super) fn asked_by_pod(spec: &Value) -> Asked {
     let total = |part: &str| {
         let mut sum = Amounts::new();
         let mut peak = Amounts::new();
@@ -214,7 +214,7 @@ fn asked_by_pod(spec: &Value) -> Asked {
     }
 }
 
-fn add(to: &mut Amounts, more: Amounts) {
+pub(super) fn add(to: &mut Amounts, more: Amounts) {
     for (name, amount) in more {
         let sum = to.get(&name).map_or(amount, |own| own.plus(amount));
         to.insert(name, sum);

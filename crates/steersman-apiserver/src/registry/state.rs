@@ -16,6 +16,7 @@ use super::memory::Memory;
 use super::metadata;
 use super::options::Object;
 use super::rng::Rng;
+use super::standing::Standing;
 
 /// The text of every lost race.
 pub(super) const MODIFIED: &str =
@@ -44,6 +45,9 @@ pub struct RegistryOptions {
     pub end_namespaces: bool,
     /// Whether ClusterRoles with an `aggregationRule` are kept up to date. Default true.
     pub gather_roles: bool,
+    /// Whether the status of ResourceQuotas is kept up to date: what they limit, and what is used.
+    /// Default true. Without it a quota limits nothing before somebody writes its status.
+    pub count_quotas: bool,
     /// Whether it is noted in `metadata.managedFields` who owns which field. Default true. Without
     /// it an apply finds no conflicts and removes nothing.
     pub track_managed_fields: bool,
@@ -61,6 +65,7 @@ impl Default for RegistryOptions {
             collect_garbage: true,
             end_namespaces: true,
             gather_roles: true,
+            count_quotas: true,
             track_managed_fields: true,
             authorization: Authorization::default(),
         }
@@ -89,6 +94,8 @@ pub struct Registry {
     pub(super) last_address: u16,
     pub(super) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
+    /// What requests are held against.
+    pub(super) standing: Standing,
     /// What the verb that is running knows of webhooks. Reads ask too, hence the cell.
     pub(super) memory: RefCell<Memory>,
     /// A watch that opens from before this revision is told that it comes too late.
@@ -114,6 +121,7 @@ impl Registry {
             last_address: 0,
             last_node_port: 0,
             changed: BTreeSet::new(),
+            standing: Standing::default(),
             memory: RefCell::default(),
             forgotten: 0,
             tokens: Tokens::default(),
@@ -209,6 +217,7 @@ impl Registry {
 
     /// Marks a storage as changed though no object of it did: its watches must look.
     pub(super) fn touch(&mut self, storage: &StorageKey) {
+        self.standing.notice(&self.store, storage);
         self.changed.insert(storage.clone());
     }
 
@@ -235,6 +244,7 @@ impl Registry {
             self.note_namespace(storage, &stored);
         }
         self.touch(storage);
+        self.note_usage(storage, old.as_ref(), Some(&stored));
         stored
     }
 
@@ -255,6 +265,7 @@ impl Registry {
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;
         self.removed.push_back((storage.clone(), Arc::clone(&gone)));
         self.touch(storage);
+        self.note_usage(storage, Some(&gone), None);
         Some(gone)
     }
 

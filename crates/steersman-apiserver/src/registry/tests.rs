@@ -18,6 +18,7 @@ mod hostile;
 mod kinds;
 mod mistakes;
 mod ownership;
+mod quotas;
 mod reads;
 mod watches;
 mod writes;

@@ -244,6 +244,7 @@ impl Registry {
         raise_generation(resource, &mut merged, shown.value());
         self.admit_limits(&write.admission, &merged, Some(shown.value()))?;
         self.admit_changed(write, &merged, shown.value())?;
+        self.admit_quota(&write.admission, &merged, Some(shown.value()))?;
         if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
             self.judge_names(&mut merged, *now);
         }

@@ -94,6 +94,21 @@ impl Quantity {
     #[must_use]
     pub(crate) fn plus(self, other: Self) -> Self {
         let nanos = self.nanos.saturating_add(other.nanos).clamp(-MOST, MOST);
+        // Nothing has no way of its own of being written.
+        let format = if self.nanos == 0 {
+            other.format
+        } else {
+            self.format
+        };
+        Self { nanos, format }
+    }
+
+    /// The amount as a whole number, the next greater one where it is none.
+    #[must_use]
+    pub(crate) fn rounded_up(self) -> Self {
+        let rest = self.nanos.rem_euclid(NANOS);
+        let missing = if rest == 0 { 0 } else { NANOS - rest };
+        let nanos = self.nanos.saturating_add(missing).min(MOST);
         Self { nanos, ..self }
     }
 

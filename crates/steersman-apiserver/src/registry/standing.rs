@@ -1,0 +1,39 @@
+//! Machine: whether there is anything at all that requests have to be held against.
+
+use crate::schema::StorageKey;
+use crate::store::Store;
+
+/// The kinds whose objects say something about requests for others, by the names of their storages.
+const WEBHOOKS: [&str; 2] = [
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+];
+const QUOTAS: [&str; 1] = ["resourcequotas."];
+
+/// What stands in the store that requests are held against. Every request asks, and most servers
+/// have none of it, so it is known without a look into the store.
+///
+/// It is looked at anew with every write to one of those kinds (ADM-3).
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// Whether there is a configuration of webhooks.
+    pub(super) webhooks: bool,
+    /// Whether there is a quota in any namespace.
+    pub(super) quotas: bool,
+}
+
+impl Standing {
+    /// Takes notice of a write to a storage.
+    pub(super) fn notice(&mut self, store: &Store, storage: &StorageKey) {
+        let any = |names: &[&str]| {
+            let mut all = names.iter().map(|name| StorageKey::parse(name));
+            all.any(|storage| store.list(&storage, None).next().is_some())
+        };
+        let name = storage.as_str();
+        if WEBHOOKS.contains(&name) {
+            self.webhooks = any(&WEBHOOKS);
+        } else if QUOTAS.contains(&name) {
+            self.quotas = any(&QUOTAS);
+        }
+    }
+}
