@@ -208,7 +208,7 @@ fn resource(row: &Row) -> Resource {
         create_on_update: has('u'),
         unconditional_update: !has('v'),
         names: match row.kind {
-            "Namespace" | "Service" => NameRule::Label,
+            "Namespace" | "Service" | "StatefulSet" => NameRule::Label,
             _ if has('p') => NameRule::PathSegment,
             _ => NameRule::Subdomain,
         },

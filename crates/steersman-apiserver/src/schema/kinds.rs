@@ -5,6 +5,7 @@ pub(super) mod fill;
 mod check;
 mod selector;
 mod address;
+mod notes;
 mod reference;
 mod quota;
 mod claim;

@@ -79,14 +79,7 @@ pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
                 wrong.push(SUBDOMAIN.to_owned());
             }
         }
-        NameRule::Label => {
-            length(63);
-            if name.contains('.') {
-                wrong.push("must not contain dots".to_owned());
-            } else if !is_label(name) {
-                wrong.push(LABEL.to_owned());
-            }
-        }
+        NameRule::Label => wrong = check_label(name),
         NameRule::Label1035 => {
             length(63);
             if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
@@ -132,7 +125,13 @@ pub(crate) fn check_label(text: &str) -> Vec<String> {
         wrong.push("must be no more than 63 characters".to_owned());
     }
     if !is_label(text) {
-        wrong.push(LABEL.to_owned());
+        let dotted = is_subdomain(text);
+        let detail = if dotted {
+            "must not contain dots"
+        } else {
+            LABEL
+        };
+        wrong.push(detail.to_owned());
     }
     wrong
 }

@@ -1,6 +1,6 @@
 //! Machine: IP addresses and networks in fields (upstream: `apimachinery/pkg/util/validation/ip.go`).
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::place::{Errors, Place};
 
@@ -71,12 +71,16 @@ impl Network {
 
     /// Whether the other network is a part of this one, and smaller.
     pub(super) fn surrounds(self, other: Self) -> bool {
-        let first = Self::masked(other.address, other.bits);
-        let first = match other.address {
+        self.contains(other.first()) && self.bits < other.bits
+    }
+
+    /// The first address of the network.
+    fn first(self) -> IpAddr {
+        let first = Self::masked(self.address, self.bits);
+        match self.address {
             IpAddr::V4(_) => IpAddr::V4(u32::try_from(first).unwrap_or_default().into()),
             IpAddr::V6(_) => IpAddr::V6(first.into()),
-        };
-        self.contains(first) && self.bits < other.bits
+        }
     }
 
     /// Whether bits beyond those that count are set.
@@ -84,28 +88,88 @@ impl Network {
         let all = if self.address.is_ipv4() { 32 } else { 128 };
         Self::masked(self.address, all) != Self::masked(self.address, self.bits)
     }
+
+    /// The network as it is usually written, without the bits that do not count.
+    pub(super) fn usual(self) -> String {
+        match self.first() {
+            // A mapped address is written as the one that it stands for.
+            IpAddr::V6(six) => match (six.to_ipv4_mapped(), self.bits.checked_sub(96)) {
+                (Some(four), Some(bits)) => format!("{four}/{bits}"),
+                _ => format!("{six}/{}", self.bits),
+            },
+            IpAddr::V4(four) => format!("{four}/{}", self.bits),
+        }
+    }
+
+    /// The network of the one address that is given, where it is not the network's first.
+    pub(super) fn single(self) -> Option<String> {
+        let all = if self.address.is_ipv4() { 32 } else { 128 };
+        self.has_host()
+            .then(|| format!("{}/{all}", usual(self.address)))
+    }
 }
 
-/// What is wrong with an address beside what no parser takes.
-fn loose(text: &str) -> Option<&'static str> {
+/// How a valid address or network is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As everybody writes it.
+    Usual,
+    /// With leading zeros, or an IPv4 address in the clothes of IPv6; how it is usually written.
+    Unusual(String),
+    /// An IPv6 address that is not as short as it could be; how it is shorter.
+    Long(String),
+}
+
+/// An address as Go writes it: a mapped one is the one that it stands for.
+fn usual(address: IpAddr) -> String {
+    match address {
+        IpAddr::V6(six) => six
+            .to_ipv4_mapped()
+            .map_or_else(|| six.to_string(), |four| four.to_string()),
+        IpAddr::V4(four) => four.to_string(),
+    }
+}
+
+/// How an address is written; what is none passes.
+pub(super) fn form(text: &str) -> Form {
+    let Some(address) = parse(text) else {
+        return Form::Usual;
+    };
+    let mapped = |six: Ipv6Addr| six.to_ipv4_mapped().is_some();
     match text.parse() {
-        Err(_) => Some("must not have leading 0s"),
-        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
-            Some("must not be an IPv4-mapped IPv6 address")
-        }
-        Ok(_) => None,
+        Err(_) => Form::Unusual(usual(address)),
+        Ok(IpAddr::V6(six)) if mapped(six) => Form::Unusual(usual(address)),
+        Ok(IpAddr::V6(six)) if six.to_string() != text => Form::Long(six.to_string()),
+        Ok(_) => Form::Usual,
+    }
+}
+
+/// How a network is written; what is none passes.
+pub(super) fn network_form(text: &str) -> Form {
+    let (Some(network), Some((address, bits))) = (Network::parse(text), text.split_once('/'))
+    else {
+        return Form::Usual;
+    };
+    match form(address) {
+        Form::Long(short) => Form::Long(format!("{short}/{bits}")),
+        Form::Usual if bits == network.bits.to_string() => Form::Usual,
+        Form::Usual | Form::Unusual(_) => Form::Unusual(network.usual()),
     }
 }
 
 /// Checks an address.
 pub(super) fn check(at: &Place<'_>, errors: &mut Errors) {
-    match parse(at.text()) {
-        None => errors.invalid_text(at, IP),
-        Some(_) => {
-            if let Some(wrong) = loose(at.text()) {
-                errors.invalid_text(at, wrong);
-            }
-        }
+    let Some(address) = parse(at.text()) else {
+        errors.invalid_text(at, IP);
+        return;
+    };
+    if let Form::Unusual(_) = form(at.text()) {
+        let wrong = if address.is_ipv4() {
+            "must not have leading 0s"
+        } else {
+            "must not be an IPv4-mapped IPv6 address"
+        };
+        errors.invalid_text(at, wrong);
     }
 }
 
@@ -124,8 +188,13 @@ pub(super) fn check_network_text(at: &Place<'_>, text: &str, known: &[&str], err
         errors.invalid_as(at, &value, CIDR);
         return;
     };
-    let address = text.split_once('/').map_or("", |(address, _)| address);
-    if let Some(wrong) = loose(address) {
+    if let Form::Unusual(_) = network_form(text) {
+        let mapped = matches!(network.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
+        let wrong = if mapped {
+            "must not have an IPv4-mapped IPv6 address"
+        } else {
+            "must not have leading 0s in IP or prefix length"
+        };
         errors.invalid_as(at, &value, wrong);
     } else if network.has_host() {
         let detail = "must not have bits set beyond the prefix length";
@@ -185,5 +254,29 @@ mod tests {
             assert!(Network::parse(wrong).is_none(), "{wrong}");
         }
         assert!(network("010.0.0.1/8").has_host() && !network("10.0.0.0/8").has_host());
+    }
+
+    /// Source: `apimachinery/pkg/util/validation/ip.go`.
+    #[test]
+    fn addresses_and_networks_have_a_usual_form() {
+        for (text, expected) in [
+            ("10.0.0.1", Form::Usual),
+            ("fd00::1", Form::Usual),
+            ("010.0.0.1", Form::Unusual("10.0.0.1".to_owned())),
+            ("::ffff:1.2.3.4", Form::Unusual("1.2.3.4".to_owned())),
+            ("FD00:0::1", Form::Long("fd00::1".to_owned())),
+        ] {
+            assert_eq!(form(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("10.0.0.0/8", Form::Usual),
+            ("10.0.0.0/08", Form::Unusual("10.0.0.0/8".to_owned())),
+            ("fd00:0::/16", Form::Long("fd00::/16".to_owned())),
+        ] {
+            assert_eq!(network_form(text), expected, "{text}");
+        }
+        let single = |text: &str| Network::parse(text).unwrap().single();
+        assert_eq!(single("10.0.0.9/8"), Some("10.0.0.9/32".to_owned()));
+        assert_eq!(single("10.0.0.0/8"), None);
     }
 }

@@ -247,13 +247,3 @@ pub(super) fn at_most_hundred_percent(at: &Place<'_>, errors: &mut Errors) {
 pub(super) fn number_or_percent_value(at: &Place<'_>) -> i64 {
     percent(at).unwrap_or_else(|| at.int())
 }
-
-/// An IP address (upstream: `IsValidIP`).
-pub(super) fn ip(at: &Place<'_>, errors: &mut Errors) {
-    if at.text().parse::<std::net::IpAddr>().is_err() {
-        errors.invalid_text(
-            at,
-            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-        );
-    }
-}

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Kind;
 use super::check;
 use super::fill::{drop, given, part, put, set};
+use super::notes::{self, CLASS_NOTE};
 use super::place::{Errors, Place};
 use super::quota::{self, amount};
 use super::selector;
@@ -37,6 +38,12 @@ pub(super) const CLAIM: Kind = Kind {
         }
         errors
     },
+    warnings: |new, _| {
+        let (root, mut told) = (Place::root(new), Vec::new());
+        notes::of_class_note(&root, &mut told);
+        warn_of_spec(&root.at("spec"), &mut told);
+        told
+    },
     ..Kind::PLAIN
 };
 
@@ -47,8 +54,6 @@ pub(super) const MODES: &[&str] = &[
     "ReadWriteOnce",
     "ReadWriteOncePod",
 ];
-
-const CLASS_NOTE: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// What every claim's spec has, that of a template too.
 pub(super) fn spec_defaults(spec: &mut Value) {
@@ -153,6 +158,13 @@ fn sources(spec: &Place<'_>, errors: &mut Errors) {
         errors.invalid_as(spec, &json!({}), detail);
     } else if !same {
         errors.invalid_as(spec, &json!({}), "must match dataSourceRef");
+    }
+}
+
+/// Warns of sizes in parts of bytes.
+pub(super) fn warn_of_spec(spec: &Place<'_>, told: &mut Vec<String>) {
+    for part in ["requests", "limits"] {
+        notes::of_bytes(&spec.at("resources").at(part).key("storage"), told);
     }
 }
 

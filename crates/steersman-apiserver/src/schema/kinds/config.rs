@@ -39,8 +39,20 @@ pub(super) const SERVICE_ACCOUNT: Kind = Kind {
             }
         }
     },
+    warnings: |new, old| {
+        let has = |account: &Value| account["metadata"]["annotations"].get(MOUNTABLE).is_some();
+        if !has(new) || old.is_some_and(has) {
+            return Vec::new();
+        }
+        vec![format!(
+            "metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        )]
+    },
     ..Kind::PLAIN
 };
+
+/// The annotation that keeps an account's Pods from other Secrets.
+const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 
 fn drop_empty(object: &mut Value, names: &[&str]) {
     if let Some(members) = object.as_object_mut() {

@@ -29,6 +29,16 @@ pub(super) const INGRESS: Kind = Kind {
         }
         errors
     },
+    warnings: |new, old| {
+        let told = format!(
+            "annotation {} is deprecated, please use 'spec.ingressClassName' instead",
+            Value::from(CLASS_NOTE)
+        );
+        let noted = new["metadata"]["annotations"].get(CLASS_NOTE).is_some();
+        let named = !new["spec"]["ingressClassName"].is_null();
+        let warned = old.is_none() && noted && !named;
+        warned.then_some(told).into_iter().collect()
+    },
     ..Kind::PLAIN
 };
 

@@ -12,13 +12,16 @@ mod update;
 mod resize;
 mod defaults;
 mod status;
+mod overlaps;
+mod profiles;
 mod warnings;
+mod strategy;
 
 use serde_json::Value;
 
 use super::Kind;
 use super::check;
-use super::fill::{part, set};
+use super::fill::set;
 use super::place::{Errors, Place};
 
 pub(super) use defaults::template as complete_template;
@@ -27,19 +30,13 @@ pub(super) use defaults::template as complete_template;
 pub(super) const POD: Kind = Kind {
     defaults: defaults::pod,
     prepare,
-    prepare_status: |new, old| {
-        // A kubelet that does not know the class leaves it out.
-        let class = old["status"]["qosClass"].clone();
-        if let Some(status) = part(new, "status") {
-            set(status, "qosClass", class);
-        }
-    },
+    prepare_status: strategy::keep,
     validate,
     validate_status: status::check,
-    warnings: |new, old| {
-        let changed = old.is_none_or(|old| old["spec"] != new["spec"]);
-        let told = changed.then(|| warnings::of(&Place::root(new)));
-        told.unwrap_or_default()
+    // People seldom change Pods themselves, and controllers do not read.
+    warnings: |new, old| match old {
+        None => warnings::of_pod(&Place::root(new)),
+        Some(_) => Vec::new(),
     },
 };
 
@@ -55,14 +52,14 @@ pub(super) const POD_TEMPLATE: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// The warnings about a template, where it is new; `names` lead to it from the object.
+/// The warnings about a template, wherever the object's generation rises; `names` lead to the
+/// template from the object.
 pub(super) fn template_warnings(new: &Value, old: Option<&Value>, names: &str) -> Vec<String> {
-    let template = Place::root(new).down(names);
-    let same = old.is_some_and(|old| Place::root(old).down(names).value() == template.value());
-    if same {
+    let part = names.split('.').next().unwrap_or_default();
+    if old.is_some_and(|old| old[part] == new[part]) {
         return Vec::new();
     }
-    warnings::of(&template)
+    warnings::of(&Place::root(new).down(names), Whose::Template)
 }
 
 /// What is checked of a spec differs a little between a Pod and a template of Pods.
@@ -87,28 +84,36 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
         }
     }
     defaults::admit(new);
-    if let Some(old) = old {
-        update::keep(new, old);
+    match old {
+        None => strategy::create(new),
+        Some(old) => update::keep(new, old),
     }
 }
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let pod = Place::root(new);
-    check_whole(&pod, &mut errors);
     match old {
-        None => check_new(&pod, &mut errors),
-        Some(old) => update::check(&pod, &Place::root(old), &mut errors),
+        None => {
+            check_whole(&pod, None, &mut errors);
+            check_new(&pod, &mut errors);
+        }
+        Some(old) => {
+            let old = Place::root(old);
+            check_whole(&pod, Some(&old), &mut errors);
+            check_changed_notes(&pod, &old, &mut errors);
+            update::check(&pod, &old, &mut errors);
+        }
     }
     errors
 }
 
 /// Checks a Pod's spec, and what a template may leave open (upstream:
 /// `validatePodMetadataAndSpec`).
-fn check_whole(pod: &Place<'_>, errors: &mut Errors) {
+fn check_whole(pod: &Place<'_>, old: Option<&Place<'_>>, errors: &mut Errors) {
     let name = pod.down("metadata.name").text();
     let spec = pod.at("spec");
-    check_annotations(pod, errors);
+    check_annotations(pod, &pod.down("metadata.annotations"), old, errors);
     spec::check(&spec, Whose::Pod(name), errors);
     if spec.at("serviceAccountName").is_empty() {
         for volume in spec.at("volumes").items() {
@@ -128,19 +133,67 @@ fn check_whole(pod: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-/// Annotations of a Pod that mean something to the server.
-fn check_annotations(pod: &Place<'_>, errors: &mut Errors) {
-    const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-    let annotations = pod.down("metadata.annotations");
-    let cost = annotations.value().get(COST).and_then(Value::as_str);
+/// The annotation by which a kubelet shows a Pod of its own.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Whether an annotation of the Pod gives a cost of its deletion that is no number.
+fn costs_nonsense(annotations: &Value) -> bool {
     let canonical = |text: &str| {
         text.parse::<i32>()
             .is_ok_and(|number| number.to_string() == text)
     };
-    if let Some(text) = cost.filter(|text| !canonical(text)) {
-        let detail = "must be a 32bit integer";
-        errors.invalid_as(&annotations.key(COST), &Value::from(text), detail);
+    let cost = annotations.get(COST).and_then(Value::as_str);
+    cost.is_some_and(|text| !canonical(text))
+}
+
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// Annotations of a Pod that mean something to the server (upstream:
+/// `ValidatePodSpecificAnnotations`). What the old Pod had already passes.
+fn check_annotations(
+    holder: &Place<'_>,
+    annotations: &Place<'_>,
+    old: Option<&Place<'_>>,
+    errors: &mut Errors,
+) {
+    let mirror = annotations.key(MIRROR);
+    if mirror.is_set() && holder.down("spec.nodeName").is_empty() {
+        let detail = "must set spec.nodeName if mirror pod annotation is set";
+        errors.invalid(&mirror, detail);
     }
+    let before = old.map(|old| old.down("metadata.annotations"));
+    let had = before.is_some_and(|before| costs_nonsense(before.value()));
+    if !had && costs_nonsense(annotations.value()) {
+        errors.invalid(&annotations.key(COST), "must be a 32bit integer");
+    }
+    profiles::check_notes(annotations, &holder.at("spec"), errors);
+}
+
+/// Annotations that stay as they are, and then all of them again (upstream:
+/// `ValidatePodSpecificAnnotationUpdates`).
+fn check_changed_notes(pod: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let (notes, before) = (
+        pod.down("metadata.annotations"),
+        old.down("metadata.annotations"),
+    );
+    let kind = |key: &str| match key {
+        MIRROR => Some("mirror pod annotation"),
+        _ if key.starts_with(profiles::APP_ARMOR) => Some("AppArmor annotations"),
+        _ => None,
+    };
+    for (key, note) in before.entries() {
+        let kept = notes.value().get(key) == Some(note.value());
+        if let Some(kind) = kind(key).filter(|_| !kept) {
+            errors.forbidden(&note, &format!("may not remove or update {kind}"));
+        }
+    }
+    for (key, note) in notes.entries() {
+        let added = before.value().get(key).is_none();
+        if let Some(kind) = kind(key).filter(|_| added) {
+            errors.forbidden(&note, &format!("may not add {kind}"));
+        }
+    }
+    check_annotations(pod, &notes, Some(old), errors);
 }
 
 /// What only a new Pod may not have.
@@ -154,16 +207,21 @@ fn check_new(pod: &Place<'_>, errors: &mut Errors) {
         let detail = "cannot be set until all schedulingGates have been cleared";
         errors.forbidden(&spec.at("nodeName"), detail);
     }
+    profiles::check_agreement(pod, errors);
 }
 
 /// Checks a template of Pods: labels, annotations and spec (upstream:
 /// `ValidatePodTemplateSpec`).
 pub(super) fn check_template(template: &Place<'_>, errors: &mut Errors) {
-    check::labels(&template.down("metadata.labels"), errors);
-    check::annotations(&template.down("metadata.annotations"), errors);
-    check_annotations(template, errors);
+    // Messages do not name the metadata.
+    let metadata = template.at("metadata");
+    let of = |field: &str| template.named(field, Some(metadata.at(field).value()));
+    check::labels(&of("labels"), errors);
+    check::annotations(&of("annotations"), errors);
+    check_annotations(template, &of("annotations"), None, errors);
     let spec = template.at("spec");
     spec::check(&spec, Whose::Template, errors);
+    profiles::check_agreement(template, errors);
     let ephemeral = spec.at("ephemeralContainers");
     if !ephemeral.is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
@@ -174,18 +232,36 @@ pub(super) fn check_template(template: &Place<'_>, errors: &mut Errors) {
 /// Checks an update of a Pod's ephemeral containers.
 pub(crate) fn check_ephemeral(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let pod = Place::root(new);
-    check_whole(&pod, &mut errors);
-    update::check_ephemeral(&pod, &Place::root(old), &mut errors);
+    let (pod, old) = (Place::root(new), Place::root(old));
+    check_whole(&pod, Some(&old), &mut errors);
+    check_changed_notes(&pod, &old, &mut errors);
+    if is_mirror(&old) {
+        return static_pod("static pods do not support ephemeral containers");
+    }
+    update::check_ephemeral(&pod, &old, &mut errors);
     errors
 }
 
 /// Checks an update of the resources of a Pod's containers.
 pub(crate) fn check_resize(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let pod = Place::root(new);
-    check_whole(&pod, &mut errors);
-    resize::check(&pod, &Place::root(old), &mut errors);
+    let (pod, old) = (Place::root(new), Place::root(old));
+    check_whole(&pod, Some(&old), &mut errors);
+    if is_mirror(&old) {
+        return static_pod("static pods cannot be resized");
+    }
+    resize::check(&pod, &old, &mut errors);
+    errors
+}
+
+fn is_mirror(pod: &Place<'_>) -> bool {
+    pod.down("metadata.annotations").key(MIRROR).is_set()
+}
+
+/// The one thing that is told of a Pod that its kubelet alone decides about.
+fn static_pod(detail: &str) -> Errors {
+    let mut errors = Errors::default();
+    errors.forbidden(&Place::new("[]", &Value::Null), detail);
     errors
 }
 

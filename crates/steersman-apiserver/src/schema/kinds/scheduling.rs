@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Kind;
 use super::check;
 use super::fill::{part, set};
+use super::notes;
 use super::place::{Errors, Place};
 use super::quota;
 
@@ -21,6 +22,13 @@ pub(super) const PRIORITY_CLASS: Kind = Kind {
 pub(super) const RUNTIME_CLASS: Kind = Kind {
     defaults: |object| set(object, "handler", json!("")),
     validate: runtime,
+    warnings: |new, _| {
+        let nodes = Place::root(new).down("scheduling.nodeSelector");
+        let told = nodes
+            .entries()
+            .filter_map(|(name, _)| notes::old_label(name));
+        told.map(|why| format!("{}: {why}", nodes.path())).collect()
+    },
     ..Kind::PLAIN
 };
 

@@ -1,6 +1,7 @@
 //! Machine: Services: what they fill in, and what of each type is refused (upstream: `ValidateService`).
 
 mod addresses;
+mod warnings;
 
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ pub(super) const SERVICE: Kind = Kind {
     prepare,
     validate,
     validate_status,
+    warnings: |new, _| warnings::of(new),
     ..Kind::PLAIN
 };
 

@@ -6,6 +6,7 @@ use super::super::names::{self, NameRule};
 use super::Kind;
 use super::check;
 use super::fill::{lacks, part, put, set, set_text};
+use super::notes;
 use super::place::{Errors, Place};
 use super::quota::amount;
 use super::selector;
@@ -17,6 +18,15 @@ pub(super) const STORAGE_CLASS: Kind = Kind {
         set(object, "volumeBindingMode", json!("Immediate"));
     },
     validate: class,
+    warnings: |new, _| {
+        let terms = Place::root(new).at("allowedTopologies");
+        let labels = terms
+            .items()
+            .flat_map(|term| term.at("matchLabelExpressions").items());
+        let keys = labels.map(|one| one.at("key"));
+        keys.filter_map(|key| notes::of_key(&key, key.text()))
+            .collect()
+    },
     ..Kind::PLAIN
 };
 
@@ -59,6 +69,20 @@ pub(super) const CSI_NODE: Kind = Kind {
 pub(super) const CAPACITY: Kind = Kind {
     defaults: |object| set(object, "storageClassName", json!("")),
     validate: capacity,
+    warnings: |new, _| {
+        let nodes = Place::root(new).at("nodeTopology");
+        let keys = nodes
+            .at("matchExpressions")
+            .items()
+            .map(|one| one.at("key"));
+        let told = keys.filter_map(|key| notes::of_key(&key, key.text()));
+        let labels = nodes.at("matchLabels");
+        let named = labels
+            .entries()
+            .map(|(name, _)| (labels.named(name, None), name));
+        told.chain(named.filter_map(|(at, name)| notes::of_key(&at, name)))
+            .collect()
+    },
     ..Kind::PLAIN
 };
 

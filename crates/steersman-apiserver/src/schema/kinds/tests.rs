@@ -435,3 +435,5 @@ fn nodes_keep_what_was_assigned_to_them() {
         ]
     );
 }
+
+mod warnings;

@@ -6,6 +6,7 @@ use super::Kind;
 use super::check;
 use super::claim::check_modes;
 use super::fill::{given, part, put, set, set_text};
+use super::notes;
 use super::place::{Errors, Place};
 use super::quota::amount;
 
@@ -19,8 +20,37 @@ pub(super) const VOLUME: Kind = Kind {
         }
     },
     validate,
+    warnings: |new, _| warn(&Place::root(new)),
     ..Kind::PLAIN
 };
+
+const MOUNT_NOTE: &str = "volume.beta.kubernetes.io/mount-options";
+
+/// The warnings about a volume, new or changed (upstream: `pkg/api/persistentvolume/util.go`).
+fn warn(root: &Place<'_>) -> Vec<String> {
+    let (spec, mut told) = (root.at("spec"), Vec::new());
+    notes::of_class_note(root, &mut told);
+    let note = root.down("metadata.annotations").key(MOUNT_NOTE);
+    if note.is_set() {
+        told.push(format!(
+            "{}: deprecated since v1.31; use \"mountOptions\" attribute instead",
+            note.path()
+        ));
+    }
+    let terms = spec.down("nodeAffinity.required.nodeSelectorTerms");
+    for term in terms.items() {
+        notes::of_node_term(&term, false, &mut told);
+    }
+    let policy = spec.at("persistentVolumeReclaimPolicy");
+    if policy.text() == "Recycle" {
+        told.push(format!(
+            "{}: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.",
+            policy.path()
+        ));
+    }
+    notes::of_sources(&spec, notes::OLD_SOURCES, &mut told);
+    told
+}
 
 /// The sources in the order in which they are looked at: where messages find each, and which of
 /// their fields must be there.

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::quantity::Quantity;
 
 use super::resources;
 use super::update::meant;
@@ -11,7 +10,7 @@ use super::update::meant;
 /// Checks an update of resources (upstream: `ValidatePodResize`).
 pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     let (after, before) = (new.at("spec"), old.at("spec"));
-    let whole = Place::new("<nil>", &Value::Null);
+    let whole = Place::new("[]", &Value::Null);
     if before.down("os.name").text() == "windows" {
         *errors = Errors::default();
         errors.forbidden(&whole, "windows pods cannot be resized");
@@ -97,29 +96,5 @@ fn check_container(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
         {
             errors.forbidden(&list, &format!("resource {part} cannot be removed"));
         }
-    }
-    let mut policies = new.at("resizePolicy").items();
-    let memory = policies.find(|policy| policy.at("resourceName").text() == "memory");
-    let restarts =
-        memory.is_some_and(|policy| policy.at("restartPolicy").text() == "RestartContainer");
-    let limit = after.at("limits").key("memory");
-    let old_limit = before.at("limits").at("memory");
-    if restarts || !limit.is_set() {
-        return;
-    }
-    if !old_limit.is_set() {
-        let detail = "memory limits cannot be added unless resizePolicy is RestartContainer";
-        errors.forbidden(&limit, detail);
-        return;
-    }
-    let both = (
-        Quantity::parse(limit.text()),
-        Quantity::parse(old_limit.text()),
-    );
-    if let (Ok(new), Ok(old)) = both
-        && new < old
-    {
-        let detail = "memory limits cannot be decreased unless resizePolicy is RestartContainer";
-        errors.forbidden(&limit, detail);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::schema::kinds::address;
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
 use crate::schema::names;
@@ -65,7 +66,7 @@ pub(super) fn check(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
     }
     scheduling::check_tolerations(&spec.at("tolerations"), errors);
     for alias in spec.at("hostAliases").items() {
-        check::ip(&alias.at("ip"), errors);
+        address::check(&alias.at("ip"), errors);
         for hostname in alias.at("hostnames").items() {
             check::subdomain(&hostname, errors);
         }
@@ -215,7 +216,7 @@ fn check_dns(spec: &Place<'_>, errors: &mut Errors) {
         errors.invalid(&servers, "must not have more than 3 nameservers");
     }
     for server in servers.items() {
-        check::ip(&server, errors);
+        address::check(&server, errors);
     }
     if searches.len() > 32 {
         errors.invalid(&searches, "must not have more than 32 search paths");

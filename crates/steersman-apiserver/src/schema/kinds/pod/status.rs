@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::schema::kinds::address;
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
 
@@ -86,7 +87,7 @@ fn check_addresses(status: &Place<'_>, one: &str, all: &str, errors: &mut Errors
         errors.invalid_text(first, "must be equal to `hostIP`");
     }
     for (item, address) in listed.items().zip(&addresses) {
-        check::ip(&Place::new(item.path(), address.value()), errors);
+        address::check(&Place::new(item.path(), address.value()), errors);
     }
     if addresses.len() < 2 {
         return;

@@ -1,47 +1,79 @@
 //! Machine: what the author of a Pod or a template is warned of though it is taken (upstream:
 //! `pkg/api/pod/warnings.go`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::schema::kinds::claim;
+use crate::schema::kinds::notes;
 use crate::schema::kinds::place::Place;
-use crate::schema::quantity::Quantity;
+use crate::schema::names;
 
-/// Labels of nodes that have newer names: the old name, the version of its end, and what to use.
-const OLD_LABELS: [(&str, &str, &str); 6] = [
-    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
+use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
+use super::{Whose, overlaps};
+
+const SECCOMP_OVER: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+const APP_ARMOR_OLD: &str = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
+const NO_POD: &str = "a null labelSelector results in matching no pod";
+
+/// Annotations that fields have taken the place of.
+const OLD_NOTES: [(&str, &str); 3] = [
     (
-        "failure-domain.beta.kubernetes.io/region",
-        "v1.17",
-        "topology.kubernetes.io/region",
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        "non-functional in v1.16+; use the \"priorityClassName\" field instead",
     ),
     (
-        "failure-domain.beta.kubernetes.io/zone",
-        "v1.17",
-        "topology.kubernetes.io/zone",
+        "security.alpha.kubernetes.io/sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
     ),
     (
-        "beta.kubernetes.io/instance-type",
-        "v1.17",
-        "node.kubernetes.io/instance-type",
-    ),
-    (
-        "failure-domain.kubernetes.io/zone",
-        "v1.17",
-        "topology.kubernetes.io/zone",
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
     ),
 ];
 
+/// The warnings about a new Pod, of which updates have none.
+pub(super) fn of_pod(pod: &Place<'_>) -> Vec<String> {
+    let name = pod.down("metadata.name").text();
+    let mut told = app_armor(pod);
+    let wrong = names::check_label(name);
+    if !wrong.is_empty() {
+        told.push(format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            wrong.join(" ")
+        ));
+    }
+    told.extend(of(pod, Whose::Pod(name)));
+    told
+}
+
 /// The warnings about a Pod's spec and metadata; `holder` has both.
-pub(super) fn of(holder: &Place<'_>) -> Vec<String> {
+pub(super) fn of(holder: &Place<'_>, whose: Whose<'_>) -> Vec<String> {
     let spec = holder.at("spec");
+    let notes = holder.down("metadata.annotations");
     let mut told = Vec::new();
     warn_of_labels(&spec, &mut told);
+    for (key, why) in OLD_NOTES {
+        let note = notes.key(key);
+        told.extend(note.is_set().then(|| format!("{}: {why}", note.path())));
+    }
     warn_of_volumes(&spec, &mut told);
-    warn_of_aliases(&spec.at("hostAliases"), &mut told);
-    warn_of_secrets(&spec.at("imagePullSecrets"), &mut told);
+    overlaps::warn(&spec.at("volumes"), &mut told);
+    warn_of_names(&spec, &mut told);
+    for name in ["memory", "ephemeral-storage"] {
+        notes::of_bytes(&spec.at("overhead").key(name), &mut told);
+    }
+    let profile = spec.down("securityContext.seccompProfile");
+    let note = notes.key(SECCOMP_POD);
+    if note.is_set() && !profile.is_set() {
+        told.push(format!("{}: {SECCOMP_OVER}", note.path()));
+    }
+    for container in containers(&spec) {
+        warn_of_notes(&container, &spec, &notes, whose, &mut told);
+        warn_of_container(&container, &mut told);
+    }
+    warn_of_ports(&spec, &mut told);
     let grace = spec.at("terminationGracePeriodSeconds");
     if grace.int() < 0 {
         told.push(format!(
@@ -49,144 +81,233 @@ pub(super) fn of(holder: &Place<'_>) -> Vec<String> {
             grace.path()
         ));
     }
-    for field in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in spec.at(field).items() {
-            warn_of_container(&container, &mut told);
-        }
+    warn_of_affinities(&spec.at("affinity"), &mut told);
+    for server in spec.down("dnsConfig.nameservers").items() {
+        notes::of_ip(&server, &mut told);
     }
-    warn_of_ports(&spec, &mut told);
+    for alias in spec.at("hostAliases").items() {
+        notes::of_ip(&alias.at("ip"), &mut told);
+    }
     told
-}
-
-fn old_label(name: &str) -> Option<String> {
-    let (_, since, instead) = OLD_LABELS.iter().find(|(old, _, _)| *old == name)?;
-    Some(format!(
-        "deprecated since {since}; use \"{instead}\" instead"
-    ))
 }
 
 fn warn_of_labels(spec: &Place<'_>, told: &mut Vec<String>) {
     for (key, place) in spec.at("nodeSelector").entries() {
-        told.extend(old_label(key).map(|why| format!("{}: {why}", place.path())));
+        told.extend(notes::old_label(key).map(|why| format!("{}: {why}", place.path())));
     }
     let node = spec.down("affinity.nodeAffinity");
     let required = node.down("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+    for term in required.items() {
+        notes::of_node_term(&term, false, told);
+    }
     let preferred = node.at("preferredDuringSchedulingIgnoredDuringExecution");
-    let terms = required
-        .items()
-        .chain(preferred.items().map(|one| one.at("preference")));
-    for term in terms {
-        for one in term.at("matchExpressions").items() {
-            let key = one.at("key");
-            let why = old_label(key.text());
-            told.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.text())));
-        }
+    for term in preferred.items() {
+        notes::of_node_term(&term.at("preference"), true, told);
     }
     for one in spec.at("topologySpreadConstraints").items() {
-        let key = one.at("topologyKey");
-        let why = old_label(key.text());
-        told.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.text())));
+        let (key, labels) = (one.at("topologyKey"), one.at("labelSelector"));
+        told.extend(notes::of_key(&key, key.text()));
+        if !labels.is_set() {
+            told.push(format!("{}: {NO_POD}", labels.path()));
+        }
     }
 }
 
 fn warn_of_volumes(spec: &Place<'_>, told: &mut Vec<String>) {
     for volume in spec.at("volumes").items() {
-        for (source, why) in [
-            ("gcePersistentDisk", "deprecated in v1.17"),
-            ("awsElasticBlockStore", "deprecated in v1.17"),
-            (
-                "gitRepo",
-                "deprecated in v1.11, and disabled by default in v1.33+",
-            ),
-            (
-                "photonPersistentDisk",
-                "deprecated in v1.11, non-functional in v1.16+",
-            ),
-            ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-            ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
-            ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-            ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
-            ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-            ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-            ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-        ] {
-            let place = volume.at(source);
-            if place.is_set() {
-                told.push(format!("{}: {why}", place.path()));
+        notes::of_sources(&volume, notes::OLD_SOURCES, told);
+        notes::of_sources(&volume, notes::OLD_SOURCES_OF_PODS, told);
+        claim::warn_of_spec(&volume.down("ephemeral.volumeClaimTemplate.spec"), told);
+    }
+}
+
+/// Names that are given twice, or are none.
+fn warn_of_names(spec: &Place<'_>, told: &mut Vec<String>) {
+    for (list, field) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
+        let mut seen = HashSet::new();
+        for one in spec.at(list).items().map(|one| one.at(field)) {
+            if !seen.insert(one.text()) {
+                let value = Value::from(one.text());
+                told.push(format!("{}: duplicate {field} {value}", one.path()));
             }
         }
     }
-}
-
-fn warn_of_aliases(aliases: &Place<'_>, told: &mut Vec<String>) {
-    let mut seen: HashMap<&str, String> = HashMap::new();
-    for alias in aliases.items() {
-        let ip = alias.at("ip");
-        if let Some(first) = seen.get(ip.text()) {
-            told.push(format!("{}: duplicates {first}", ip.path()));
-        } else {
-            seen.insert(ip.text(), ip.path().to_owned());
-        }
-    }
-}
-
-fn warn_of_secrets(secrets: &Place<'_>, told: &mut Vec<String>) {
-    for secret in secrets.items() {
-        let name = secret.at("name");
+    for name in spec
+        .at("imagePullSecrets")
+        .items()
+        .map(|one| one.at("name"))
+    {
         if name.is_empty() {
             told.push(format!("{}: invalid empty name \"\"", name.path()));
         }
     }
 }
 
+/// Annotations about a container that has no field for it.
+fn warn_of_notes(
+    container: &Place<'_>,
+    spec: &Place<'_>,
+    notes: &Place<'_>,
+    whose: Whose<'_>,
+    told: &mut Vec<String>,
+) {
+    let name = container.at("name").text();
+    let own = container.at("securityContext");
+    let note = notes.key(&format!("{SECCOMP_CONTAINER}{name}"));
+    if note.is_set() && !own.at("seccompProfile").is_set() {
+        told.push(format!("{}: {SECCOMP_OVER}", note.path()));
+    }
+    let note = notes.key(&format!("{APP_ARMOR}{name}"));
+    let field =
+        own.at("appArmorProfile").is_set() || spec.down("securityContext.appArmorProfile").is_set();
+    // A Pod's author was told when the field was made of the annotation.
+    if whose == Whose::Template && note.is_set() && !field {
+        told.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
+    }
+}
+
+/// What is told of a Pod's annotations about AppArmor, which name no profile or have filled in a
+/// container's field (upstream: `applyAppArmorVersionSkew`).
+fn app_armor(pod: &Place<'_>) -> Vec<String> {
+    let spec = pod.at("spec");
+    if spec.down("os.name").text() == "windows" {
+        return Vec::new();
+    }
+    let whole = spec.down("securityContext.appArmorProfile");
+    let mut told = Vec::new();
+    for container in containers(&spec) {
+        let key = format!("{APP_ARMOR}{}", container.at("name").text());
+        let note = pod.down("metadata.annotations").key(&key);
+        let own = container.down("securityContext.appArmorProfile");
+        let derived = profiles::of_note(note.text());
+        let same = derived
+            .as_ref()
+            .is_some_and(|derived| derived == whole.value());
+        let filled = derived
+            .as_ref()
+            .is_some_and(|derived| derived == own.value());
+        let open = !own.is_set() || filled;
+        if note.is_set() && open && !same {
+            told.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
+        }
+    }
+    told
+}
+
 fn warn_of_container(container: &Place<'_>, told: &mut Vec<String>) {
-    let mut seen: HashMap<&str, &str> = HashMap::new();
+    for name in ["memory", "ephemeral-storage"] {
+        for part in ["limits", "requests"] {
+            notes::of_bytes(&container.down("resources").at(part).key(name), told);
+        }
+    }
+    let mut seen = HashSet::new();
     for variable in container.at("env").items() {
         let (name, value) = (variable.at("name").text(), variable.at("value").text());
+        if seen.insert(name) {
+            continue;
+        }
         // A value that builds on the one before does not hide it.
-        let builds = value.contains(&format!("$({name})"));
-        if seen.contains_key(name) && !builds {
+        let before = format!("$({name})");
+        let builds = value.contains(&before) && value != before;
+        if variable.at("valueFrom").is_set() || !builds {
             told.push(format!(
                 "{}: hides previous definition of {}, which may be dropped when using apply",
                 variable.path(),
                 Value::from(name)
             ));
         }
-        seen.insert(name, value);
     }
-    for part in ["requests", "limits"] {
-        for (name, amount) in container.down("resources").at(part).entries() {
-            let whole = Quantity::parse(amount.text()).is_ok_and(Quantity::is_whole);
-            if matches!(name, "memory" | "ephemeral-storage") && !whole {
-                told.push(format!(
-                    "{}: fractional byte value {} is invalid, must be an integer",
-                    amount.path(),
-                    amount.value()
-                ));
-            }
+}
+
+/// How many ports of one number a port is compared with.
+const MOST: usize = 100;
+
+/// One port of a container and where it stands.
+struct Port<'a> {
+    path: String,
+    host_ip: &'a str,
+    host_port: i64,
+}
+
+/// Ports that two containers, or one of them twice, give, and names that two of them have.
+fn warn_of_ports(spec: &Place<'_>, told: &mut Vec<String>) {
+    let mut seen: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
+    let ports = || containers(spec).flat_map(|container| container.at("ports").items());
+    for place in ports() {
+        let text = |field: &str| place.at(field).text();
+        let (number, protocol) = (place.at("containerPort").int(), text("protocol"));
+        let port = Port {
+            path: place.path().to_owned(),
+            host_ip: text("hostIP"),
+            host_port: place.at("hostPort").int(),
+        };
+        if !port.host_ip.is_empty() && port.host_port == 0 {
+            told.push(format!(
+                "{}: hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{}}}",
+                port.path,
+                text("name"),
+                port.host_ip
+            ));
+        }
+        let others = seen.entry((number, protocol)).or_default();
+        for other in others.iter().take(MOST) {
+            let what = if port.host_ip == other.host_ip && port.host_port == other.host_port {
+                "duplicate"
+            } else if port.host_port == 0 || other.host_port == 0 {
+                "overlapping"
+            } else if port.host_port == other.host_port
+                && port.host_ip.is_empty() != other.host_ip.is_empty()
+            {
+                "dangerously ambiguous"
+            } else {
+                continue;
+            };
+            told.push(format!(
+                "{}: {what} port definition with {}",
+                port.path, other.path
+            ));
+        }
+        others.push(port);
+    }
+    let mut names: HashMap<&str, String> = HashMap::new();
+    let steady = |container: &Place<'_>| {
+        let first = container.path().contains("initContainers");
+        !first || container.at("restartPolicy").text() == "Always"
+    };
+    let lasting = containers(spec).filter(steady);
+    for port in lasting.flat_map(|container| container.at("ports").items()) {
+        let name = port.at("name").text();
+        if name.is_empty() {
+            continue;
+        }
+        if let Some(other) = names.get(name) {
+            told.push(format!(
+                "{}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
+                port.path(),
+                Value::from(name)
+            ));
+        } else {
+            names.insert(name, port.path().to_owned());
         }
     }
 }
 
-/// Ports that two containers, or one of them twice, name.
-fn warn_of_ports(spec: &Place<'_>, told: &mut Vec<String>) {
-    let mut seen: Vec<(String, String)> = Vec::new();
-    for container in spec.at("containers").items() {
-        for port in container.at("ports").items() {
-            let text = |field: &str| port.at(field).text().to_owned();
-            let identity = format!(
-                "{}/{}/{}/{}",
-                port.at("containerPort").int(),
-                text("protocol"),
-                text("hostIP"),
-                port.at("hostPort").int()
-            );
-            match seen.iter().find(|(one, _)| *one == identity) {
-                Some((_, first)) => told.push(format!(
-                    "{}: duplicate port definition with {first}",
-                    port.path()
-                )),
-                None => seen.push((identity, port.path().to_owned())),
+/// Terms about other Pods that no Pod answers to.
+fn warn_of_affinities(affinity: &Place<'_>, told: &mut Vec<String>) {
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let (required, preferred) = (
+            affinity
+                .at(kind)
+                .at("requiredDuringSchedulingIgnoredDuringExecution"),
+            affinity
+                .at(kind)
+                .at("preferredDuringSchedulingIgnoredDuringExecution"),
+        );
+        let preferred = preferred.items().map(|one| one.at("podAffinityTerm"));
+        for term in required.items().chain(preferred) {
+            let labels = term.at("labelSelector");
+            if !labels.is_set() {
+                told.push(format!("{}: {NO_POD}", labels.path()));
             }
         }
     }

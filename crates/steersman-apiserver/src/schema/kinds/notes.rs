@@ -1,0 +1,195 @@
+//! Machine: what authors are warned of in several kinds: old names, odd addresses, parts of bytes.
+
+use serde_json::Value;
+
+use super::super::names;
+use super::super::quantity::Quantity;
+use super::address;
+use super::place::Place;
+
+/// Labels of nodes that have newer names (upstream: `pkg/api/node/util.go`).
+const OLD_LABELS: [(&str, &str); 8] = [
+    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
+    (
+        "beta.kubernetes.io/arch",
+        "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
+    ),
+    (
+        "beta.kubernetes.io/instance-type",
+        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
+    ),
+    (
+        "beta.kubernetes.io/os",
+        "deprecated since v1.14; use \"kubernetes.io/os\" instead",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
+    ),
+    (
+        "node-role.kubernetes.io/master",
+        "use \"node-role.kubernetes.io/control-plane\" instead",
+    ),
+    (
+        "scheduler.alpha.kubernetes.io/preferAvoidPods",
+        "deprecated since v1.22; use Taints and Tolerations instead",
+    ),
+];
+
+/// The annotation that named a storage class before there was a field.
+pub(super) const CLASS_NOTE: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// Sources of volumes that are old or gone: the field, how messages name it, and what of it.
+pub(super) const OLD_SOURCES: &[(&str, &str, &str)] = &[
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
+    (
+        "scaleIO",
+        "scaleIO",
+        "deprecated in v1.16, non-functional in v1.22+",
+    ),
+    (
+        "storageos",
+        "storageOS",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "glusterfs",
+        "glusterfs",
+        "deprecated in v1.25, non-functional in v1.26+",
+    ),
+    (
+        "cephfs",
+        "cephfs",
+        "deprecated in v1.28, non-functional in v1.31+",
+    ),
+    (
+        "rbd",
+        "rbd",
+        "deprecated in v1.28, non-functional in v1.31+",
+    ),
+];
+
+/// Sources of volumes of which only the authors of Pods are warned.
+pub(super) const OLD_SOURCES_OF_PODS: &[(&str, &str, &str)] = &[
+    (
+        "gitRepo",
+        "gitRepo",
+        "deprecated in v1.11, and disabled by default in v1.33+",
+    ),
+    (
+        "flocker",
+        "flocker",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "quobyte",
+        "quobyte",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+];
+
+/// What is to be said of a label of nodes, if it is an old one.
+pub(super) fn old_label(name: &str) -> Option<&'static str> {
+    let found = OLD_LABELS.iter().find(|(old, _)| *old == name);
+    found.map(|(_, why)| *why)
+}
+
+/// The source of a volume, if it is an old one.
+pub(super) fn of_sources(
+    volume: &Place<'_>,
+    sources: &[(&str, &str, &str)],
+    told: &mut Vec<String>,
+) {
+    for (field, shown, why) in sources {
+        if volume.at(field).is_set() {
+            told.push(format!("{}: {why}", volume.named(shown, None).path()));
+        }
+    }
+}
+
+/// A key that selects nodes, if it is an old label.
+pub(super) fn of_key(at: &Place<'_>, key: &str) -> Option<String> {
+    old_label(key).map(|why| format!("{}: {key} is {why}", at.path()))
+}
+
+/// Old labels in one term of a selector of nodes. Where values are not validated, those that no
+/// label has are told too.
+pub(super) fn of_node_term(term: &Place<'_>, values: bool, told: &mut Vec<String>) {
+    for one in term.at("matchExpressions").items() {
+        let key = one.at("key");
+        told.extend(of_key(&key, key.text()));
+        for value in one.at("values").items().filter(|_| values) {
+            for wrong in names::check_label_value(value.text()) {
+                let (path, text) = (value.path(), value.text());
+                told.push(format!("{path}: {text} is invalid, {wrong}"));
+            }
+        }
+    }
+}
+
+/// The annotation in whose place there is a field, in the metadata of the object.
+pub(super) fn of_class_note(root: &Place<'_>, told: &mut Vec<String>) {
+    let note = root.down("metadata.annotations").key(CLASS_NOTE);
+    if note.is_set() {
+        told.push(format!(
+            "{}: deprecated since v1.8; use \"storageClassName\" attribute instead",
+            note.path()
+        ));
+    }
+}
+
+/// An amount of bytes that is not whole.
+pub(super) fn of_bytes(at: &Place<'_>, told: &mut Vec<String>) {
+    if Quantity::parse(at.text()).is_ok_and(|amount| !amount.is_whole()) {
+        told.push(format!(
+            "{}: fractional byte value {} is invalid, must be an integer",
+            at.path(),
+            Value::from(at.text())
+        ));
+    }
+}
+
+/// An address in a form that is not the usual one (upstream: `GetWarningsForIP`).
+pub(super) fn of_ip(at: &Place<'_>, told: &mut Vec<String>) {
+    let (path, text) = (at.path(), Value::from(at.text()));
+    match address::form(at.text()) {
+        address::Form::Unusual(usual) => told.push(format!(
+            "{path}: non-standard IP address {text} will be considered invalid in a future Kubernetes release: use \"{usual}\""
+        )),
+        address::Form::Long(short) => told.push(format!(
+            "{path}: IPv6 address {text} should be in RFC 5952 canonical format (\"{short}\")"
+        )),
+        address::Form::Usual => {}
+    }
+}
+
+/// A network in a form that is not the usual one (upstream: `GetWarningsForCIDR`).
+pub(super) fn of_network(at: &Place<'_>, told: &mut Vec<String>) {
+    let (path, text) = (at.path(), Value::from(at.text()));
+    let Some(network) = address::Network::parse(at.text()) else {
+        return;
+    };
+    let usual = network.usual();
+    if let Some(single) = network.single() {
+        told.push(format!(
+            "{path}: CIDR value {text} is ambiguous in this context (should be \"{usual}\" or \"{single}\"?)"
+        ));
+    }
+    match address::network_form(at.text()) {
+        address::Form::Unusual(_) => told.push(format!(
+            "{path}: non-standard CIDR value {text} will be considered invalid in a future Kubernetes release: use \"{usual}\""
+        )),
+        address::Form::Long(short) if network.single().is_none() => told.push(format!(
+            "{path}: IPv6 CIDR value {text} should be in RFC 5952 canonical format (\"{short}\")"
+        )),
+        address::Form::Long(_) | address::Form::Usual => {}
+    }
+}

@@ -1,0 +1,137 @@
+//! Machine: files of volumes that lie in each other's way (upstream:
+//! `warningsForOverlappingVirtualPaths`).
+
+use serde_json::Value;
+
+use crate::schema::kinds::place::Place;
+
+/// A file, and which source of a projected volume brings it.
+#[derive(Debug, Clone)]
+struct File<'a> {
+    path: &'a str,
+    source: String,
+}
+
+impl<'a> File<'a> {
+    fn new(path: &'a str, source: &str) -> Self {
+        Self {
+            path: path.trim_end_matches('/'),
+            source: source.to_owned(),
+        }
+    }
+
+    /// Whether one of the two is the other, or a folder on the way to it.
+    fn collides(&self, other: &Self) -> bool {
+        let (one, other) = (self.path, other.path);
+        let below = |path: &str, folder: &str| {
+            path.strip_prefix(folder)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        !one.is_empty() && !other.is_empty() && (below(one, other) || below(other, one))
+    }
+
+    fn shown(&self) -> String {
+        let path = Value::from(self.path);
+        if self.source.is_empty() {
+            path.to_string()
+        } else {
+            format!("{path} ({})", self.source)
+        }
+    }
+}
+
+/// Warns of volumes that put two files in one place, or a file where a folder is needed.
+pub(super) fn warn(volumes: &Place<'_>, told: &mut Vec<String>) {
+    for volume in volumes.items() {
+        let name = Value::from(volume.at("name").text());
+        for (field, kind, named) in [
+            ("configMap", "ConfigMap", "name"),
+            ("secret", "Secret", "secretName"),
+            ("downwardAPI", "DownwardAPI", ""),
+        ] {
+            let source = volume.at(field);
+            let mut what = kind.to_owned();
+            if !named.is_empty() {
+                what = format!("{kind} {}", Value::from(source.at(named).text()));
+            }
+            overlaps(&files(&source, ""), &name, &what, told);
+        }
+        let mut all = Vec::new();
+        for source in volume.down("projected.sources").items() {
+            if source
+                .value()
+                .as_object()
+                .is_none_or(serde_json::Map::is_empty)
+            {
+                told.push(format!("volume {name} (Projected) has no sources provided"));
+            }
+            all.extend(brought(&source));
+        }
+        overlaps(&all, &name, "Projected", told);
+    }
+}
+
+fn files<'a>(source: &Place<'a>, kind: &str) -> Vec<File<'a>> {
+    let items = source.at("items").items();
+    items
+        .map(|item| File::new(item.at("path").text(), kind))
+        .collect()
+}
+
+/// The files that one source of a projected volume brings.
+fn brought<'a>(source: &Place<'a>) -> Vec<File<'a>> {
+    for (field, kind) in [("configMap", "ConfigMap"), ("secret", "Secret")] {
+        let one = source.at(field);
+        if one.at("items").is_set() {
+            let kind = format!("{kind} {}", Value::from(one.at("name").text()));
+            return files(&one, &kind);
+        }
+    }
+    let downward = source.at("downwardAPI");
+    if downward.at("items").is_set() {
+        return files(&downward, "DownwardAPI");
+    }
+    let token = source.at("serviceAccountToken");
+    if token.is_set() {
+        return vec![File::new(token.at("path").text(), "ServiceAccountToken")];
+    }
+    let bundle = source.at("clusterTrustBundle");
+    if bundle.is_set() {
+        let named = [bundle.at("name"), bundle.at("signerName")];
+        let name = named
+            .iter()
+            .find(|one| one.is_set())
+            .map_or("", Place::text);
+        let kind = format!("ClusterTrustBundle {}", Value::from(name));
+        return vec![File::new(bundle.at("path").text(), &kind)];
+    }
+    let certificate = source.at("podCertificate");
+    let parts = [
+        ("certificateChainPath", "PodCertificate chain"),
+        ("keyPath", "PodCertificate key"),
+        ("credentialBundlePath", "PodCertificate credential bundle"),
+    ];
+    let given = parts
+        .into_iter()
+        .map(|(field, kind)| (certificate.at(field), kind));
+    given
+        .filter(|(path, _)| !path.is_empty())
+        .map(|(path, kind)| File::new(path.text(), kind))
+        .collect()
+}
+
+/// How many files of a volume are compared with each other.
+const MOST: usize = 500;
+
+fn overlaps(files: &[File<'_>], volume: &Value, what: &str, told: &mut Vec<String>) {
+    for (index, file) in files.iter().enumerate().take(MOST) {
+        let before = files.iter().take(index);
+        for other in before.filter(|other| file.collides(other)) {
+            told.push(format!(
+                "volume {volume} ({what}): overlapping paths: {} with {}",
+                file.shown(),
+                other.shown()
+            ));
+        }
+    }
+}

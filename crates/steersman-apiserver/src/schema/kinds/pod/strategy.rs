@@ -1,0 +1,100 @@
+//! Machine: what the server makes of a new Pod, and keeps of its status (upstream:
+//! `pkg/registry/core/pod/strategy.go`).
+
+use serde_json::{Value, json};
+
+use crate::schema::kinds::fill::{list, put, set};
+
+use super::profiles;
+
+/// Completes a new Pod beside its defaults: gates show in its status, and selectors that follow
+/// its own labels are written out.
+pub(super) fn create(pod: &mut Value) {
+    let gated = pod["spec"]["schedulingGates"]
+        .as_array()
+        .is_some_and(|gates| !gates.is_empty());
+    let made = pod["metadata"]["creationTimestamp"].clone();
+    if gated && let Some(status) = pod.get_mut("status") {
+        let condition = json!({
+            "type": "PodScheduled", "status": "False", "lastProbeTime": null,
+            "lastTransitionTime": made, "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        });
+        put(status, "conditions", json!([condition]));
+    }
+    let labels = pod["metadata"]["labels"].clone();
+    if let Some(spec) = pod.get_mut("spec") {
+        for kind in ["podAffinity", "podAntiAffinity"] {
+            let Some(affinity) = spec.pointer_mut(&format!("/affinity/{kind}")) else {
+                continue;
+            };
+            for term in list(affinity, "requiredDuringSchedulingIgnoredDuringExecution") {
+                follow(term, &labels);
+            }
+            for weighted in list(affinity, "preferredDuringSchedulingIgnoredDuringExecution") {
+                if let Some(term) = weighted.get_mut("podAffinityTerm") {
+                    follow(term, &labels);
+                }
+            }
+        }
+        for constraint in list(spec, "topologySpreadConstraints") {
+            follow(constraint, &labels);
+        }
+    }
+    profiles::fill(pod);
+}
+
+/// Adds to a selector what the Pod's own labels say under the keys that are to match, or not to.
+fn follow(term: &mut Value, labels: &Value) {
+    if !term["labelSelector"].is_object() {
+        return;
+    }
+    let mut added = Vec::new();
+    for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        let keys = term[field].as_array().into_iter().flatten();
+        for key in keys.filter_map(Value::as_str) {
+            if let Some(value) = labels.get(key) {
+                added.push(json!({"key": key, "operator": operator, "values": [value]}));
+            }
+        }
+    }
+    if !added.is_empty() {
+        let selector = &mut term["labelSelector"];
+        set(selector, "matchExpressions", json!([]));
+        if let Some(all) = selector["matchExpressions"].as_array_mut() {
+            all.extend(added);
+        }
+    }
+}
+
+/// A write to the status keeps who owns the Pod, its class, and the generations that it saw, where
+/// an older kubelet leaves them out.
+pub(super) fn keep(new: &mut Value, old: &Value) {
+    if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
+        match old["metadata"].get("ownerReferences") {
+            Some(owners) => metadata.insert("ownerReferences".to_owned(), owners.clone()),
+            None => metadata.remove("ownerReferences"),
+        };
+    }
+    let before = &old["status"];
+    let Some(status) = new.get_mut("status").filter(|status| status.is_object()) else {
+        return;
+    };
+    for field in ["qosClass", "observedGeneration"] {
+        if !before[field].is_null() {
+            set(status, field, before[field].clone());
+        }
+    }
+    let mut seen: Vec<&Value> = before["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .collect();
+    for condition in list(status, "conditions") {
+        let same = seen.iter().position(|one| one["type"] == condition["type"]);
+        let generation = same.map(|at| &seen.remove(at)["observedGeneration"]);
+        if let Some(generation) = generation.filter(|generation| !generation.is_null()) {
+            set(condition, "observedGeneration", generation.clone());
+        }
+    }
+}

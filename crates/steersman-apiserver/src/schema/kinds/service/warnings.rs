@@ -1,0 +1,63 @@
+//! Machine: what the author of a Service is warned of though it is taken (upstream:
+//! `pkg/api/service/warnings.go`).
+
+use serde_json::Value;
+
+use crate::schema::kinds::notes;
+use crate::schema::kinds::place::Place;
+
+use super::{HINTS, MODE};
+
+/// The warnings about a Service, new or changed.
+pub(super) fn of(service: &Value) -> Vec<String> {
+    let root = Place::root(service);
+    let (annotations, spec) = (root.down("metadata.annotations"), root.at("spec"));
+    let mut told = Vec::new();
+    if annotations.key(HINTS).is_set() {
+        told.push(format!(
+            "annotation {HINTS} is deprecated, please use {MODE} instead"
+        ));
+    }
+    let named = spec.at("type").text() == "ExternalName";
+    let headless = spec.at("clusterIP").text() == "None";
+    if !headless {
+        for address in spec.at("clusterIPs").items() {
+            notes::of_ip(&address, &mut told);
+        }
+    }
+    let outside = spec.at("externalIPs");
+    if headless && spec.at("type").text() == "ClusterIP" {
+        if !spec.at("loadBalancerIP").is_empty() {
+            told.push("spec.loadBalancerIP is ignored for headless services".to_owned());
+        }
+        if !outside.is_empty() {
+            told.push("spec.externalIPs is ignored for headless services".to_owned());
+        }
+        if spec.at("sessionAffinity").text() != "None" {
+            told.push("spec.SessionAffinity is ignored for headless services".to_owned());
+        }
+    } else if !named && !outside.is_empty() {
+        told.push(
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+                .to_owned(),
+        );
+    }
+    for address in outside.items().chain([spec.at("loadBalancerIP")]) {
+        notes::of_ip(&address, &mut told);
+    }
+    for network in spec.at("loadBalancerSourceRanges").items() {
+        notes::of_network(&network, &mut told);
+    }
+    if named && !outside.is_empty() {
+        told.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    if !named && !spec.at("externalName").is_empty() {
+        told.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+    }
+    if spec.at("trafficDistribution").text() == "PreferClose" {
+        let told_of =
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
+        told.push(told_of.to_owned());
+    }
+    told
+}
