@@ -40,8 +40,8 @@
 //!   protobuf are taken, JSON and YAML are answered.
 //! - OpenID Connect, and webhooks that authenticate or authorize: users show bearer tokens, or
 //!   certificates of an authority that the server was told of.
-//! - Some plugins of admission: policies, pod security, tolerations and what ServiceAccounts
-//!   inject. Webhooks, quotas, priorities, default classes and limits of namespaces are there. A match
+//! - Some plugins of admission: policies, tolerations and what ServiceAccounts inject. Webhooks,
+//!   quotas, pod security, priorities, default classes and limits of namespaces are there. A match
 //!   condition that asks the `authorizer` counts as true.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
 //!   controllers of a cluster those of [`play`] act, and no others.

@@ -30,6 +30,7 @@ mod read;
 mod limits;
 mod usage;
 mod quota;
+mod security;
 mod classes;
 mod service_address;
 mod create;

@@ -109,7 +109,8 @@ impl Registry {
         if admission.is_of("", "Pod") {
             if old.is_none() {
                 self.check_limits_of_pod(admission, object)?;
-                self.check_overhead(admission, object)?;
+                self.admit_security(admission, object, old)?;
+                return self.check_overhead(admission, object);
             }
         } else if admission.is_of("", "PersistentVolumeClaim") {
             self.check_limits_of_claim(admission, object)?;
@@ -119,7 +120,7 @@ impl Registry {
         } else if admission.is_of("scheduling.k8s.io", "PriorityClass") {
             self.check_only_default(admission, object, old)?;
         }
-        Ok(())
+        self.admit_security(admission, object, old)
     }
 
     fn class(&self, group: &str, plural: &str, name: &str) -> Option<&Arc<Stored>> {

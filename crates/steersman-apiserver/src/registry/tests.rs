@@ -20,6 +20,7 @@ mod mistakes;
 mod ownership;
 mod quotas;
 mod reads;
+mod security;
 mod watches;
 mod writes;
 

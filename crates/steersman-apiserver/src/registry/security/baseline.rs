@@ -1,0 +1,309 @@
+//! Machine: what the standard `baseline` forbids (upstream: `pod-security-admission/policy`).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::pod::{Pod, Violation, counted, list, quoted, uses, violation};
+
+const DEFAULT_CAPABILITIES: &[&str] = &[
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+];
+
+/// Safe settings of the kernel, and the versions that took them for such.
+const SYSCTLS: &[(u32, &str)] = &[
+    (0, "kernel.shm_rmid_forced"),
+    (0, "net.ipv4.ip_local_port_range"),
+    (0, "net.ipv4.tcp_syncookies"),
+    (0, "net.ipv4.ping_group_range"),
+    (0, "net.ipv4.ip_unprivileged_port_start"),
+    (27, "net.ipv4.ip_local_reserved_ports"),
+    (29, "net.ipv4.tcp_keepalive_time"),
+    (29, "net.ipv4.tcp_fin_timeout"),
+    (29, "net.ipv4.tcp_keepalive_intvl"),
+    (29, "net.ipv4.tcp_keepalive_probes"),
+    (32, "net.ipv4.tcp_rmem"),
+    (32, "net.ipv4.tcp_wmem"),
+];
+
+pub(super) fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
+    let kind = |holder: &'_ Value| {
+        let profile = &holder["securityContext"]["appArmorProfile"];
+        let kind = profile["type"].as_str().filter(|_| profile.is_object())?;
+        (!matches!(kind, "RuntimeDefault" | "Localhost")).then(|| kind.to_owned())
+    };
+    let bad: BTreeSet<String> = std::iter::once(pod.spec)
+        .chain(pod.containers())
+        .filter_map(kind)
+        .collect();
+    let mut setters: Vec<String> = pod
+        .setters(|holder| kind(holder).is_some())
+        .into_iter()
+        .collect();
+    let mut values: Vec<String> = bad.into_iter().collect();
+    let annotations = pod.annotations.as_object().into_iter().flatten();
+    let mut notes: Vec<String> = annotations
+        .filter(|(key, _)| key.starts_with("container.apparmor.security.beta.kubernetes.io/"))
+        .filter_map(|(key, value)| {
+            let text = value.as_str()?;
+            let fine = matches!(text, "" | "runtime/default") || text.starts_with("localhost/");
+            (!fine).then(|| format!("{key}={value}"))
+        })
+        .collect();
+    if !notes.is_empty() {
+        notes.sort();
+        setters.push(counted("annotation", notes.len()));
+        values.append(&mut notes);
+    }
+    if setters.is_empty() {
+        return None;
+    }
+    let reason = counted("forbidden AppArmor profile", values.len());
+    let detail = format!(
+        "{} must not set AppArmor profile type to {}",
+        setters.join(" and "),
+        quoted(values.iter().map(String::as_str))
+    );
+    violation(&reason, detail)
+}
+
+fn added(container: &Value) -> impl Iterator<Item = &str> {
+    let added = container["securityContext"]["capabilities"]["add"].as_array();
+    added.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// `containers "a", "b" must not include "X" in securityContext.capabilities.add`.
+pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
+    let bad = |container: &'_ Value| added(container).any(|one| !allowed.contains(&one));
+    let containers = pod.named(bad);
+    let capabilities: BTreeSet<&str> = pod
+        .containers()
+        .flat_map(added)
+        .filter(|one| !allowed.contains(one))
+        .collect();
+    (!containers.is_empty()).then(|| {
+        format!(
+            "{} must not include {} in securityContext.capabilities.add",
+            list("container", &containers),
+            quoted(capabilities)
+        )
+    })
+}
+
+pub(super) fn capabilities(pod: &Pod<'_>, reason: &str) -> Option<Violation> {
+    violation(reason, adding(pod, DEFAULT_CAPABILITIES)?)
+}
+
+pub(super) fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
+    let names = ["hostNetwork", "hostPID", "hostIPC"];
+    let set = names.iter().filter(|name| pod.spec[**name] == true);
+    let set: Vec<String> = set.map(|name| format!("{name}=true")).collect();
+    if set.is_empty() {
+        return None;
+    }
+    violation("host namespaces", set.join(", "))
+}
+
+pub(super) fn volumes_of<'a>(pod: &Pod<'a>) -> impl Iterator<Item = &'a Value> + use<'a> {
+    pod.spec["volumes"].as_array().into_iter().flatten()
+}
+
+pub(super) fn host_paths(pod: &Pod<'_>) -> Option<Violation> {
+    let bad = volumes_of(pod).filter(|volume| !volume["hostPath"].is_null());
+    let bad: Vec<&str> = bad.filter_map(|volume| volume["name"].as_str()).collect();
+    if bad.is_empty() {
+        return None;
+    }
+    violation("hostPath volumes", list("volume", &bad))
+}
+
+pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
+    fn ports(container: &Value) -> impl Iterator<Item = i64> {
+        let ports = container["ports"].as_array().into_iter().flatten();
+        ports
+            .filter_map(|port| port["hostPort"].as_i64())
+            .filter(|port| *port != 0)
+    }
+    let containers = pod.named(|container| ports(container).next().is_some());
+    let all: BTreeSet<String> = pod
+        .containers()
+        .flat_map(ports)
+        .map(|port| port.to_string())
+        .collect();
+    if containers.is_empty() {
+        return None;
+    }
+    let detail = format!(
+        "{} {} {} {}",
+        list("container", &containers),
+        uses(containers.len()),
+        counted("hostPort", all.len()),
+        all.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    violation("hostPort", detail)
+}
+
+/// The hosts that the probes and hooks of a container name.
+fn named_hosts(container: &Value) -> Vec<&str> {
+    let lifecycle = &container["lifecycle"];
+    let handlers = [
+        &container["livenessProbe"],
+        &container["readinessProbe"],
+        &container["startupProbe"],
+        &lifecycle["postStart"],
+        &lifecycle["preStop"],
+    ];
+    handlers
+        .into_iter()
+        .flat_map(|handler| [&handler["httpGet"]["host"], &handler["tcpSocket"]["host"]])
+        .filter_map(Value::as_str)
+        .filter(|host| !host.is_empty())
+        .collect()
+}
+
+pub(super) fn hosts(pod: &Pod<'_>) -> Option<Violation> {
+    let containers: BTreeSet<&str> = pod
+        .named(|container| !named_hosts(container).is_empty())
+        .into_iter()
+        .collect();
+    let containers: Vec<&str> = containers.into_iter().collect();
+    if containers.is_empty() {
+        return None;
+    }
+    let hosts: BTreeSet<&str> = pod.containers().flat_map(named_hosts).collect();
+    let detail = format!(
+        "{} {} {} {}",
+        list("container", &containers),
+        uses(containers.len()),
+        counted("probe or lifecycle host", hosts.len()),
+        quoted(hosts)
+    );
+    violation("probe or lifecycle host", detail)
+}
+
+pub(super) fn privileged(pod: &Pod<'_>) -> Option<Violation> {
+    let containers = pod.named(|one| one["securityContext"]["privileged"] == true);
+    if containers.is_empty() {
+        return None;
+    }
+    let containers = list("container", &containers);
+    let detail = format!("{containers} must not set securityContext.privileged=true");
+    violation("privileged", detail)
+}
+
+pub(super) fn proc_mount(pod: &Pod<'_>) -> Option<Violation> {
+    fn mount(container: &Value) -> Option<&str> {
+        let mount = container["securityContext"]["procMount"].as_str();
+        mount.filter(|mount| *mount != "Default")
+    }
+    let containers = pod.named(|container| mount(container).is_some());
+    if containers.is_empty() || pod.has_own_users() {
+        return None;
+    }
+    let mounts: BTreeSet<&str> = pod.containers().filter_map(mount).collect();
+    let detail = format!(
+        "{} must not set securityContext.procMount to {}",
+        list("container", &containers),
+        quoted(mounts)
+    );
+    violation("procMount", detail)
+}
+
+pub(super) fn selinux(pod: &Pod<'_>) -> Option<Violation> {
+    const TYPES: &[&str] = &["", "container_t", "container_init_t", "container_kvm_t"];
+    let engine = pod.version >= 31;
+    let text = |holder: &'_ Value, member: &str| {
+        let options = &holder["securityContext"]["seLinuxOptions"];
+        let text = options[member].as_str().filter(|text| !text.is_empty());
+        text.map(str::to_owned)
+    };
+    let bad_type = |holder: &Value| {
+        text(holder, "type").filter(|kind| {
+            !(TYPES.contains(&kind.as_str()) || engine && kind == "container_engine_t")
+        })
+    };
+    let setters = pod.setters(|holder| {
+        bad_type(holder).is_some()
+            || text(holder, "user").is_some()
+            || text(holder, "role").is_some()
+    })?;
+    let each = || std::iter::once(pod.spec).chain(pod.containers());
+    let types: BTreeSet<String> = each().filter_map(bad_type).collect();
+    let mut data = Vec::new();
+    if !types.is_empty() {
+        let types: Vec<&str> = types.iter().map(String::as_str).collect();
+        data.push(list("type", &types));
+    }
+    for member in ["user", "role"] {
+        if each().any(|holder| text(holder, member).is_some()) {
+            data.push(format!("{member} may not be set"));
+        }
+    }
+    let data = data.join("; ");
+    let detail = format!("{setters} set forbidden securityContext.seLinuxOptions: {data}");
+    violation("seLinuxOptions", detail)
+}
+
+/// The type of a profile that is none of the allowed ones.
+fn bad_profile(holder: &Value) -> Option<&str> {
+    let profile = &holder["securityContext"]["seccompProfile"];
+    let kind = profile["type"].as_str().unwrap_or_default();
+    let bad = profile.is_object() && !matches!(kind, "RuntimeDefault" | "Localhost");
+    bad.then_some(kind)
+}
+
+pub(super) fn seccomp(pod: &Pod<'_>, required: bool) -> Option<Violation> {
+    if pod.version < 19 || (required && pod.is_windows()) {
+        return None;
+    }
+    if let Some(setters) = pod.setters(|holder| bad_profile(holder).is_some()) {
+        let values = quoted(pod.all(bad_profile));
+        let detail =
+            format!("{setters} must not set securityContext.seccompProfile.type to {values}");
+        return violation("seccompProfile", detail);
+    }
+    let containers = pod.named(|one| one["securityContext"]["seccompProfile"].is_null());
+    if !required || pod.context("seccompProfile").is_object() || containers.is_empty() {
+        return None;
+    }
+    let containers = list("container", &containers);
+    let detail = format!(
+        "pod or {containers} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\""
+    );
+    violation("seccompProfile", detail)
+}
+
+pub(super) fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
+    let safe = |name: &str| {
+        let mut known = SYSCTLS.iter();
+        known.any(|(from, known)| *known == name && pod.version >= *from)
+    };
+    let all = pod.context("sysctls").as_array().into_iter().flatten();
+    let bad: Vec<&str> = all
+        .filter_map(|one| one["name"].as_str())
+        .filter(|name| !safe(name))
+        .collect();
+    if bad.is_empty() {
+        return None;
+    }
+    violation("forbidden sysctls", bad.join(", "))
+}
+
+pub(super) fn windows_processes(pod: &Pod<'_>) -> Option<Violation> {
+    let setters =
+        pod.setters(|one| one["securityContext"]["windowsOptions"]["hostProcess"] == true)?;
+    let detail = format!("{setters} must not set securityContext.windowsOptions.hostProcess=true");
+    violation("hostProcess", detail)
+}

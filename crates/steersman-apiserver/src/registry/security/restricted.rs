@@ -1,0 +1,127 @@
+//! Machine: what the standard `restricted` forbids beyond that (upstream: `pod-security-admission/policy`).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::baseline::{adding, volumes_of};
+use super::pod::{Pod, Violation, counted, list, quoted, uses, violation};
+
+const VOLUMES: &[&str] = &[
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+];
+
+/// Volumes that violations name by their type; all others are `unknown`.
+const OLD_VOLUMES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "gitRepo",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "rbd",
+    "flexVolume",
+    "cinder",
+    "cephfs",
+    "flocker",
+    "fc",
+    "azureFile",
+    "vsphereVolume",
+    "quobyte",
+    "azureDisk",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "scaleIO",
+    "storageos",
+];
+
+pub(super) fn dropped_capabilities(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.is_windows() {
+        return None;
+    }
+    let keeps = |container: &Value| {
+        let dropped = container["securityContext"]["capabilities"]["drop"].as_array();
+        !dropped.is_some_and(|dropped| dropped.iter().any(|one| one == "ALL"))
+    };
+    let mut details = Vec::new();
+    let containers = pod.named(keeps);
+    if !containers.is_empty() {
+        let containers = list("container", &containers);
+        details.push(format!(
+            "{containers} must set securityContext.capabilities.drop=[\"ALL\"]"
+        ));
+    }
+    details.extend(adding(pod, &["NET_BIND_SERVICE"]));
+    if details.is_empty() {
+        return None;
+    }
+    violation("unrestricted capabilities", details.join("; "))
+}
+
+pub(super) fn escalation(pod: &Pod<'_>) -> Option<Violation> {
+    let containers = pod.named(|one| one["securityContext"]["allowPrivilegeEscalation"] != false);
+    if containers.is_empty() || pod.is_windows() {
+        return None;
+    }
+    let containers = list("container", &containers);
+    let detail = format!("{containers} must set securityContext.allowPrivilegeEscalation=false");
+    violation("allowPrivilegeEscalation != false", detail)
+}
+
+pub(super) fn volumes(pod: &Pod<'_>) -> Option<Violation> {
+    let bad: Vec<&Value> = volumes_of(pod)
+        .filter(|volume| VOLUMES.iter().all(|kind| volume[*kind].is_null()))
+        .collect();
+    if bad.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = bad.iter().filter_map(|one| one["name"].as_str()).collect();
+    let kind = |volume: &&Value| {
+        let mut known = OLD_VOLUMES.iter();
+        let found = known.find(|kind| !volume[**kind].is_null());
+        found.copied().unwrap_or("unknown")
+    };
+    let kinds: BTreeSet<&str> = bad.iter().map(kind).collect();
+    let detail = format!(
+        "{} {} {} {}",
+        list("volume", &names),
+        uses(names.len()),
+        counted("restricted volume type", kinds.len()),
+        quoted(kinds)
+    );
+    violation("restricted volume types", detail)
+}
+
+pub(super) fn non_root(pod: &Pod<'_>) -> Option<Violation> {
+    const REASON: &str = "runAsNonRoot != true";
+    if pod.has_own_users() {
+        return None;
+    }
+    if let Some(setters) = pod.setters(|one| one["securityContext"]["runAsNonRoot"] == false) {
+        let detail = format!("{setters} must not set securityContext.runAsNonRoot=false");
+        return violation(REASON, detail);
+    }
+    let silent = pod.named(|one| one["securityContext"]["runAsNonRoot"].is_null());
+    if silent.is_empty() || *pod.context("runAsNonRoot") == true {
+        return None;
+    }
+    let silent = list("container", &silent);
+    let detail = format!("pod or {silent} must set securityContext.runAsNonRoot=true");
+    violation(REASON, detail)
+}
+
+pub(super) fn user(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.has_own_users() {
+        return None;
+    }
+    let setters = pod.setters(|one| one["securityContext"]["runAsUser"] == 0)?;
+    violation("runAsUser=0", format!("{setters} must not set runAsUser=0"))
+}
