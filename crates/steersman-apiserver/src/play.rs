@@ -51,8 +51,11 @@ mod kinds;
 mod place;
 mod agenda;
 mod view;
+mod events;
 mod world;
+mod telling;
 mod statuses;
+mod lifecycle;
 mod pod;
 mod pods_of;
 mod replica_set;
@@ -69,6 +72,6 @@ mod handle;
 mod driver;
 
 pub use handle::{Player, TroubleGuard};
-pub use options::{Played, Speed, TROUBLE, Trouble};
+pub use options::{EXIT_CODE, Played, Speed, TROUBLE, Trouble};
 
 pub(crate) use driver::start;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::store::Stored;
 
+use super::events::{Source, Told};
 use super::facts::{Key, Kind, Stage, number, share, stage_of, text};
 use super::revisions;
 use super::world::{Part, World};
@@ -92,12 +93,12 @@ impl World<'_> {
             if self.spent() {
                 self.again(key);
             } else {
-                self.delete(&kind, &pod, None);
+                self.delete_pod(key, &set, &pod);
             }
         }
         let wanted = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
         if !leaving {
-            self.replace(&set, replaceable, wanted, wanted - numbers.available);
+            self.replace(key, &set, replaceable, (wanted, wanted - numbers.available));
         }
         self.report_daemons(&set, wanted, &numbers);
     }
@@ -112,13 +113,29 @@ impl World<'_> {
         daemons: &mut Daemons,
     ) -> Option<Arc<Stored>> {
         let deleted = !set.meta("deletionTimestamp").is_empty();
-        let kind = Arc::clone(self.kinds.of(Kind::Pod));
         let (mut live, mut leaving) = (None, deleted);
         for pod in daemons.pods.remove(node).unwrap_or_default() {
             match stage_of(&pod.value) {
                 Stage::Leaving => leaving = true,
                 Stage::Over if deleted || self.spent() => {}
-                Stage::Over => self.delete(&kind, &pod, None),
+                Stage::Over => {
+                    let (namespace, name) = (&pod.namespace, &pod.name);
+                    let told = if text(&pod.value["status"], "phase") == "Failed" {
+                        let why = "will try to kill it";
+                        let message = format!(
+                            "Found failed daemon pod {namespace}/{name} on node {node}, {why}"
+                        );
+                        Told::warning("FailedDaemonPod", message)
+                    } else {
+                        let why = "will try to delete it";
+                        let message = format!(
+                            "Found succeeded daemon pod {namespace}/{name} on node {node}, {why}"
+                        );
+                        Told::normal("SucceededDaemonPod", message)
+                    };
+                    self.event(set, Source::DaemonSets, &told);
+                    self.delete_pod(key, set, &pod);
+                }
                 Stage::Unplaced | Stage::Placed | Stage::Running => live = Some(pod),
             }
         }
@@ -130,14 +147,20 @@ impl World<'_> {
             label_pod(&mut pod, &daemons.hash, set);
             pin(&mut pod["spec"], node);
             // A refusal brings it here again.
-            let _ = self.create_pod(key, pod);
+            let _ = self.create_pod(key, set, pod);
         }
         live
     }
 
     /// Deletes Pods of older templates: those that serve nobody, and of the others as many as may
     /// be missing.
-    fn replace(&mut self, set: &Stored, mut old: Vec<(bool, Arc<Stored>)>, wanted: i64, down: i64) {
+    fn replace(
+        &mut self,
+        key: &Key,
+        set: &Stored,
+        mut old: Vec<(bool, Arc<Stored>)>,
+        (wanted, down): (i64, i64),
+    ) {
         let strategy = &set.value["spec"]["updateStrategy"];
         if strategy["type"] == "OnDelete" {
             return;
@@ -146,15 +169,17 @@ impl World<'_> {
             Value::Null => 1,
             value => share(value, wanted, true).max(1),
         };
-        let kind = Arc::clone(self.kinds.of(Kind::Pod));
         old.sort_by_key(|(well, _)| *well);
         let mut down = down;
         for (well, pod) in old {
             if well && down >= most {
                 break;
             }
+            if self.spent() {
+                return self.again(key);
+            }
             down += i64::from(well);
-            self.delete(&kind, &pod, None);
+            self.delete_pod(key, set, &pod);
         }
     }
 

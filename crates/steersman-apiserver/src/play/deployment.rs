@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::store::Stored;
 
+use super::events::{Source, Told};
 use super::facts::{Key, Kind, annotation, number, time};
 use super::pods_of::selector_of;
 use super::rollout::{Size, Terms};
@@ -96,12 +97,20 @@ impl World<'_> {
         let Some(new) = sets.new else {
             let (name, body) = new_set(deployment, &sets, &revision);
             let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
+            let size = number(&body["spec"]["replicas"], 0);
             let told = match self.create(&kind, &deployment.namespace, body) {
-                Ok(_) => (
-                    "NewReplicaSetCreated",
-                    format!("Created new replica set \"{name}\""),
-                ),
+                Ok(_) => {
+                    self.tell_scaled(deployment, &name, 0, size);
+                    (
+                        "NewReplicaSetCreated",
+                        format!("Created new replica set \"{name}\""),
+                    )
+                }
                 Err(refusal) => {
+                    let why = &refusal.message;
+                    let message = format!("Failed to create new replica set \"{name}\": {why}");
+                    let told = Told::warning("ReplicaSetCreateError", message);
+                    self.event(deployment, Source::Deployments, &told);
                     let again = self.now.tick.saturating_add(Duration::from_secs(1));
                     self.later(Key::of(Kind::Deployment, deployment), again);
                     ("ReplicaSetCreateError", refusal.message)
@@ -187,10 +196,21 @@ impl World<'_> {
             }
         }
         if let Some(set) = &sets.new {
+            self.tell_scaled(deployment, &set.name, new.wanted, new_size);
             self.scale(set, new_size, terms, Some(&deployment.value));
         }
-        for (set, wanted) in sets.old.iter().zip(old_sizes) {
+        for ((set, was), wanted) in sets.old.iter().zip(&old).zip(old_sizes) {
+            self.tell_scaled(deployment, &set.name, was.wanted, wanted);
             self.scale(set, wanted, terms, None);
+        }
+    }
+
+    fn tell_scaled(&mut self, deployment: &Stored, set: &str, was: i64, size: i64) {
+        if was != size {
+            let way = if size > was { "up" } else { "down" };
+            let message = format!("Scaled {way} replica set {set} from {was} to {size}");
+            let told = Told::normal("ScalingReplicaSet", message);
+            self.event(deployment, Source::Deployments, &told);
         }
     }
 

@@ -16,6 +16,7 @@ pub(super) struct Kinds {
     pub(super) slices: Arc<Resource>,
     pub(super) endpoints: Arc<Resource>,
     pub(super) claims: Arc<Resource>,
+    pub(super) events: Arc<Resource>,
     /// Who looks after each kind.
     users: Vec<Arc<User>>,
 }
@@ -47,6 +48,7 @@ impl Kinds {
             slices: registry.resource("discovery.k8s.io", "v1", "endpointslices")?,
             endpoints: registry.resource("", "v1", "endpoints")?,
             claims: registry.resource("", "v1", "persistentvolumeclaims")?,
+            events: registry.resource("", "v1", "events")?,
         })
     }
 

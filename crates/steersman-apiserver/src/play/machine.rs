@@ -1,7 +1,7 @@
 //! Machine: the player: takes in what changed, looks at those whom that concerns, and says when it
 //! has to look again.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::registry::Registry;
@@ -11,7 +11,7 @@ use super::facts::{Key, Kind};
 use super::kinds::Kinds;
 use super::options::Played;
 use super::view::View;
-use super::world::{Manners, Now, World};
+use super::world::{Manners, Notes, Now, World};
 
 /// What the player needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,7 @@ pub(super) struct Machine {
     view: View,
     agenda: Agenda,
     timers: BTreeSet<(Duration, Key)>,
-    hindered: HashSet<Key>,
-    addresses: u32,
+    notes: Notes,
     has_nodes: bool,
     /// The player's clock when it was last looked at.
     tick: Duration,
@@ -47,8 +46,7 @@ impl Machine {
             view: View::default(),
             agenda: Agenda::default(),
             timers: BTreeSet::new(),
-            hindered: HashSet::new(),
-            addresses: 0,
+            notes: Notes::default(),
             has_nodes: false,
             tick: Duration::ZERO,
         }
@@ -119,8 +117,8 @@ impl Machine {
                 manners,
                 agenda: &mut self.agenda,
                 timers: &mut self.timers,
-                hindered: &mut self.hindered,
-                addresses: &mut self.addresses,
+                notes: &mut self.notes,
+                telling: self.played.events,
                 now,
                 acting: key.as_ref().map_or(Kind::Node, |key| key.kind),
                 writes: 0,
@@ -133,8 +131,10 @@ impl Machine {
             if let Some(key) = key {
                 look(&mut world, &self.played, &key);
                 if key.kind == Kind::Pod && !world.exists(&key) {
-                    world.hindered.remove(&key);
+                    world.notes.hindered.remove(&key);
+                    world.notes.stopping.remove(&key);
                 }
+                world.forget_events();
             }
             writes += world.writes;
         }
@@ -161,9 +161,16 @@ impl Machine {
 fn look(world: &mut World<'_>, played: &Played, key: &Key) {
     match key.kind {
         Kind::Node => {}
-        Kind::Pod if played.pods => world.pod(key),
+        Kind::Pod => {
+            if played.workloads {
+                world.free_pod_of_lost_job(key);
+            }
+            if played.pods {
+                world.pod(key);
+            }
+        }
         Kind::Service if played.endpoints => world.service(key),
-        Kind::Pod | Kind::Service => {}
+        Kind::Service => {}
         _ if !played.workloads => {}
         Kind::ReplicaSet => world.replica_set(key),
         Kind::StatefulSet => world.stateful_set(key),

@@ -6,6 +6,11 @@ use std::time::Duration;
 /// The annotation of a Pod (or of a Pod template) that names the [`Trouble`] it is in.
 pub const TROUBLE: &str = "play.steersman/trouble";
 
+/// The annotation of a Pod (or of a Pod template) that says with which code its containers end: where
+/// they are meant to end, where they are in [`Trouble::Failed`], and where they crash. Other than 0
+/// the Pod fails. Default 0, and 1 in trouble.
+pub const EXIT_CODE: &str = "play.steersman/exit-code";
+
 /// Which parts of a cluster the server plays. The default plays what the API cannot be understood
 /// without: the garbage collector, the namespace controller, and those of aggregated ClusterRoles and of
 /// ResourceQuotas.
@@ -23,6 +28,7 @@ pub struct Played {
     pub(crate) workloads: bool,
     pub(crate) pods: bool,
     pub(crate) endpoints: bool,
+    pub(crate) events: bool,
     pub(crate) nodes: u32,
     pub(crate) speed: Speed,
 }
@@ -43,12 +49,12 @@ pub struct Speed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// `CrashLoopBackOff`: its containers end with 1 as soon as they start, and are restarted after
-    /// 10 s, 20 s and so on up to 5 min.
+    /// `CrashLoopBackOff`: its containers end with [`EXIT_CODE`] as soon as they start, and are
+    /// restarted after 10 s, 20 s and so on up to 5 min.
     CrashLoop,
     /// `ImagePullBackOff`: its images cannot be had.
     ImagePull,
-    /// `Failed`: its containers end with 1, and the Pod with them.
+    /// `Failed`: its containers end with [`EXIT_CODE`], and the Pod with them.
     Failed,
     /// `NeverReady`: its containers run and are never ready.
     NeverReady,
@@ -82,6 +88,7 @@ impl Played {
             workloads: false,
             pods: false,
             endpoints: false,
+            events: false,
             nodes: 1,
             speed: Speed::instant(),
         }
@@ -93,6 +100,7 @@ impl Played {
             workloads: true,
             pods: true,
             endpoints: true,
+            events: true,
             ..Self::default()
         }
     }
@@ -141,6 +149,14 @@ impl Played {
     /// The EndpointSlices and Endpoints of Services with a selector.
     pub fn endpoints(mut self, on: bool) -> Self {
         self.endpoints = on;
+        self
+    }
+
+    /// The Events that controllers, scheduler and kubelets write about all that, which `kubectl
+    /// describe` shows. They are kept for an hour, and cost a Pod four more writes. Default on in
+    /// [`Played::everything`], else off.
+    pub fn events(mut self, on: bool) -> Self {
+        self.events = on;
         self
     }
 

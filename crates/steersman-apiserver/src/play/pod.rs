@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::registry::Subresource;
 use crate::store::Stored;
 
+use super::events::{Source, Told};
 use super::facts::{Key, Kind, PodFacts, Stage, number, text};
 use super::options::Trouble;
 use super::place;
@@ -73,7 +74,14 @@ impl World<'_> {
             _ => place::choose(&self.view.nodes, &self.view.crowds, &pod.value),
         };
         match chosen {
-            Ok(node) => self.bind(pod, &node),
+            Ok(node) => {
+                if self.bind(pod, &node) {
+                    let (namespace, name) = (&pod.namespace, &pod.name);
+                    let message = format!("Successfully assigned {namespace}/{name} to {node}");
+                    let told = Told::normal("Scheduled", message);
+                    self.event(pod, Source::Scheduler, &told);
+                }
+            }
             Err(place::Unplaceable(why)) => {
                 let since = pod.value["status"]["conditions"].as_array();
                 let mut since = since.into_iter().flatten();
@@ -82,6 +90,8 @@ impl World<'_> {
                 if known.is_some_and(|one| one["message"] == why) {
                     return;
                 }
+                let told = Told::warning("FailedScheduling", why.clone());
+                self.event(pod, Source::Scheduler, &told);
                 let mut status = pod.value["status"].clone();
                 let time = known.map_or_else(
                     || json!(self.wall()),
@@ -117,7 +127,7 @@ impl World<'_> {
         let doing = match trouble {
             Some(Trouble::ImagePull) => Doing::ImagePull,
             Some(Trouble::CrashLoop) => Doing::CrashLoop(0),
-            Some(Trouble::Failed) => Doing::Failed,
+            Some(Trouble::Failed) => Doing::ended(&pod.value, 1),
             Some(Trouble::NeverReady) => Doing::Unready,
             Some(Trouble::Unschedulable | Trouble::Unstoppable) | None => Doing::Running,
         };
@@ -125,36 +135,37 @@ impl World<'_> {
             return;
         }
         if matches!(doing, Doing::CrashLoop(_) | Doing::Unready) {
-            self.hindered.insert(key.clone());
+            self.notes.hindered.insert(key.clone());
         }
         if doing == Doing::CrashLoop(0) {
             let wait = Duration::from_secs(statuses::crash_delay(0).unsigned_abs());
             self.later(key.clone(), self.now.tick.saturating_add(wait));
         }
         self.tell(pod, doing);
+        self.tell_started(pod, doing);
     }
 
     fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
         // Only what the player did to a Pod is undone: what a client reports of one stays.
-        let hindered = self.hindered.contains(key);
+        let hindered = self.notes.hindered.contains(key);
         match trouble {
-            Some(Trouble::Failed) => self.tell(pod, Doing::Failed),
+            Some(Trouble::Failed) => self.tell(pod, Doing::ended(&pod.value, 1)),
             Some(Trouble::CrashLoop) => self.crash(key, pod, facts),
             Some(Trouble::NeverReady) => {
                 if facts.ready {
-                    self.hindered.insert(key.clone());
+                    self.notes.hindered.insert(key.clone());
                     self.tell(pod, Doing::Unready);
                 }
             }
             _ if hindered => {
-                self.hindered.remove(key);
+                self.notes.hindered.remove(key);
                 self.tell(pod, Doing::Running);
             }
             _ => {
                 let ends = ends_by_itself(&pod.value, facts);
                 let takes = self.takes("complete", self.manners.speed.complete, pod);
                 if ends && self.due(key, facts, takes) {
-                    self.tell(pod, Doing::Succeeded);
+                    self.tell(pod, Doing::ended(&pod.value, 0));
                 }
             }
         }
@@ -162,12 +173,13 @@ impl World<'_> {
 
     fn crash(&mut self, key: &Key, pod: &Stored, facts: &PodFacts) {
         let crashing = statuses::waiting_for(&pod.value) == "CrashLoopBackOff";
-        self.hindered.insert(key.clone());
+        self.notes.hindered.insert(key.clone());
         let wait = |count: i64| Duration::from_secs(statuses::crash_delay(count).unsigned_abs());
         let count = statuses::restarts(&pod.value);
         if !crashing {
             self.later(key.clone(), self.now.tick.saturating_add(wait(count)));
-            return self.tell(pod, Doing::CrashLoop(count));
+            self.tell(pod, Doing::CrashLoop(count));
+            return self.tell_back_off(pod);
         }
         // The delays so far have to be over: that is when the next start failed.
         let over = (0..=count.min(1_000)).map(wait);
@@ -177,6 +189,7 @@ impl World<'_> {
         }
         self.later(key.clone(), self.now.tick.saturating_add(wait(count + 1)));
         self.tell(pod, Doing::CrashLoop(count + 1));
+        self.tell_started(pod, Doing::CrashLoop(count + 1));
     }
 
     fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
@@ -184,6 +197,10 @@ impl World<'_> {
         if grace == 0 {
             // Somebody's finalizers hold it, which is none of a kubelet's business.
             return;
+        }
+        let runs = facts.ready || !text(&pod.value["status"], "podIP").is_empty();
+        if runs && self.notes.stopping.insert(key.clone()) {
+            self.tell_stopping(pod);
         }
         let grace = Duration::from_secs(grace.unsigned_abs());
         let takes = self.takes("stop", self.manners.speed.stop, pod);
@@ -193,6 +210,12 @@ impl World<'_> {
         };
         if self.due(key, facts, takes) {
             let pods = Arc::clone(self.kinds.of(Kind::Pod));
+            let held = pod.value["metadata"]["finalizers"].as_array();
+            let over = matches!(text(&pod.value["status"], "phase"), "Succeeded" | "Failed");
+            if held.is_some_and(|held| !held.is_empty()) && !over {
+                // Whoever holds it sees how it ended.
+                self.tell(pod, Doing::Killed);
+            }
             self.delete(&pods, pod, Some(0));
         }
     }
@@ -201,8 +224,8 @@ impl World<'_> {
     fn tell(&mut self, pod: &Stored, doing: Doing) {
         let known = text(&pod.value["status"], "podIP");
         let own = if known.is_empty() {
-            *self.addresses = self.addresses.wrapping_add(1);
-            statuses::pod_address(*self.addresses)
+            self.notes.addresses = self.notes.addresses.wrapping_add(1);
+            statuses::pod_address(self.notes.addresses)
         } else {
             known.to_owned()
         };

@@ -10,6 +10,7 @@ use crate::selector::LabelSelector;
 use crate::status::Status;
 use crate::store::Stored;
 
+use super::events::{Source, Told};
 use super::facts::{Key, Kind, Place, PodFacts, Stage, reference, stage_of};
 use super::world::World;
 
@@ -42,14 +43,54 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     /// The refusal.
-    pub(super) fn create_pod(&mut self, key: &Key, pod: Value) -> Result<(), Status> {
+    pub(super) fn create_pod(
+        &mut self,
+        key: &Key,
+        owner: &Stored,
+        pod: Value,
+    ) -> Result<(), Status> {
         let pods = Arc::clone(self.kinds.of(Kind::Pod));
-        match self.create(&pods, &key.namespace, pod) {
+        let name = pod["metadata"]["name"].clone();
+        let made = self.create(&pods, &key.namespace, pod);
+        let name = name.as_str().unwrap_or_default();
+        let set = &owner.name;
+        let told = match (&made, key.kind) {
+            (Ok(pod), Kind::StatefulSet) => {
+                let message = format!("create Pod {} in StatefulSet {set} successful", pod.name);
+                Told::normal("SuccessfulCreate", message)
+            }
+            (Ok(pod), _) => Told::normal("SuccessfulCreate", format!("Created pod: {}", pod.name)),
+            (Err(refusal), Kind::StatefulSet) => {
+                let why = &refusal.message;
+                let message = format!("create Pod {name} in StatefulSet {set} failed error: {why}");
+                Told::warning("FailedCreate", message)
+            }
+            (Err(refusal), _) => {
+                let message = format!("Error creating: {}", refusal.message);
+                Told::warning("FailedCreate", message)
+            }
+        };
+        self.event(owner, source_of(key.kind), &told);
+        match made {
             Ok(_) => Ok(()),
             Err(refusal) => {
                 self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
                 Err(refusal)
             }
+        }
+    }
+
+    /// Deletes a Pod of an owner.
+    pub(super) fn delete_pod(&mut self, key: &Key, owner: &Stored, pod: &Stored) {
+        let pods = Arc::clone(self.kinds.of(Kind::Pod));
+        if self.delete(&pods, pod, None) {
+            let (pod, set) = (&pod.name, &owner.name);
+            let message = match key.kind {
+                Kind::StatefulSet => format!("delete Pod {pod} in StatefulSet {set} successful"),
+                _ => format!("Deleted pod: {pod}"),
+            };
+            let told = Told::normal("SuccessfulDelete", message);
+            self.event(owner, source_of(key.kind), &told);
         }
     }
 
@@ -161,6 +202,16 @@ impl<'a> World<'a> {
         ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
         ranked.truncate(many);
         ranked.into_iter().map(|(_, pod)| pod).collect()
+    }
+}
+
+/// Who tells of the Pods of a kind of controller.
+fn source_of(kind: Kind) -> Source {
+    match kind {
+        Kind::StatefulSet => Source::StatefulSets,
+        Kind::DaemonSet => Source::DaemonSets,
+        Kind::Job => Source::Jobs,
+        _ => Source::ReplicaSets,
     }
 }
 

@@ -1,7 +1,5 @@
 //! Machine: the ReplicaSet controller.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::facts::{Key, Kind, number};
@@ -29,20 +27,19 @@ impl World<'_> {
                     self.again(key);
                     break;
                 }
-                if let Err(refusal) = self.create_pod(key, pod.clone()) {
+                if let Err(refusal) = self.create_pod(key, &set, pod.clone()) {
                     refused = Some(refusal.message);
                     break;
                 }
             }
         } else if !leaving && tally.active > wanted {
             let many = usize::try_from(tally.active - wanted).unwrap_or(0);
-            let pods = Arc::clone(self.kinds.of(Kind::Pod));
             for pod in self.victims(&set, many) {
                 if self.spent() {
                     self.again(key);
                     break;
                 }
-                self.delete(&pods, &pod, None);
+                self.delete_pod(key, &set, &pod);
             }
         }
         let seconds = number(&set.value["spec"]["minReadySeconds"], 0);

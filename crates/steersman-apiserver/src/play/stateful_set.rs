@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::store::Stored;
 
+use super::events::{Source, Told};
 use super::facts::{Key, Kind, Stage, number, reference, share, stage_of, text};
 use super::revisions::{self, Revision};
 use super::world::{Part, World};
@@ -83,7 +84,6 @@ impl World<'_> {
         let rolling = &spec["updateStrategy"]["rollingUpdate"];
         let partition = first.saturating_add(number(&rolling["partition"], 0));
         let by_hand = spec["updateStrategy"]["type"] == "OnDelete";
-        let pods = Arc::clone(self.kinds.of(Kind::Pod));
         let mut created = false;
         for ordinal in first..beyond {
             if self.spent() {
@@ -108,7 +108,7 @@ impl World<'_> {
                     }
                 }
                 Some(member) if member.stage == Stage::Over => {
-                    self.delete(&pods, &member.pod, None);
+                    self.delete_pod(key, set, &member.pod);
                     if in_order {
                         return;
                     }
@@ -127,7 +127,7 @@ impl World<'_> {
                 return self.again(key);
             }
             if member.stage != Stage::Leaving {
-                self.delete(&pods, &member.pod, None);
+                self.delete_pod(key, set, &member.pod);
             }
             if in_order {
                 return;
@@ -146,7 +146,7 @@ impl World<'_> {
             let healthy = member.available && member.stage != Stage::Leaving;
             if old && *ordinal >= partition && member.stage != Stage::Leaving {
                 unavailable += 1;
-                self.delete(&pods, &member.pod, None);
+                self.delete_pod(key, set, &member.pod);
             } else if !healthy {
                 unavailable += 1;
             }
@@ -178,7 +178,7 @@ impl World<'_> {
         for claim in &claims {
             self.claim(set, claim, &name, &mut pod);
         }
-        self.create_pod(key, pod).is_ok()
+        self.create_pod(key, set, pod).is_ok()
     }
 
     /// The claim of one Pod and one template, and the volume by which the Pod uses it.
@@ -213,8 +213,23 @@ impl World<'_> {
             if retention == "Delete" {
                 fields.insert("ownerReferences".to_owned(), json!([reference(set)]));
             }
-            // Without its claim a Pod is refused nothing here: no volume is ever attached.
-            let _ = self.create(&kind, &set.namespace, body);
+            let told = match self.create(&kind, &set.namespace, body) {
+                Ok(_) => Told::normal(
+                    "SuccessfulCreate",
+                    format!(
+                        "create Claim {name} Pod {pod_name} in StatefulSet {} success",
+                        set.name
+                    ),
+                ),
+                Err(refusal) => Told::warning(
+                    "FailedCreate",
+                    format!(
+                        "create Claim {name} for Pod {pod_name} in StatefulSet {} failed error: {}",
+                        set.name, refusal.message
+                    ),
+                ),
+            };
+            self.event(set, Source::StatefulSets, &told);
         }
         let volumes = pod["spec"]
             .as_object_mut()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::facts::{draw, number, text};
+use super::facts::{annotation, draw, number, text};
 
 /// What the containers of a Pod do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,12 +15,35 @@ pub(super) enum Doing {
     Unready,
     /// They ended well.
     Succeeded,
-    /// They ended with 1.
-    Failed,
-    /// They ended with 1 and wait to be started for this time again.
+    /// They ended with this code, which is not 0.
+    Failed(i64),
+    /// They were told to stop, and did.
+    Killed,
+    /// They ended and wait to be started for this time again.
     CrashLoop(i64),
     /// Their images cannot be had.
     ImagePull,
+}
+
+impl Doing {
+    /// That the containers of a Pod end, with the code that the Pod asks for, or else this one.
+    pub(super) fn ended(pod: &Value, code: i64) -> Self {
+        match exit_code(pod).unwrap_or(code) {
+            0 => Self::Succeeded,
+            code => Self::Failed(code),
+        }
+    }
+
+    /// Whether the containers run no more, for good.
+    fn is_over(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed(_) | Self::Killed)
+    }
+}
+
+/// The code with which a Pod asks its containers to end.
+fn exit_code(pod: &Value) -> Option<i64> {
+    let code = annotation(pod, super::options::EXIT_CODE).parse();
+    code.ok().filter(|code| (0..=255).contains(code))
 }
 
 /// The address that a Pod gets by its number.
@@ -40,7 +63,7 @@ pub(super) fn status(pod: &Value, doing: Doing, addresses: (&str, &str), now: &s
         Doing::Running => ("Running", true),
         Doing::Unready | Doing::CrashLoop(_) => ("Running", false),
         Doing::Succeeded => ("Succeeded", false),
-        Doing::Failed => ("Failed", false),
+        Doing::Failed(_) | Doing::Killed => ("Failed", false),
     };
     status.insert("phase".to_owned(), json!(phase));
     status.insert("hostIP".to_owned(), json!(host));
@@ -87,7 +110,7 @@ fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
     let unready = format!("containers with unready status: [{}]", names.join(" "));
     let (reason, message) = match doing {
         Doing::Succeeded => ("PodCompleted", ""),
-        Doing::Failed => ("PodFailed", ""),
+        Doing::Failed(_) | Doing::Killed => ("PodFailed", ""),
         _ => ("ContainersNotReady", unready.as_str()),
     };
     let begun = doing != Doing::Creating;
@@ -117,11 +140,7 @@ fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
     let all = [
         (
             "PodReadyToStartContainers",
-            told(
-                begun && !matches!(doing, Doing::Succeeded | Doing::Failed),
-                "",
-                "",
-            ),
+            told(begun && !doing.is_over(), "", ""),
         ),
         ("Initialized", initialized),
         ("Ready", ready_told),
@@ -185,7 +204,10 @@ fn container_status(
     let times = (begun.unwrap_or(now), now);
     let state = state(pod, container, known, (doing, init), (&id, times));
     let crash = match doing {
-        Doing::CrashLoop(count) if !init => Some((count, ended(1, &id, times))),
+        Doing::CrashLoop(count) if !init => {
+            let code = exit_code(pod).filter(|code| *code != 0).unwrap_or(1);
+            Some((count, ended(code, &id, times)))
+        }
         _ => None,
     };
     let (restarts, last) = crash.unwrap_or_else(|| {
@@ -244,7 +266,8 @@ fn state(
         _ if init => ended(0, id, times),
         Doing::Running | Doing::Unready => json!({"running": {"startedAt": times.0}}),
         Doing::Succeeded => ended(0, id, times),
-        Doing::Failed => ended(1, id, times),
+        Doing::Failed(code) => ended(code, id, times),
+        Doing::Killed => ended(143, id, times),
         Doing::CrashLoop(count) => {
             let seconds = crash_delay(count);
             let wait = if seconds < 60 {

@@ -1,6 +1,6 @@
 //! Machine: how the player acts: through the registry's own verbs, by the names of those it plays.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::status::Status;
 use crate::store::Stored;
 
 use super::agenda::Agenda;
+use super::events::Recorder;
 use super::facts::{Key, Kind, TRACKING, controller_of, draw, reference};
 use super::kinds::Kinds;
 use super::options::{Speed, Trouble};
@@ -68,6 +69,27 @@ pub(super) struct Now {
     pub(super) tick: Duration,
 }
 
+/// What the player remembers beside what is in the store.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// The Pods that the player keeps from being ready.
+    pub(super) hindered: HashSet<Key>,
+    /// The Pods that were told to stop.
+    pub(super) stopping: HashSet<Key>,
+    /// How many addresses Pods were given.
+    pub(super) addresses: u32,
+    /// How Jobs fared lately, by their uids.
+    pub(super) backoffs: HashMap<Arc<str>, Backoff>,
+    pub(super) recorder: Recorder,
+}
+
+/// How often Pods of a Job failed since one succeeded, and the player's clock at the last time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Backoff {
+    pub(super) failures: u32,
+    pub(super) last: Duration,
+}
+
 /// Everything a part of the player sees and does in one turn.
 pub(super) struct World<'a> {
     pub(super) registry: &'a mut Registry,
@@ -76,10 +98,9 @@ pub(super) struct World<'a> {
     pub(super) manners: &'a Manners,
     pub(super) agenda: &'a mut Agenda,
     pub(super) timers: &'a mut BTreeSet<(Duration, Key)>,
-    /// The Pods that the player keeps from being ready.
-    pub(super) hindered: &'a mut HashSet<Key>,
-    /// How many addresses Pods were given.
-    pub(super) addresses: &'a mut u32,
+    pub(super) notes: &'a mut Notes,
+    /// Whether Events are written.
+    pub(super) telling: bool,
     pub(super) now: Now,
     /// Whose controller acts.
     pub(super) acting: Kind,
@@ -115,10 +136,21 @@ impl World<'_> {
         namespace: &str,
         body: Value,
     ) -> Result<Arc<Stored>, Status> {
+        self.create_as(Part::Controllers, resource, namespace, body)
+    }
+
+    /// Like [`create`](Self::create), by another part of the cluster.
+    pub(super) fn create_as(
+        &mut self,
+        part: Part,
+        resource: &Resource,
+        namespace: &str,
+        body: Value,
+    ) -> Result<Arc<Stored>, Status> {
         self.writes += 1;
         let namespace = Some(namespace).filter(|_| resource.namespaced);
         let target = Target::collection(resource, namespace);
-        let (options, now) = (self.options(Part::Controllers), self.now.wall);
+        let (options, now) = (self.options(part), self.now.wall);
         let written = self.registry.create(target, body, &options, now)?;
         Ok(written.object.stored)
     }
@@ -140,15 +172,22 @@ impl World<'_> {
         written.ok().map(|written| written.object.stored)
     }
 
-    /// Writes a status that differs from the one there is.
-    pub(super) fn report(&mut self, kind: Kind, part: Part, stored: &Stored, status: Value) {
+    /// Writes a status that differs from the one there is. Answers whether it is there now.
+    pub(super) fn report(
+        &mut self,
+        kind: Kind,
+        part: Part,
+        stored: &Stored,
+        status: Value,
+    ) -> bool {
         if stored.value["status"] == status {
-            return;
+            return true;
         }
         let mut object = (*stored.value).clone();
         object["status"] = status;
         let resource = Arc::clone(self.kinds.of(kind));
-        self.update(&resource, (part, Subresource::Status), object);
+        let written = self.update(&resource, (part, Subresource::Status), object);
+        written.is_some()
     }
 
     /// Changes an object in place.
@@ -162,8 +201,14 @@ impl World<'_> {
         self.update(&resource, (Part::Controllers, Subresource::Main), object);
     }
 
-    /// Deletes this very object; `grace` of `None` leaves the choice to the server.
-    pub(super) fn delete(&mut self, resource: &Resource, stored: &Stored, grace: Option<i64>) {
+    /// Deletes this very object; `grace` of `None` leaves the choice to the server. Answers whether
+    /// that was allowed.
+    pub(super) fn delete(
+        &mut self,
+        resource: &Resource,
+        stored: &Stored,
+        grace: Option<i64>,
+    ) -> bool {
         self.writes += 1;
         let options = DeleteOptions {
             grace_period_seconds: grace,
@@ -178,11 +223,12 @@ impl World<'_> {
         let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
         let target = Target::object(resource, namespace, &stored.name);
         // One that is gone already is no loss.
-        let _ = self.registry.delete(target, &options, self.now.wall);
+        let deleted = self.registry.delete(target, &options, self.now.wall);
+        deleted.is_ok()
     }
 
-    /// Puts a Pod on a node, as the scheduler does.
-    pub(super) fn bind(&mut self, pod: &Stored, node: &str) {
+    /// Puts a Pod on a node, as the scheduler does. Answers whether it is there.
+    pub(super) fn bind(&mut self, pod: &Stored, node: &str) -> bool {
         self.writes += 1;
         let body = json!({
             "apiVersion": "v1",
@@ -198,7 +244,8 @@ impl World<'_> {
         };
         let options = self.options(Part::Scheduler);
         // A Pod that was placed meanwhile has what this is for.
-        let _ = self.registry.act(deed, &options, self.now.wall);
+        let bound = self.registry.act(deed, &options, self.now.wall);
+        bound.is_ok()
     }
 
     /// Makes `owner` the controller of an object that has none.

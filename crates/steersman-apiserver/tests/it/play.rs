@@ -1,5 +1,7 @@
 //! The player: workloads come to life, roll, shrink, fail and go.
 
+mod events;
+mod jobs;
 mod kinds;
 mod ownership;
 

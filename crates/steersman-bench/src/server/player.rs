@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Waits until all Pods of these Deployments are ready, and says how many seconds that took.
 pub(crate) async fn bring_up(pods: u64, deployments: u64, tracked: bool) -> Outcome<f64> {
     let server = ApiServer::builder()
-        .play(Played::everything().nodes(10))
+        .play(Played::everything().nodes(10).events(false))
         .track_managed_fields(tracked)
         .build();
     let began = Instant::now();

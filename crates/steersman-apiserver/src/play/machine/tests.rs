@@ -50,7 +50,7 @@ fn a_turn_writes_no_more_than_its_budget() {
             "spec": {"replicas": 300, "selector": {"matchLabels": labels}, "template": template},
         }),
     );
-    let mut work = template.clone();
+    let mut work = template;
     work["spec"]["restartPolicy"] = json!("Never");
     create(
         &mut registry,

@@ -1,0 +1,263 @@
+//! Machine: what is known of a Job at one moment, and how it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::store::Stored;
+
+use super::indexes::Indexes;
+use super::rules::{Judgement, ends_index, failures_of, index_of, is_failed, judge};
+use crate::play::facts::{Kind, Stage, holds, is_tracked, number, stage_of, text, time};
+use crate::play::world::World;
+
+/// What is known of a Job at one moment.
+pub(super) struct Sync {
+    pub(super) job: Arc<Stored>,
+    /// Its Pods that are not done with.
+    pub(super) pods: Vec<Arc<Stored>>,
+    /// Neither over nor leaving.
+    pub(super) active: Vec<Arc<Stored>>,
+    /// How many were made in this look.
+    pub(super) started: i64,
+    pub(super) ready: i64,
+    /// Deleted, and not over.
+    pub(super) terminating: i64,
+    pub(super) succeeded: i64,
+    pub(super) failed: i64,
+    pub(super) indexed: bool,
+    /// Counted from its status alone.
+    pub(super) done_before: Indexes,
+    pub(super) done: Indexes,
+    /// Only with a limit for each index.
+    pub(super) lost: Option<Indexes>,
+    /// The failed Pod of each index that is kept until another takes its place.
+    pub(super) kept: BTreeMap<i64, Arc<Stored>>,
+}
+
+/// How a Job ends.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) well: bool,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl End {
+    pub(super) fn failed(reason: &str, message: &str) -> Self {
+        Self {
+            well: false,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    /// What an earlier look announced.
+    pub(super) fn announced(job: &Value) -> Option<Self> {
+        let conditions = job["status"]["conditions"].as_array()?;
+        let found = |kind: &str| {
+            let mut all = conditions.iter();
+            all.find(|one| one["type"] == kind && one["status"] == "True")
+        };
+        let well = found("SuccessCriteriaMet");
+        let told = well.or_else(|| found("FailureTarget"))?;
+        Some(Self {
+            well: well.is_some(),
+            ..Self::failed(text(told, "reason"), text(told, "message"))
+        })
+    }
+}
+
+impl Sync {
+    pub(super) fn spec(&self) -> &Value {
+        &self.job.value["spec"]
+    }
+
+    pub(super) fn completions(&self) -> i64 {
+        number(&self.spec()["completions"], i64::MAX)
+    }
+
+    pub(super) fn suspended(&self) -> bool {
+        self.spec()["suspend"] == true
+    }
+
+    /// Whether a Pod ended and is neither counted nor about to be.
+    fn is_new(&self, pod: &Stored, counted: &Counted) -> bool {
+        is_tracked(&pod.value)
+            && !counted.has(pod.meta("uid"))
+            && (!self.indexed
+                || index_of(&pod.value).is_some_and(|index| index < self.completions()))
+    }
+}
+
+/// The Pods that ended and are not in the numbers of a Job's status yet, by their uids.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counted {
+    pub(super) succeeded: Vec<String>,
+    pub(super) failed: Vec<String>,
+}
+
+impl Counted {
+    pub(super) fn of(job: &Value) -> Self {
+        let uncounted = &job["status"]["uncountedTerminatedPods"];
+        let read = |field: &str| {
+            let uids = uncounted[field].as_array().into_iter().flatten();
+            uids.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            succeeded: read("succeeded"),
+            failed: read("failed"),
+        }
+    }
+
+    fn has(&self, uid: &str) -> bool {
+        let mut all = self.succeeded.iter().chain(&self.failed);
+        all.any(|one| one == uid)
+    }
+
+    pub(super) fn written(&self) -> Value {
+        let mut written = json!({});
+        for (field, uids) in [("succeeded", &self.succeeded), ("failed", &self.failed)] {
+            if !uids.is_empty() {
+                written[field] = json!(uids);
+            }
+        }
+        written
+    }
+}
+
+impl World<'_> {
+    pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &Counted) -> Sync {
+        let view = self.view;
+        let status = &job.value["status"];
+        let places = view.own(job.meta("uid"));
+        let pods = places.filter_map(|((namespace, name), _)| self.get(Kind::Pod, namespace, name));
+        let pods: Vec<Arc<Stored>> = pods.collect();
+        let lives = |pod: &&Arc<Stored>| {
+            matches!(
+                stage_of(&pod.value),
+                Stage::Unplaced | Stage::Placed | Stage::Running
+            )
+        };
+        let active: Vec<Arc<Stored>> = pods.iter().filter(lives).cloned().collect();
+        let is_ready = |pod: &&Arc<Stored>| holds(&pod.value, "Ready");
+        let ends = |pod: &&Arc<Stored>| {
+            let phase = text(&pod.value["status"], "phase");
+            let deleted = !pod.meta("deletionTimestamp").is_empty();
+            deleted && !matches!(phase, "Succeeded" | "Failed")
+        };
+        let indexed = job.value["spec"]["completionMode"] == "Indexed";
+        let mut sync = Sync {
+            ready: count(active.iter().filter(is_ready)),
+            started: 0,
+            terminating: count(pods.iter().filter(ends)),
+            succeeded: number(&status["succeeded"], 0) + count(counted.succeeded.iter()),
+            failed: number(&status["failed"], 0) + count(counted.failed.iter()),
+            done_before: Indexes::default(),
+            done: Indexes::default(),
+            lost: None,
+            kept: BTreeMap::new(),
+            indexed,
+            active,
+            pods,
+            job,
+        };
+        let (mut well, mut ill) = (Vec::new(), Vec::new());
+        for pod in sync.pods.iter().filter(|pod| sync.is_new(pod, counted)) {
+            if text(&pod.value["status"], "phase") == "Succeeded" {
+                well.push(pod);
+            } else if is_failed(&sync.job.value, &pod.value)
+                && judge(&sync.job.value, pod) != Judgement::Ignored
+            {
+                ill.push(pod);
+            }
+        }
+        let backoff = self
+            .notes
+            .backoffs
+            .entry(sync.job.meta("uid").into())
+            .or_default();
+        if !well.is_empty() {
+            backoff.failures = 0;
+        }
+        if !ill.is_empty() {
+            let more = u32::try_from(ill.len()).unwrap_or(u32::MAX);
+            backoff.failures = backoff.failures.saturating_add(more);
+            backoff.last = self.now.tick;
+        }
+        let (well, ill) = (count(well.iter()), count(ill.iter()));
+        sync.succeeded += well;
+        sync.failed += ill;
+        if indexed {
+            number_indexes(&mut sync);
+        }
+        sync
+    }
+}
+
+/// What the indexes of an indexed Job have come to.
+fn number_indexes(sync: &mut Sync) {
+    let (job, completions) = (Arc::clone(&sync.job), sync.completions());
+    let own = |pod: &Stored| {
+        let index = index_of(&pod.value).filter(|index| *index < completions);
+        index.filter(|_| is_tracked(&pod.value))
+    };
+    let status = &job.value["status"];
+    let ended = |fits: &dyn Fn(&Stored) -> bool| {
+        let fitting = sync.pods.iter().filter(|pod| fits(pod));
+        let indexes: BTreeSet<i64> = fitting.filter_map(|pod| own(pod)).collect();
+        Indexes::of(&indexes)
+    };
+    let before = Indexes::parse(text(status, "completedIndexes"), completions);
+    let done = before.and(&ended(&|pod| {
+        text(&pod.value["status"], "phase") == "Succeeded"
+    }));
+    let lost = job.value["spec"]["backoffLimitPerIndex"]
+        .is_number()
+        .then(|| {
+            let before = Indexes::parse(text(status, "failedIndexes"), completions);
+            before.and(&ended(&|pod| ends_index(&job.value, pod)))
+        });
+    let mut kept: BTreeMap<i64, Arc<Stored>> = BTreeMap::new();
+    if let Some(lost) = &lost {
+        let busy: BTreeSet<i64> = sync
+            .active
+            .iter()
+            .filter_map(|pod| index_of(&pod.value))
+            .collect();
+        let rank = |pod: &Stored| {
+            let (counted, ignored) = failures_of(&pod.value);
+            counted + ignored
+        };
+        for pod in &sync.pods {
+            if let Some(index) = own(pod)
+                && is_failed(&job.value, &pod.value)
+                && !done.has(index)
+                && !lost.has(index)
+                && !busy.contains(&index)
+                && kept
+                    .get(&index)
+                    .is_none_or(|known| rank(known) <= rank(pod))
+            {
+                kept.insert(index, Arc::clone(pod));
+            }
+        }
+    }
+    sync.succeeded = done.count();
+    (sync.done_before, sync.done, sync.lost, sync.kept) = (before, done, lost, kept);
+}
+
+/// When a Job finished, in seconds since the epoch.
+pub(in crate::play) fn finished(job: &Value) -> Option<i64> {
+    let conditions = job["status"]["conditions"].as_array()?;
+    let end = conditions.iter().find(|one| {
+        matches!(text(one, "type"), "Complete" | "Failed") && one["status"] == "True"
+    })?;
+    Some(time(&end["lastTransitionTime"]).map_or(0, jiff::Timestamp::as_second))
+}
+
+/// How many there are.
+pub(super) fn count<T>(all: impl Iterator<Item = T>) -> i64 {
+    i64::try_from(all.count()).unwrap_or(i64::MAX)
+}

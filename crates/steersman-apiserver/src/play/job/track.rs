@@ -1,0 +1,219 @@
+//! Machine: how the Pods of a Job get into the numbers of its status, each of them once.
+//!
+//! Upstream: `trackJobStatusAndRemoveFinalizers`. A Pod that ended is named in the status first, then
+//! let go, and then counted: who crashes in between counts it once all the same
+//! (PLAY-8).
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::store::Stored;
+
+use super::indexes::Indexes;
+use super::rules::{Judgement, index_of, is_failed, judge};
+use super::sync::{Counted, End, Sync, count};
+use crate::play::events::{Source, Told};
+use crate::play::facts::{Key, Kind, holds, is_tracked, number, text};
+use crate::play::pods_of::set_condition;
+use crate::play::world::{Part, World};
+
+/// How long a Job waits after its status was refused.
+const REFUSED: Duration = Duration::from_secs(1);
+
+impl World<'_> {
+    /// Counts what ended, lets it go, and writes the status, with the end if the Job has come to it.
+    pub(super) fn settle_job(
+        &mut self,
+        key: &Key,
+        sync: &Sync,
+        (mut status, mut counted): (Value, Counted),
+        end: Option<End>,
+    ) {
+        let tracked = sync.pods.iter().filter(|pod| is_tracked(&pod.value));
+        let held: HashSet<String> = tracked.map(|pod| pod.meta("uid").to_owned()).collect();
+        count_released(&mut status, &mut counted, &held);
+        let (released, all) = self.name_ended(sync, (&mut status, &mut counted), end.as_ref());
+        if !all {
+            self.again(key);
+        }
+        let now = self.wall();
+        let active = count(sync.active.iter()) + sync.started;
+        put_count(&mut status, "active", active);
+        status["ready"] = json!(sync.ready.max(0));
+        status["terminating"] = json!(sync.terminating);
+        status["uncountedTerminatedPods"] = counted.written();
+        let before = end.as_ref().map(|end| match end.well {
+            true => ("SuccessCriteriaMet", end),
+            false => ("FailureTarget", end),
+        });
+        if let Some((kind, end)) = before.filter(|(kind, _)| !holds(&sync.job.value, kind)) {
+            let told = (end.reason.as_str(), end.message.as_str());
+            put_condition(&mut status, condition(kind, "True", told, &now));
+        }
+        let job = Arc::clone(&sync.job);
+        if !self.report(Kind::Job, Part::Controllers, &job, status.clone()) {
+            return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
+        }
+        for pod in &released {
+            // It may have changed meanwhile, where it was deleted.
+            if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
+                self.release(&pod);
+            }
+        }
+        let gone = released.iter().map(|pod| pod.meta("uid").to_owned());
+        let gone: HashSet<String> = gone.collect();
+        let held: HashSet<String> = held.difference(&gone).cloned().collect();
+        count_released(&mut status, &mut counted, &held);
+        status["uncountedTerminatedPods"] = counted.written();
+        let settled = all && counted.succeeded.is_empty() && counted.failed.is_empty();
+        let end = end.filter(|_| settled && sync.terminating == 0);
+        if let Some(end) = &end {
+            let kind = if end.well { "Complete" } else { "Failed" };
+            let told = (end.reason.as_str(), end.message.as_str());
+            put_condition(&mut status, condition(kind, "True", told, &now));
+            if end.well {
+                status["completionTime"] = json!(now);
+            }
+        }
+        let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
+            return;
+        };
+        if !self.report(Kind::Job, Part::Controllers, &job, status) {
+            return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
+        }
+        if let Some(end) = end {
+            let told = if end.well {
+                Told::normal("Completed", "Job completed".to_owned())
+            } else {
+                Told::warning(end.known_reason(), end.message)
+            };
+            self.event(&job, Source::Jobs, &told);
+        }
+    }
+
+    /// Names the Pods that ended in the status; answers those that may be let go, as many as there
+    /// is room for, and whether that is all of them.
+    fn name_ended(
+        &self,
+        sync: &Sync,
+        (status, counted): (&mut Value, &mut Counted),
+        end: Option<&End>,
+    ) -> (Vec<Arc<Stored>>, bool) {
+        let job = &sync.job.value;
+        let leaving = !sync.job.meta("deletionTimestamp").is_empty();
+        let valid = |pod: &Stored| index_of(&pod.value).filter(|at| *at < sync.completions());
+        let mut pods: Vec<&Arc<Stored>> = sync.pods.iter().collect();
+        pods.retain(|pod| is_tracked(&pod.value));
+        pods.sort_by_key(|pod| index_of(&pod.value));
+        let room = self.room.saturating_sub(self.writes).max(1);
+        let (mut released, mut done) = (Vec::new(), BTreeSet::new());
+        let mut all = true;
+        for pod in pods {
+            let uid = pod.meta("uid");
+            let well = text(&pod.value["status"], "phase") == "Succeeded";
+            let failed = is_failed(job, &pod.value);
+            let kept = valid(pod).and_then(|index| sync.kept.get(&index));
+            let waits = kept.is_some_and(|kept| kept.meta("uid") == uid);
+            if !(leaving || end.is_some() || well || (failed && !waits)) {
+                continue;
+            }
+            if released.len() >= room {
+                all = false;
+                break;
+            }
+            released.push(Arc::clone(pod));
+            let known = |list: &[String]| list.iter().any(|one| one == uid);
+            if well && !known(&counted.failed) {
+                match valid(pod) {
+                    Some(index) if sync.indexed => {
+                        done.insert(index);
+                    }
+                    None if sync.indexed => {}
+                    _ if known(&counted.succeeded) => {}
+                    _ => counted.succeeded.push(uid.to_owned()),
+                }
+            } else if (failed || end.is_some_and(|end| !end.well))
+                && !known(&counted.failed)
+                && (!sync.indexed || valid(pod).is_some())
+                && judge(job, pod) != Judgement::Ignored
+            {
+                // Where the Job failed, whatever did not end well failed with it.
+                counted.failed.push(uid.to_owned());
+            }
+        }
+        if sync.indexed {
+            let done = sync.done_before.and(&Indexes::of(&done));
+            put_count(status, "succeeded", done.count());
+            if !done.is_empty() {
+                status["completedIndexes"] = json!(done.to_string());
+            }
+            if let Some(lost) = &sync.lost {
+                status["failedIndexes"] = json!(lost.to_string());
+            }
+        }
+        (released, all)
+    }
+}
+
+impl End {
+    /// The reason, as one of those that there are.
+    fn known_reason(&self) -> &'static str {
+        const ALL: [&str; 6] = [
+            "BackoffLimitExceeded",
+            "DeadlineExceeded",
+            "PodFailurePolicy",
+            "MaxFailedIndexesExceeded",
+            "FailedIndexes",
+            "SuccessPolicy",
+        ];
+        let known = ALL.into_iter().find(|one| *one == self.reason);
+        known.unwrap_or("Failed")
+    }
+}
+
+/// Moves those Pods into the numbers that nobody holds any more.
+fn count_released(status: &mut Value, counted: &mut Counted, held: &HashSet<String>) {
+    for (field, uids) in [
+        ("succeeded", &mut counted.succeeded),
+        ("failed", &mut counted.failed),
+    ] {
+        let before = uids.len();
+        uids.retain(|uid| held.contains(uid));
+        let released = i64::try_from(before - uids.len()).unwrap_or(0);
+        if released > 0 {
+            let many = number(&status[field], 0).saturating_add(released);
+            status[field] = json!(many);
+        }
+    }
+}
+
+/// Writes a number that is left out where it is 0.
+fn put_count(status: &mut Value, field: &str, count: i64) {
+    if count > 0 {
+        status[field] = json!(count);
+    } else if let Some(fields) = status.as_object_mut() {
+        fields.remove(field);
+    }
+}
+
+fn put_condition(status: &mut Value, condition: Value) {
+    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    set_condition(&mut conditions, condition);
+    status["conditions"] = Value::Array(conditions);
+}
+
+/// A condition of a Job.
+pub(super) fn condition(
+    kind: &str,
+    holds: &str,
+    (reason, message): (&str, &str),
+    now: &str,
+) -> Value {
+    json!({
+        "type": kind, "status": holds, "reason": reason, "message": message,
+        "lastProbeTime": now, "lastTransitionTime": now,
+    })
+}
