@@ -58,6 +58,18 @@ pub(crate) enum Chore {
         #[arg(long, conflicts_with = "quick")]
         write: bool,
     },
+    /// Lives seeded worlds of writes, faults and subscribers, and compares informers with the server.
+    Seeds {
+        /// How many worlds.
+        #[arg(long, default_value_t = 10_000)]
+        count: u64,
+        /// The seed of the first one; others follow it. CI tries the first thousand from 0.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// Lives one world again, for instance one that failed.
+        #[arg(long, value_name = "SEED", conflicts_with_all = ["count", "from"])]
+        only: Option<u64>,
+    },
     /// Looks for bytes that break the API server, with libFuzzer.
     Fuzz {
         /// Only these targets; all when none is named.

@@ -13,7 +13,8 @@ mod logs;
 mod poison;
 mod relist;
 mod server;
+mod seeds;
 mod silence;
-mod simulation;
+
 mod slow_subscriber;
 mod watch_list;

@@ -1,0 +1,258 @@
+//! Seeded worlds: writes, faults and subscribers at random, against the embedded server; in the end
+//! every store and every subscriber agrees with it.
+//!
+//! `cargo xtask seeds` tries as many as one likes, and one again.
+
+mod plan;
+mod watched;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::CustomResourceExt as _;
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::Answer;
+use steersman_object::Kind;
+
+use self::plan::{Act, Plan, Which};
+use self::watched::Watched;
+
+/// The seeds to try, such as `0..1000` or `17..18`; `cargo xtask seeds` sets it.
+const SEEDS: &str = "STEERSMAN_SEEDS";
+const BY_DEFAULT: Range<u64> = 0..1000;
+
+const MAPS: &str = "configmaps";
+const WEBSITES: &str = "websites.web.example.com";
+const NAMESPACES: [&str; 2] = ["a", "b"];
+
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(
+    group = "web.example.com",
+    version = "v1",
+    kind = "Website",
+    namespaced
+)]
+#[kube(crates(kube_core = "::kube_core"))]
+struct WebsiteSpec {
+    value: String,
+}
+
+struct Sim {
+    server: ApiServer,
+    everywhere: Watched<ConfigMap>,
+    in_a: Watched<ConfigMap>,
+    websites: Watched<Website>,
+    round: u64,
+}
+
+impl Sim {
+    fn new(plan: &Plan) -> Self {
+        let server = ApiServer::builder()
+            .seed(plan.seed)
+            .watch_list(plan.server_streams)
+            .retained_revisions(plan.retained)
+            .bookmark_every(Duration::from_secs(plan.bookmarks))
+            .play_controllers(false)
+            .build();
+        for name in NAMESPACES {
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            server.create(namespace).unwrap();
+        }
+        install(&server);
+        let maps = || Kind::of::<ConfigMap>();
+        let [first, second, third] = &plan.options;
+        let seed = plan.seed;
+        Self {
+            everywhere: Watched::start(&server, maps(), MAPS, None, (first, seed)),
+            in_a: Watched::start(&server, maps(), MAPS, Some("a"), (second, seed ^ 1)),
+            websites: Watched::start(
+                &server,
+                Kind::of::<Website>(),
+                WEBSITES,
+                None,
+                (third, seed ^ 2),
+            ),
+            server,
+            round: 0,
+        }
+    }
+
+    async fn act(&mut self, act: &Act) {
+        self.round += 1;
+        let faults = self.server.faults();
+        match act {
+            Act::Put(which, label) => self.put(*which, *label),
+            Act::Delete(which) => self.delete(*which),
+            Act::Recreate(which) => {
+                self.delete(*which);
+                self.put(*which, true);
+            }
+            Act::Cut => drop(faults.cut_watches()),
+            Act::Break => drop(faults.break_watches()),
+            Act::Silence => drop(faults.silence_watches()),
+            Act::Resume => drop(faults.resume_watches()),
+            Act::Expire => drop(faults.expire_watches()),
+            Act::Compact => self.server.compact(),
+            Act::Restart(history) => drop(self.server.restart(*history)),
+            Act::Uninstall => {
+                // It may not be there.
+                let _ = self
+                    .server
+                    .delete("customresourcedefinitions", "", WEBSITES);
+            }
+            Act::Install => install(&self.server),
+            Act::Meet(fault) => faults.add(fault.clone()).unwrap().keep(),
+            Act::Answer(verb, code, wait) => {
+                let answer = Answer::code(*code).times(1).retry_after(*wait);
+                let resource = if self.round.is_multiple_of(2) {
+                    MAPS
+                } else {
+                    WEBSITES
+                };
+                faults.answer(*verb, resource, answer).keep();
+            }
+            Act::Sleep(millis) => tokio::time::sleep(Duration::from_millis(*millis)).await,
+            Act::Subscribe(0) => self.everywhere.subscribe(),
+            Act::Subscribe(1) => self.in_a.subscribe(),
+            Act::Subscribe(_) => self.websites.subscribe(),
+            Act::Leave(who) => match who % 3 {
+                0 => self.everywhere.leave(*who),
+                1 => self.in_a.leave(*who),
+                _ => self.websites.leave(*who),
+            },
+            Act::Take(who, count) => match who % 3 {
+                0 => self.everywhere.take(*who, *count).await,
+                1 => self.in_a.take(*who, *count).await,
+                _ => self.websites.take(*who, *count).await,
+            },
+        }
+    }
+
+    fn put(&self, which: Which, label: bool) {
+        let (resource, namespace, name) = which.names();
+        let value = self.round.to_string();
+        let content = if which.website {
+            json!({"spec": {"value": value}})
+        } else {
+            json!({"data": {"value": value}})
+        };
+        let mut patch = content.clone();
+        patch["metadata"] =
+            json!({"labels": {"keep": if label { json!("yes") } else { Value::Null }}});
+        if self
+            .server
+            .merge_patch(resource, namespace, &name, &patch)
+            .is_ok()
+        {
+            return;
+        }
+        let (api_version, kind) = if which.website {
+            ("web.example.com/v1", "Website")
+        } else {
+            ("v1", "ConfigMap")
+        };
+        let mut object = content;
+        object["apiVersion"] = api_version.into();
+        object["kind"] = kind.into();
+        object["metadata"] = json!({"namespace": namespace, "name": name});
+        if label {
+            object["metadata"]["labels"] = json!({"keep": "yes"});
+        }
+        // The definition may not be there.
+        let _ = self.server.create(object);
+    }
+
+    fn delete(&self, which: Which) {
+        let (resource, namespace, name) = which.names();
+        // It may not be there.
+        let _ = self.server.delete(resource, namespace, &name);
+    }
+
+    async fn check(mut self) {
+        self.server.faults().clear();
+        install(&self.server);
+        self.everywhere.check(&self.server).await;
+        self.in_a.check(&self.server).await;
+        self.websites.check(&self.server).await;
+    }
+}
+
+impl Which {
+    fn names(self) -> (&'static str, &'static str, String) {
+        let resource = if self.website { WEBSITES } else { MAPS };
+        let namespace = NAMESPACES[usize::from(self.namespace)];
+        (resource, namespace, format!("o{}", self.name))
+    }
+}
+
+fn install(server: &ApiServer) {
+    let definition = serde_json::to_value(Website::crd()).unwrap();
+    server.install_crd(definition).unwrap();
+}
+
+fn live(seed: u64) {
+    let plan = Plan::of(seed);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut sim = Sim::new(&plan);
+        for act in &plan.acts {
+            sim.act(act).await;
+        }
+        sim.check().await;
+    });
+}
+
+fn seeds() -> Range<u64> {
+    let Ok(range) = std::env::var(SEEDS) else {
+        return BY_DEFAULT;
+    };
+    let ends = range
+        .split_once("..")
+        .map(|(from, to)| (from.parse(), to.parse()));
+    match ends {
+        Some((Ok(from), Ok(to))) => from..to,
+        _ => panic!("{SEEDS} is to be a range such as 0..1000, not {range:?}"),
+    }
+}
+
+// REFL-1, REFL-2, REFL-3, REFL-5, STORE-3, STORE-4, FAN-1, FAN-2
+#[test]
+fn every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server() {
+    let seeds = seeds();
+    let next = AtomicU64::new(seeds.start);
+    let failed = AtomicU64::new(u64::MAX);
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let over = seed >= seeds.end || failed.load(Ordering::Relaxed) != u64::MAX;
+                    if over {
+                        return;
+                    }
+                    if catch_unwind(AssertUnwindSafe(|| live(seed))).is_err() {
+                        failed.fetch_min(seed, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner();
+    assert!(
+        failed == u64::MAX,
+        "seed {failed} fails, for the reason above; again: cargo xtask seeds --only {failed}"
+    );
+}

@@ -1,0 +1,181 @@
+//! What happens in one world, made from its seed.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use steersman_apiserver::History;
+use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
+
+/// How many names there are, in each namespace.
+const NAMES: u8 = 5;
+
+/// Which object: of which kind, in which namespace, by which name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Which {
+    pub(super) website: bool,
+    pub(super) namespace: bool,
+    pub(super) name: u8,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    /// Creates or changes it, and sets or takes away the label that a selector asks for.
+    Put(Which, bool),
+    Delete(Which),
+    Recreate(Which),
+    Cut,
+    Break,
+    Silence,
+    Resume,
+    Expire,
+    Compact,
+    Restart(History),
+    Uninstall,
+    Install,
+    Meet(FaultSpec),
+    /// The next request of this kind is answered so; it may be asked to come back later.
+    Answer(Verb, u16, u32),
+    Sleep(u64),
+    Subscribe(u8),
+    Leave(u8),
+    /// One subscriber takes so many deliveries.
+    Take(u8, u8),
+}
+
+/// How one world is set up.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) acts: Vec<Act>,
+    pub(super) options: [Options; 3],
+    pub(super) server_streams: bool,
+    pub(super) retained: usize,
+    pub(super) bookmarks: u64,
+    pub(super) seed: u64,
+}
+
+/// How one informer behaves.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) watch_list: bool,
+    pub(super) mailbox: usize,
+    pub(super) queue: usize,
+    pub(super) page: u32,
+    pub(super) resync: Option<u64>,
+    pub(super) selects: bool,
+}
+
+fn which() -> impl Strategy<Value = Which> {
+    (any::<bool>(), any::<bool>(), 0..NAMES).prop_map(|(website, namespace, name)| Which {
+        website,
+        namespace,
+        name,
+    })
+}
+
+fn fault() -> impl Strategy<Value = FaultSpec> {
+    let watch = |effect| FaultSpec::new(effect).verb(Verb::Watch);
+    let list = |effect| FaultSpec::new(effect).verb(Verb::List);
+    let fault = prop_oneof![
+        (1..200_u64).prop_map(move |after_bytes| watch(Effect::CutBody { after_bytes })),
+        (1..400_u64).prop_map(move |after_bytes| list(Effect::CutBody { after_bytes })),
+        (1..40_u64).prop_map(move |bytes| watch(Effect::Chunks { bytes, millis: 1 })),
+        (1..40_u64).prop_map(move |bytes| list(Effect::Chunks { bytes, millis: 1 })),
+        Just(watch(Effect::DuplicateEvents)),
+        Just(watch(Effect::DuplicateBookmarks)),
+        (0..5_000_u64).prop_map(move |millis| watch(Effect::LateBookmarks { millis })),
+        Just(watch(Effect::ExpireWatch)),
+        Just(watch(Effect::Silence)),
+        Just(list(Effect::Cut { commit: false })),
+        (1..20_u64).prop_map(move |revisions| list(Effect::StaleList { revisions })),
+        // A page after a wait may find its token expired.
+        (1..9_000_u64).prop_map(move |millis| {
+            list(Effect::Delay {
+                millis,
+                jitter_millis: millis,
+            })
+        }),
+    ];
+    (fault, 1..4_u64).prop_map(|(fault, times)| fault.times(times))
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let verb = prop::sample::select(vec![Verb::Watch, Verb::Watch, Verb::List]);
+    let code = prop::sample::select(vec![403_u16, 404, 410, 429, 500, 503, 504]);
+    let history = prop::sample::select(vec![History::Kept, History::Lost]);
+    prop_oneof![
+        16 => (which(), any::<bool>()).prop_map(|(which, label)| Act::Put(which, label)),
+        6 => which().prop_map(Act::Delete),
+        4 => which().prop_map(Act::Recreate),
+        4 => Just(Act::Cut),
+        3 => Just(Act::Break),
+        2 => Just(Act::Silence),
+        1 => Just(Act::Resume),
+        2 => Just(Act::Expire),
+        4 => Just(Act::Compact),
+        1 => history.prop_map(Act::Restart),
+        1 => Just(Act::Uninstall),
+        1 => Just(Act::Install),
+        6 => fault().prop_map(Act::Meet),
+        4 => (verb, code, 0..3_u32).prop_map(|(verb, code, wait)| Act::Answer(verb, code, wait)),
+        8 => (0..4_000_u64).prop_map(Act::Sleep),
+        3 => (0..3_u8).prop_map(Act::Subscribe),
+        1 => any::<u8>().prop_map(Act::Leave),
+        5 => (any::<u8>(), 0..8_u8).prop_map(|(who, count)| Act::Take(who, count)),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let mailbox = prop::sample::select(vec![0_usize, 3, 1000]);
+    let resync = prop::option::weighted(0.3, 500..20_000_u64);
+    (
+        any::<bool>(),
+        mailbox,
+        1..4_usize,
+        1..4_u32,
+        resync,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(watch_list, mailbox, queue, page, resync, selects)| Options {
+                watch_list,
+                mailbox,
+                queue,
+                page,
+                resync,
+                selects,
+            },
+        )
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let acts = prop::collection::vec(act(), 1..60);
+    let options = [options(), options(), options()];
+    (
+        acts,
+        options,
+        any::<bool>(),
+        4..200_usize,
+        1..60_u64,
+        any::<u64>(),
+    )
+        .prop_map(
+            |(acts, options, server_streams, retained, bookmarks, seed)| Plan {
+                acts,
+                options,
+                server_streams,
+                retained,
+                bookmarks,
+                seed,
+            },
+        )
+}
+
+impl Plan {
+    pub(super) fn of(seed: u64) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+        plan().new_tree(&mut runner).unwrap().current()
+    }
+}
