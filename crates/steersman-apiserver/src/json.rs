@@ -1,6 +1,8 @@
 //! Machine: parses JSON and words its errors the way Go's decoder does, for clients and people
 //! who know those.
 
+pub(crate) mod duplicates;
+
 use serde_json::Value;
 
 /// Parses one JSON document.

@@ -1,7 +1,10 @@
 //! Machine: parses label and field selectors with kube-apiserver's words, and matches objects.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use crate::schema::names::{check_key, check_label_value};
 use crate::status::Status;
 
 /// A parsed `labelSelector`: every requirement must hold.
@@ -167,6 +170,10 @@ impl Parser {
             Token::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
+        let wrong = check_key(&key);
+        if !wrong.is_empty() {
+            return Err(invalid("<nil>", &key, &wrong.join("; ")));
+        }
         if absent {
             return Ok(Requirement {
                 key,
@@ -183,27 +190,38 @@ impl Parser {
             other => other,
         };
         self.at += 1;
-        let test = match operator.text() {
-            "in" => Test::In(self.values()?),
-            "notin" => Test::NotIn(self.values()?),
-            "=" | "==" => Test::In(vec![self.value()?]),
-            "!=" => Test::NotIn(vec![self.value()?]),
+        let (test, values) = match operator.text() {
+            "in" => (Test::In as fn(Vec<String>) -> Test, self.values()?),
+            "notin" => (Test::NotIn as _, self.values()?),
+            "=" | "==" => (Test::In as _, vec![self.value()?]),
+            "!=" => (Test::NotIn as _, vec![self.value()?]),
             sign @ (">" | "<") => {
-                let value = self.value()?;
-                let Ok(n) = value.parse::<i64>() else {
-                    return Err(format!(
-                        "values[0]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
-                    ));
-                };
-                if sign == ">" {
-                    Test::Above(n)
-                } else {
-                    Test::Below(n)
-                }
+                let test = self.comparison(sign, &key)?;
+                return Ok(Requirement { key, test });
             }
             other => return Err(format!("found '{other}', expected: {OPERATORS}")),
         };
+        complain(&misfits(&key, &values))?;
+        let test = test(values);
         Ok(Requirement { key, test })
+    }
+
+    fn comparison(&mut self, sign: &str, key: &str) -> Result<Test, String> {
+        let value = self.value()?;
+        let number = value.parse::<i64>();
+        let mut wrong = Vec::new();
+        if number.is_err() {
+            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+            wrong.push(invalid("values[0]", &value, why));
+        }
+        wrong.extend(misfits(key, std::slice::from_ref(&value)));
+        complain(&wrong)?;
+        let number = number.unwrap_or_default();
+        Ok(if sign == ">" {
+            Test::Above(number)
+        } else {
+            Test::Below(number)
+        })
     }
 
     fn value(&mut self) -> Result<String, String> {
@@ -219,37 +237,79 @@ impl Parser {
         }
     }
 
+    /// The set of values in parentheses, sorted. Between two commas stands the empty value.
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
             Token::Sign("(") => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
         }
-        let mut values = Vec::new();
-        let mut pending = true;
+        let mut values = BTreeSet::new();
+        match self.peek() {
+            Token::Word(_) | Token::Sign(",") => {}
+            Token::Sign(")") => {
+                self.at += 1;
+                return Ok(vec![String::new()]);
+            }
+            other => {
+                let found = other.text();
+                return Err(format!("found '{found}', expected: ',', ')' or identifier"));
+            }
+        }
         loop {
             match self.take() {
                 Token::Word(word) => {
-                    values.push(word);
-                    pending = false;
+                    values.insert(word);
+                    match self.peek() {
+                        Token::Sign("," | ")") => {}
+                        other => {
+                            let found = other.text();
+                            return Err(format!("found '{found}', expected: ',' or ')'"));
+                        }
+                    }
                 }
                 Token::Sign(",") => {
-                    if pending {
-                        values.push(String::new());
+                    let next = self.peek();
+                    if values.is_empty() || matches!(next, Token::Sign("," | ")")) {
+                        values.insert(String::new());
                     }
-                    pending = true;
-                }
-                Token::Sign(")") => {
-                    if pending {
-                        values.push(String::new());
-                    }
-                    return Ok(values);
                 }
                 other => {
                     let found = other.text();
                     return Err(format!("found '{found}', expected: ',', or identifier"));
                 }
             }
+            if self.peek() == Token::Sign(")") {
+                self.at += 1;
+                return Ok(values.into_iter().collect());
+            }
         }
+    }
+}
+
+/// What is wrong with values of a label.
+fn misfits(key: &str, values: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, value) in values.iter().enumerate() {
+        let wrong = check_label_value(value);
+        if !wrong.is_empty() {
+            let path = format!("values[{index}][{key}]");
+            found.push(invalid(&path, value, &wrong.join("; ")));
+        }
+    }
+    found
+}
+
+fn invalid(path: &str, value: &str, why: &str) -> String {
+    let value = Value::String(value.to_owned());
+    format!("{path}: Invalid value: {value}: {why}")
+}
+
+/// One complaint as it is, several in brackets.
+fn complain(wrong: &[String]) -> Result<(), String> {
+    match wrong {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        several => Err(format!("[{}]", several.join(", "))),
     }
 }
 
@@ -279,7 +339,9 @@ impl FieldSelector {
     /// 400 for a term that is no comparison.
     pub fn parse(text: &str) -> Result<Self, Status> {
         let mut terms = Vec::new();
-        for term in split_terms(text) {
+        let mut parts = split_terms(text);
+        parts.sort();
+        for term in parts {
             if term.is_empty() {
                 continue;
             }
@@ -294,7 +356,7 @@ impl FieldSelector {
             };
             terms.push(FieldTerm {
                 label: term[..at].to_owned(),
-                value: unescape(&term[at + sign.len()..]),
+                value: unescape(&term[at + sign.len()..]).map_err(Status::bad_request)?,
                 equal: sign != "!=",
             });
         }
@@ -337,17 +399,33 @@ fn split_terms(text: &str) -> Vec<String> {
     terms
 }
 
-fn unescape(value: &str) -> String {
+/// A value as it is meant. Commas and equal signs have to be escaped, and nothing else may be but
+/// the escape itself.
+fn unescape(value: &str) -> Result<String, String> {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
     while let Some(c) = chars.next() {
-        if c == '\\' {
-            out.extend(chars.next());
-        } else {
-            out.push(c);
+        match c {
+            '\\' => match chars.next() {
+                Some(c @ ('\\' | ',' | '=')) => out.push(c),
+                other => {
+                    let other = other.map(String::from).unwrap_or_default();
+                    return Err(format!(
+                        "invalid field selector: invalid escape sequence: \\{other}"
+                    ));
+                }
+            },
+            ',' | '=' => {
+                // Go prints a character as its number.
+                let number = u32::from(c);
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {number}"
+                ));
+            }
+            _ => out.push(c),
         }
     }
-    out
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -7,13 +7,47 @@ use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 /// Reads a document, of a key that is there twice the last. The error is in the words of the real
-/// server: its line only beyond the first.
+/// server.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
     read(body, DuplicateKeyPolicy::LastWins)
 }
 
-/// Reads a document, with a say in keys that are there twice.
-pub(crate) fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String> {
+/// What is told of a key that the first object with such keys has twice: its line and its name.
+pub(crate) fn twice(body: &[u8]) -> Option<String> {
+    let problem = read(body, DuplicateKeyPolicy::Error).err()?;
+    let (place, what) = match problem.split_once(": ") {
+        Some((place, what)) if place.starts_with("line ") => (place, what),
+        _ => ("line 1", problem.as_str()),
+    };
+    if !what.to_ascii_lowercase().contains("duplicate") {
+        return None;
+    }
+    // The parser goes on with advice for programs.
+    let what = what.split(", set ").next().unwrap_or_default();
+    let key = what.rsplit(": ").next().unwrap_or_default();
+    let key = key.trim_matches(['"', '\'', '`', ' ']);
+    Some(format!("{place}: key \"{key}\" already set in map"))
+}
+
+/// Of several documents the first is read.
+fn first_document(body: &[u8]) -> &[u8] {
+    let mut start = 0;
+    for line in body.split_inclusive(|byte| *byte == b'\n') {
+        let separates = line.trim_ascii_end() == b"---";
+        if separates && !body[..start].trim_ascii().is_empty() {
+            return &body[..start];
+        }
+        start += line.len();
+    }
+    body
+}
+
+/// Reads the first document, with a say in keys that are there twice.
+fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String> {
+    let body = first_document(body);
+    if body.trim_ascii().is_empty() {
+        return Ok(Value::Null);
+    }
     // SRV-3: the parser bounds depth, aliases and events, and answers with an error.
     let options = serde_saphyr::options! {
         duplicate_keys: duplicate_keys,
@@ -25,12 +59,40 @@ pub(crate) fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Va
         let text = error.to_string();
         // The parser ends with the place.
         let problem = text.split(" at line ").next().unwrap_or_default();
-        if line > 1 {
+        let lines = body.iter().filter(|byte| **byte == b'\n').count();
+        let (problem, line) = in_go_words(problem, line as usize, lines);
+        if line > 0 {
             format!("line {line}: {problem}")
         } else {
-            problem.to_owned()
+            problem
         }
     })
+}
+
+/// A problem and its line, or 0 for none, as Go's reader tells them: its scanner counts lines from
+/// one and its parser from zero, and neither names the first. `lines` are the breaks there are.
+fn in_go_words(problem: &str, line: usize, lines: usize) -> (String, usize) {
+    let scanner = |line: usize| if line > 1 { line } else { 0 };
+    let parser = |line: usize| line.saturating_sub(1);
+    let is = |part: &str| problem.contains(part);
+    if is("unclosed bracket '['") {
+        ("did not find expected ',' or ']'".to_owned(), lines)
+    } else if is("unclosed bracket '{'") {
+        ("did not find expected ',' or '}'".to_owned(), lines)
+    } else if is("unclosed quote") || is("in multiline quoted scalar") {
+        (
+            "found unexpected end of stream".to_owned(),
+            scanner(lines + 1),
+        )
+    } else if is("tabs disallowed") || is("unexpected character: ") {
+        let why = "found character that cannot start any token";
+        (why.to_owned(), scanner(line))
+    } else if let Some((_, why)) = problem.split_once("while parsing a block") {
+        let why = why.split_once(", ").map_or(why, |(_, why)| why);
+        (why.to_owned(), parser(line))
+    } else {
+        (problem.to_owned(), scanner(line))
+    }
 }
 
 /// Writes a value that came from JSON, byte for byte as the real server writes it.
@@ -61,6 +123,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_of_several_documents_is_read() {
+        let documents = b"---\na: 1\n---\nb: 2\n---\n: [";
+        assert_eq!(parse(documents).unwrap(), json!({"a": 1}));
+    }
+
+    #[test]
+    fn keys_that_are_there_twice_are_told_with_their_line() {
+        let told = "line 3: key \"b\" already set in map";
+        assert_eq!(twice(b"a:\n  b: 1\n  b: 2\n").unwrap(), told);
+        assert_eq!(twice(b"a: 1\nb: 2\n"), None);
+        assert_eq!(twice(b"a: ["), None);
+    }
+
+    #[test]
     fn problems_name_their_line_beyond_the_first() {
         let problem = "mapping values are not allowed in this context";
         assert_eq!(parse(b"a: b: c").unwrap_err(), problem);
@@ -68,9 +144,22 @@ mod tests {
             parse(b"x: 1\na: b: c").unwrap_err(),
             format!("line 2: {problem}")
         );
-        assert!(parse(b"{a: 1").is_err());
+        let other = "did not find expected ',' or '}'";
+        assert_eq!(parse(b"{a: 1").unwrap_err(), other);
+        for (text, problem) in [
+            ("a: [1\n", "line 1: did not find expected ',' or ']'"),
+            ("a: \"x\n", "line 2: found unexpected end of stream"),
+            (
+                "a:\n\tb: 1\n",
+                "line 2: found character that cannot start any token",
+            ),
+            ("a: @b\n", "found character that cannot start any token"),
+            ("- a\nb: 1\n", "line 1: did not find expected '-' indicator"),
+            ("a:\n  - b\n c: d\n", "line 2: did not find expected key"),
+        ] {
+            assert_eq!(parse(text.as_bytes()).unwrap_err(), problem);
+        }
         assert!(parse(b"\xff\xfe\x00").is_err());
-        assert!(parse(b"a: 1\n---\nb: 2\n").is_err());
     }
 
     #[test]

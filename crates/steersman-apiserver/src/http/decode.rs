@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::http::negotiate::BodyFormat;
 use crate::json::unreadable_kind;
 use crate::registry::DeleteOptions;
+use crate::schema::built_in;
 use crate::schema::types::Envelope;
 use crate::status::Status;
 use crate::yaml;
@@ -34,13 +35,17 @@ pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Valu
             None => Ok(value),
         },
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
-        other => Err(refuse(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value \
-             of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
-             \"json:\\\"kind,omitempty\\\"\" }}",
-            type_word(&other)
-        ))),
+        other => Err(refuse(no_object(&other))),
     }
+}
+
+fn no_object(value: &Value) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of \
+         type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+         \"json:\\\"kind,omitempty\\\"\" }}",
+        type_word(value)
+    )
 }
 
 /// The refusal of a body that does not even say what it is.
@@ -80,10 +85,12 @@ pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
     ))
 }
 
-/// Reads the body of a delete, if there is one.
+/// Reads the body of a delete, if there is one. `own` is the version of what is deleted, which the
+/// options may say to be of.
 pub(crate) fn delete_options(
     body: &[u8],
     format: BodyFormat,
+    own: &str,
 ) -> Result<Option<DeleteOptions>, Status> {
     if body.is_empty() {
         return Ok(None);
@@ -98,31 +105,102 @@ pub(crate) fn delete_options(
     if value.is_null() {
         return Ok(None);
     }
+    if !value.is_object() {
+        return Err(Status::bad_request(no_object(&value)));
+    }
     if let Some(why) = unreadable_kind(&value) {
         return Err(Status::bad_request(why));
     }
     let kind = value["kind"].as_str().unwrap_or_default();
     let version = value["apiVersion"].as_str().unwrap_or_default();
     match kind {
-        "" | "DeleteOptions" => {}
+        "" | "DeleteOptions" if version.is_empty() || version == own || is_served(version) => {}
         "Status" => {
             return Err(Status::bad_request(format!(
                 "converting ({version}.Status) to (v1.DeleteOptions): unknown conversion"
             )));
         }
-        other => {
+        _ => {
+            let kind = if kind.is_empty() {
+                "DeleteOptions"
+            } else {
+                kind
+            };
+            let scheme = if is_served(version) {
+                "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+            } else {
+                "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
+            };
             return Err(Status::bad_request(format!(
-                "no kind \"{other}\" is registered for version \"{version}\" in scheme \
-                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
             )));
         }
     }
-    match serde_json::from_value(value) {
-        Ok(options) => Ok(Some(options)),
-        Err(error) => Err(Status::bad_request(format!(
-            "DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: {error}"
-        ))),
+    if let Some(why) = mistyped_options(&value) {
+        return Err(Status::bad_request(why));
     }
+    serde_json::from_value(value)
+        .map(Some)
+        .map_err(|error| Status::bad_request(error.to_string()))
+}
+
+/// Whether Kubernetes has kinds of its own of a version.
+fn is_served(version: &str) -> bool {
+    matches!(version, "v1" | "meta.k8s.io/v1")
+        || built_in().iter().any(|one| one.api_version() == version)
+}
+
+/// How Go's decoder refuses options with a value of a wrong type.
+fn mistyped_options(value: &Value) -> Option<String> {
+    const FIELDS: &[(&str, &str)] = &[
+        ("gracePeriodSeconds", "int64"),
+        ("orphanDependents", "bool"),
+        ("propagationPolicy", "v1.DeletionPropagation"),
+        ("dryRun", "[]string"),
+        ("preconditions", "v1.Preconditions"),
+        ("ignoreStoreReadErrorWithClusterBreakingPotential", "bool"),
+    ];
+    let refuse = |owner: &str, path: &str, found: &Value, wanted: &str| {
+        let found = match found {
+            Value::Number(number) if wanted == "int64" => format!("number {number}"),
+            other => type_word(other).to_owned(),
+        };
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"
+        )
+    };
+    for (field, wanted) in FIELDS {
+        let Some(found) = value.get(field).filter(|found| !found.is_null()) else {
+            continue;
+        };
+        let fits = match *wanted {
+            "int64" => found.is_i64(),
+            "bool" => found.is_boolean(),
+            "[]string" => found.is_array(),
+            "v1.Preconditions" => found.is_object(),
+            _ => found.is_string(),
+        };
+        if !fits {
+            return Some(refuse("DeleteOptions", field, found, wanted));
+        }
+        let texts = found.as_array().into_iter().flatten();
+        if let Some(odd) = texts
+            .into_iter()
+            .find(|one| !one.is_string() && !one.is_null())
+        {
+            return Some(refuse("DeleteOptions", field, odd, "string"));
+        }
+        for (inner, wanted) in [("uid", "types.UID"), ("resourceVersion", "string")] {
+            if let Some(odd) = found
+                .get(inner)
+                .filter(|one| !one.is_string() && !one.is_null())
+            {
+                let path = format!("{field}.{inner}");
+                return Some(refuse("Preconditions", &path, odd, wanted));
+            }
+        }
+    }
+    None
 }
 
 // SRV-3: the parser bounds how deep values nest, and answers with an error.
@@ -273,7 +351,7 @@ mod tests {
 
     #[test]
     fn delete_options_of_other_kinds_are_refused() {
-        let read = |body: &str| delete_options(body.as_bytes(), BodyFormat::Json);
+        let read = |body: &str| delete_options(body.as_bytes(), BodyFormat::Json, "v1");
         assert!(read("").unwrap().is_none());
         let options =
             read(r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"x":1}"#);
@@ -283,6 +361,30 @@ mod tests {
                 .unwrap_err()
                 .code,
             400
+        );
+        assert_eq!(
+            read(r#"{"gracePeriodSeconds":"x"}"#).unwrap_err().message,
+            "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds \
+             of type int64"
+        );
+        assert_eq!(
+            read(r#"{"preconditions":{"uid":5}}"#).unwrap_err().message,
+            "json: cannot unmarshal number into Go struct field Preconditions.preconditions.uid of \
+             type types.UID"
+        );
+        assert!(read(r#"{"apiVersion":"apps/v1"}"#).unwrap().is_some());
+        assert_eq!(
+            read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v7"}"#)
+                .unwrap_err()
+                .message,
+            "no kind \"DeleteOptions\" is registered for version \"apps/v7\" in scheme \
+             \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+        );
+        assert!(
+            read("[]")
+                .unwrap_err()
+                .message
+                .contains("cannot unmarshal array")
         );
         assert_eq!(
             read("{bad").unwrap_err().message,
@@ -304,7 +406,7 @@ mod tests {
         ] {
             let _ = object(body, BodyFormat::Json, "X");
             let _ = object(body, BodyFormat::Yaml, "X");
-            let _ = delete_options(body, BodyFormat::Json);
+            let _ = delete_options(body, BodyFormat::Json, "v1");
         }
     }
 }

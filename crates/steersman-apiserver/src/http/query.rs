@@ -1,5 +1,7 @@
 //! Machine: reads a URL query into the options of a verb.
 
+use std::num::IntErrorKind;
+
 use crate::http::path::percent_decode;
 use crate::registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
 use crate::status::Status;
@@ -93,10 +95,15 @@ impl Query {
         };
         match text.parse::<i64>() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(Status::bad_request(format!(
-                "strconv.ParseInt: parsing {}: invalid syntax",
-                quoted(text)
-            ))),
+            Err(error) => {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                let text = quoted(text);
+                let message = format!("strconv.ParseInt: parsing {text}: {why}");
+                Err(Status::bad_request(message))
+            }
         }
     }
 

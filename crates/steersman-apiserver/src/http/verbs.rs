@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::auth::User;
 use crate::faults::Verb;
+use crate::http::decode;
 use crate::http::events::EventEncoder;
 use crate::http::negotiate::{self, BodyFormat, Format, Media, Shape};
 use crate::http::path::ObjectPath;
 use crate::http::query::Query;
 use crate::http::reply::{JSON, Reply, ReplyBody, TEXT, WatchBody};
 use crate::http::shape::View;
-use crate::http::{decode, duplicates};
+use crate::http::vain::Sent;
 use crate::registry::{
     Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
     is_review,
@@ -292,32 +293,32 @@ fn perform_on(
         }
         Verb::Watch => watch(registry, call, resource, view),
         Verb::Create => {
-            let (object, warnings) = object_body(call, resource, subresource, body)?;
+            let (object, sent) = object_body(call, resource, subresource, body)?;
             let options = call.write_options();
-            let written = registry.create(target, object, &options, now)?;
-            Ok(answer_write(view, resource, written, warnings))
+            let written = sent.settle(registry.create(target, object, &options, now))?;
+            Ok(answer_write(view, resource, written))
         }
         Verb::Update => {
-            let (object, warnings) = object_body(call, resource, subresource, body)?;
+            let (object, sent) = object_body(call, resource, subresource, body)?;
             let options = call.write_options();
-            let written = registry.update(target, object, &options, now)?;
-            Ok(answer_write(view, resource, written, warnings))
+            let written = sent.settle(registry.update(target, object, &options, now))?;
+            Ok(answer_write(view, resource, written))
         }
         Verb::Patch => {
             let kind = patch_kind(call, resource)?;
             let options = call.write_options();
             let written = registry.patch(target, kind, body, &options, now)?;
-            Ok(answer_write(view, resource, written, Vec::new()))
+            Ok(answer_write(view, resource, written))
         }
         Verb::Delete => {
-            let options = delete_options(call, body)?;
+            let options = delete_options(call, resource, body)?;
             match registry.delete(target, &options, now)? {
                 Deleted::Gone(status) => Ok(Reply::status(&status, view.media.format)),
                 Deleted::Object(object) => Ok(view.object(200, resource, &object)),
             }
         }
         Verb::DeleteCollection => {
-            let options = delete_options(call, body)?;
+            let options = delete_options(call, resource, body)?;
             let selection = query.list_options()?;
             let page = registry.delete_collection(target, &selection, &options, now)?;
             Ok(view.page(resource, page))
@@ -346,13 +347,13 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
     }
 }
 
-/// The object in the body, and warnings about it.
-fn object_body(
+/// The object in the body, and what of it is in vain.
+fn object_body<'a>(
     call: &Call<'_>,
     resource: &Resource,
     subresource: Subresource,
-    body: &[u8],
-) -> Result<(Value, Vec<String>), Status> {
+    body: &'a [u8],
+) -> Result<(Value, Sent<'a>), Status> {
     let format = negotiate::body(Some(call.content_type))?;
     let kind = if subresource == Subresource::Scale {
         "Scale"
@@ -369,21 +370,8 @@ fn object_body(
         return Err(decode::kind_is_missing(body, kind));
     }
     let mode = call.query.get("fieldValidation").unwrap_or_default();
-    if format != BodyFormat::Json || mode == "Ignore" {
-        return Ok((object, Vec::new()));
-    }
-    let twice: Vec<String> = duplicates::find(body)
-        .iter()
-        .map(|path| format!("duplicate field \"{path}\""))
-        .collect();
-    if mode == "Strict" && !twice.is_empty() {
-        return Err(Status::bad_request(format!(
-            "{kind} in version \"{}\" cannot be handled as a {kind}: strict decoding error: {}",
-            resource.version,
-            twice.join(", ")
-        )));
-    }
-    Ok((object, twice))
+    let sent = Sent::new(body, format, mode, (resource, kind), &object)?;
+    Ok((object, sent))
 }
 
 /// Which patch the content type stands for. Types that are no patches at all have a refusal of
@@ -404,26 +392,24 @@ fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status>
     }
 }
 
-fn answer_write(
-    view: View,
-    resource: &Resource,
-    written: Written,
-    mut warnings: Vec<String>,
-) -> Reply {
+fn answer_write(view: View, resource: &Resource, written: Written) -> Reply {
     let code = if written.created { 201 } else { 200 };
     let mut reply = view.object(code, resource, &written.object);
-    warnings.extend(written.warnings);
-    reply.warnings = warnings;
+    reply.warnings = written.warnings;
     reply
 }
 
-fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
+fn delete_options(
+    call: &Call<'_>,
+    resource: &Resource,
+    body: &[u8],
+) -> Result<DeleteOptions, Status> {
     let format = if body.is_empty() {
         BodyFormat::Json
     } else {
         negotiate::body(Some(call.content_type))?
     };
-    let mut options = match decode::delete_options(body, format)? {
+    let mut options = match decode::delete_options(body, format, &resource.api_version())? {
         Some(mut options) => {
             // A dry run asked for in the query must never delete, whatever the body says.
             if options.dry_run.is_empty() {

@@ -31,17 +31,15 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
         Value::Array(operations) => operations,
         Value::Null => Vec::new(),
         other => {
-            let found = crate::schema::type_name(&other);
+            let found = word(&other);
             return Err(undecodable(format!(
-                "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-                if found == "integer" || found == "boolean" {
-                    "number"
-                } else {
-                    found
-                }
+                "json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp"
             )));
         }
     };
+    if let Some(wrong) = operations.iter().find_map(mistyped) {
+        return Err(undecodable(wrong));
+    }
     if operations.len() > MOST_OPERATIONS {
         let found = operations.len();
         let message = format!(
@@ -55,6 +53,50 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
         one(&mut patched, operation, &mut copied).ok_or_else(refused)?;
     }
     Ok(patched)
+}
+
+/// What an operation has beside the members of one, as `[0].extra`.
+pub(crate) fn unknown_members(document: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, operation) in document.as_array().into_iter().flatten().enumerate() {
+        let names = operation.as_object().into_iter().flat_map(|one| one.keys());
+        let unknown =
+            names.filter(|name| !matches!(name.as_str(), "op" | "path" | "from" | "value"));
+        found.extend(unknown.map(|name| format!("[{index}].{name}")));
+    }
+    found
+}
+
+/// How Go's decoder refuses what is no operation.
+fn mistyped(operation: &Value) -> Option<String> {
+    let members = match operation {
+        Value::Object(members) => members,
+        Value::Null => return None,
+        other => {
+            let found = word(other);
+            return Some(format!(
+                "json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp"
+            ));
+        }
+    };
+    let texts = ["op", "path", "from"].into_iter();
+    texts.filter_map(|name| Some((name, members.get(name)?)))
+        .find(|(_, value)| !(value.is_string() || value.is_null()))
+        .map(|(name, value)| {
+            let found = word(value);
+            format!(
+                "json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"
+            )
+        })
+}
+
+/// What Go calls the type of a JSON value.
+fn word(value: &Value) -> &'static str {
+    match crate::schema::type_name(value) {
+        "integer" => "number",
+        "boolean" => "bool",
+        found => found,
+    }
 }
 
 fn refused() -> Status {
@@ -280,10 +322,28 @@ mod tests {
             json!([{"op": "test", "path": "/data/a", "value": "2"}]),
             json!([{"op": "test", "path": "/none/zz", "value": null}]),
             json!([{"op": "jump", "path": "/data"}]),
-            json!([7]),
         ] {
             assert_eq!(patched(refused.clone()), Err(422), "{refused}");
         }
+        for (document, message) in [
+            (
+                json!([7]),
+                "error decoding patch: json: cannot unmarshal number into Go value of type \
+                 handlers.jsonPatchOp",
+            ),
+            (
+                json!([null, {"op": true}]),
+                "error decoding patch: json: cannot unmarshal bool into Go struct field \
+                 jsonPatchOp.op of type string",
+            ),
+        ] {
+            assert_eq!(
+                apply(&json!({}), Ok(document)).unwrap_err().message,
+                message
+            );
+        }
+        let odd = json!([{"op": "add", "path": "/a", "extra": 1}]);
+        assert_eq!(unknown_members(&odd), ["[0].extra"]);
     }
 
     /// SRV-3: a copy of what holds the copies before it doubles the document.

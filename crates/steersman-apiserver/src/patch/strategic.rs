@@ -10,6 +10,9 @@ mod directives;
 mod order;
 mod convert;
 
+pub(crate) use convert::check as check_restorable;
+pub(crate) use print::go as print_as_go;
+
 use serde_json::{Map, Value};
 
 use crate::schema::types::{ListPatch, TypeRef};

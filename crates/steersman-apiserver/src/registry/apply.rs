@@ -7,6 +7,8 @@ use crate::patch::apply::{
     Entries, Manager, Operation, Reach, apply, parse_configuration, refuse_conflicts, update,
     update_field, validate,
 };
+use crate::patch::check_restorable;
+use crate::schema::Resource;
 use crate::schema::types::TypeRef;
 use crate::status::Status;
 
@@ -47,7 +49,11 @@ impl Registry {
         now: Timestamp,
     ) -> Result<Written, Status> {
         let checked = intake::apply_options(options)?;
-        let (configuration, warnings) = parse_configuration(body).map_err(Status::bad_request)?;
+        let (configuration, mut warnings) =
+            parse_configuration(body).map_err(Status::bad_request)?;
+        if checked.1 == FieldValidation::Ignore {
+            warnings.clear();
+        }
         let Target {
             resource,
             subresource,
@@ -94,7 +100,15 @@ impl Registry {
         let ownership = Ownership::Given(entries.write());
         let asked = (checked, options, ownership);
         let write = Write::new(target, stored, origin, asked, now);
-        let mut written = self.write(&write, new)?;
+        let place = place_of(&request.configuration);
+        let built_in = resource.built_in && subresource != Subresource::Scale;
+        let mut written = self.write(&write, new).map_err(|status| {
+            if built_in {
+                refuse_undecodable(resource, &place, status)
+            } else {
+                status
+            }
+        })?;
         written.warnings.append(&mut request.warnings);
         Ok(written)
     }
@@ -123,12 +137,16 @@ impl Registry {
         }
         metadata::of(&mut new).remove("resourceVersion");
         let ownership = Ownership::Given(entries.write());
-        let mut written = self.create_owned(
-            target,
-            new,
-            (request.checked, options, ownership),
-            request.now,
-        )?;
+        let place = place_of(&request.configuration);
+        let asked = (request.checked, options, ownership);
+        let created = self.create_owned(target, new, asked, request.now);
+        let mut written = created.map_err(|status| {
+            if resource.built_in {
+                refuse_undecodable(resource, &place, status)
+            } else {
+                status
+            }
+        })?;
         written.warnings.append(&mut request.warnings);
         Ok(written)
     }
@@ -158,8 +176,22 @@ impl Registry {
         };
         let states = (live, &request.configuration);
         let time = metadata::time(request.now);
-        apply(&reach, entries, &manager, states, request.force, &time)
-            .map_err(|conflicts| refuse_conflicts(&conflicts))
+        let applied = apply(&reach, entries, &manager, states, request.force, &time)
+            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        if let Some(new) = applied.as_ref().filter(|_| resource.built_in)
+            && let Err(why) = check_restorable(new, reach.ty)
+        {
+            let place = place_of(&request.configuration);
+            return Err(unrestorable(resource, &place, &why));
+        }
+        let twice = request.warnings.first();
+        if let Some(twice) = twice.filter(|_| request.checked.1 == FieldValidation::Strict) {
+            return Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
+                 errors:\n  {twice}"
+            )));
+        }
+        Ok(applied)
     }
 
     /// What an object without entries holds is noted as an update by nobody in particular.
@@ -251,12 +283,44 @@ fn check(request: &Request<'_>) -> Result<(), Status> {
         [one] => one.clone(),
         several => format!("errors:\n  {}", several.join("\n  ")),
     };
-    let named_object = |field: &str| match configuration.get("metadata") {
+    Err(Status::internal_plain(format!(
+        "failed to create typed patch object ({}; {named}): {wrong}",
+        place_of(configuration)
+    )))
+}
+
+/// The namespace and the name that a configuration says itself.
+fn place_of(configuration: &Value) -> String {
+    let text = |field: &str| match configuration.get("metadata") {
         Some(metadata) => metadata[field].as_str().unwrap_or_default().to_owned(),
         None => String::new(),
     };
-    let (namespace, name) = (named_object("namespace"), named_object("name"));
-    Err(Status::internal_plain(format!(
-        "failed to create typed patch object ({namespace}/{name}; {named}): {wrong}"
-    )))
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+/// The refusal of what an apply made where that is no object of its type, though the schema of
+/// apply let it pass: fractions as integers, quantities that are none.
+fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
+    let named = format!("{}, Kind={}", resource.api_version(), resource.kind);
+    Status::internal_plain(format!(
+        "failed to convert new object ({place}; {named}) to proper version: unable to convert \
+         unstructured object to {named}: {why}"
+    ))
+}
+
+/// A refusal of the decoder as an apply words it.
+fn refuse_undecodable(resource: &Resource, place: &str, status: Status) -> Status {
+    let handled = format!("cannot be handled as a {}: ", resource.kind);
+    let why = match status.message.split_once(&handled) {
+        Some((_, why)) => why,
+        None if status.message.starts_with(" \"\" is invalid: patch: ") => {
+            // The quoted object ends with its last brace.
+            match status.message.rsplit_once("}\": ") {
+                Some((_, why)) => why,
+                None => return status,
+            }
+        }
+        None => return status,
+    };
+    unrestorable(resource, place, why)
 }

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::json::unreadable_kind;
-use crate::patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json};
+use crate::patch::{
+    apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json, print_as_go,
+};
 use crate::schema::types::{self, TypeRef};
 use crate::schema::{Generation, Resource, kinds, order};
 use crate::status::{FieldError, Status, Subject};
@@ -145,6 +147,16 @@ impl Registry {
         };
         let document = parse_json(body);
         let reached_metadata = document.as_ref().is_ok_and(reaches_metadata);
+        let mut oddities = match &document {
+            Ok(document) => intake::oddities(kind, body, document, checked.1),
+            Err(_) => Vec::new(),
+        };
+        let strict = checked.1 == FieldValidation::Strict;
+        let strategic = document
+            .as_ref()
+            .ok()
+            .filter(|_| strict && kind == PatchKind::Strategic)
+            .map(print_as_go);
         let mut patched = match kind {
             PatchKind::Json => apply_json_patch(&base, document)?,
             PatchKind::Merge => apply_merge_patch(&base, document)?,
@@ -161,6 +173,13 @@ impl Registry {
                 return Err(Status::unsupported_media_type(PatchKind::ACCEPTED));
             }
         };
+        if strategic.is_some() && !scale {
+            let decoded = &mut patched.clone();
+            oddities.extend(intake::unknown_fields(resource, decoded)?);
+        }
+        intake::refuse_oddities(&oddities, checked.1, || {
+            strategic.unwrap_or_else(|| order::patched(&patched, reached_metadata))
+        })?;
         if scale {
             check_name(&patched, name)?;
             patched = scale::rescale(resource, shown.value(), &patched)?;
@@ -173,7 +192,9 @@ impl Registry {
         let ownership = Ownership::Track(options);
         let asked = (checked, options, ownership);
         let write = Write::new(target, stored, origin, asked, now);
-        self.write(&write, patched)
+        let mut written = self.write(&write, patched)?;
+        written.warnings.splice(0..0, oddities);
+        Ok(written)
     }
 
     /// A PUT of an absent object, where that creates it.

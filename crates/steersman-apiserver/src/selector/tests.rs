@@ -44,6 +44,14 @@ fn label_selectors_match() {
         assert!(!selects(no, &dev), "{no}");
     }
     assert!(selects("tier=", &json!({"tier": ""})));
+    for set in [
+        "tier in (x,,y)",
+        "tier in (,x)",
+        "tier in (x,)",
+        "tier in (,)",
+    ] {
+        assert!(selects(set, &json!({"tier": ""})), "{set}");
+    }
 }
 
 #[test]
@@ -78,6 +86,26 @@ fn label_selectors_are_refused_in_the_servers_words() {
             "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
         ),
         (
+            "env in (",
+            "unable to parse requirement: found '', expected: ',', ')' or identifier",
+        ),
+        (
+            "env in (a",
+            "unable to parse requirement: found '', expected: ',' or ')'",
+        ),
+        (
+            "env in (,",
+            "unable to parse requirement: found '', expected: ',', or identifier",
+        ),
+        (
+            "a/b/c=1",
+            "unable to parse requirement: <nil>: Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+        ),
+        (
+            "env in (b,-,a)",
+            "unable to parse requirement: values[0][env]: Invalid value: \"-\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+        ),
+        (
             "n>two",
             "unable to parse requirement: values[0]: Invalid value: \"two\": for 'Gt', 'Lt' operators, the value must be an integer",
         ),
@@ -108,4 +136,21 @@ fn field_selectors_parse() {
         refused.message,
         "invalid selector: 'metadata.name>a'; can't understand 'metadata.name>a'"
     );
+    for (selector, message) in [
+        (
+            "a=b=c",
+            "invalid field selector: unescaped character in value: 61",
+        ),
+        (
+            "a=b\\x",
+            "invalid field selector: invalid escape sequence: \\x",
+        ),
+        (
+            "a=b\\",
+            "invalid field selector: invalid escape sequence: \\",
+        ),
+    ] {
+        let refused = FieldSelector::parse(selector).unwrap_err();
+        assert_eq!(refused.message, message);
+    }
 }

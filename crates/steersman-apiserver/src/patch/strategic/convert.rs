@@ -8,7 +8,7 @@ use crate::schema::types::{Scalar, Shape, TypeRef};
 ///
 /// # Errors
 /// How the first value of another type is refused.
-pub(super) fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
+pub(crate) fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
     let found = match value {
         Value::Null => return Ok(()),
         Value::Bool(_) => "bool",

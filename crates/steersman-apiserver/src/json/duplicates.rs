@@ -3,25 +3,41 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// The paths of keys that were named before in the same object, for instance `spec.image`. Empty
 /// for a body that is no JSON: that is found out elsewhere.
 pub(crate) fn find(body: &[u8]) -> Vec<String> {
+    let told = in_vain(body, &[]).into_iter();
+    told.filter_map(|one| {
+        Some(
+            one.strip_prefix("duplicate field \"")?
+                .strip_suffix('"')?
+                .to_owned(),
+        )
+    })
+    .collect()
+}
+
+/// What a JSON body says in vain, as the real server tells it: fields that are `unknown` and those
+/// that are named twice, in the order in which they stand.
+pub(crate) fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let walk = Walk {
         path: String::new(),
+        unknown,
         found: &mut found,
     };
-    if walk.deserialize(&mut reader).is_err() {
-        found.clear();
+    match walk.deserialize(&mut reader) {
+        Ok(()) => found,
+        Err(_) => Vec::new(),
     }
-    found
 }
 
 struct Walk<'a> {
     path: String,
+    unknown: &'a [String],
     found: &'a mut Vec<String>,
 }
 
@@ -48,11 +64,24 @@ impl<'de> Visitor<'de> for Walk<'_> {
             } else {
                 format!("{}.{key}", self.path)
             };
-            if !seen.insert(key) && !self.found.contains(&path) {
-                self.found.push(path.clone());
+            let again = !seen.insert(key);
+            let unknown = self.unknown.contains(&path);
+            let told = if unknown {
+                Some(format!("unknown field \"{path}\""))
+            } else {
+                again.then(|| format!("duplicate field \"{path}\""))
+            };
+            if let Some(told) = told.filter(|told| !self.found.contains(told)) {
+                self.found.push(told);
+            }
+            if unknown {
+                // Nobody looks into what is not taken.
+                map.next_value::<IgnoredAny>()?;
+                continue;
             }
             map.next_value_seed(Walk {
                 path,
+                unknown: self.unknown,
                 found: self.found,
             })?;
         }
@@ -66,6 +95,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             if items
                 .next_element_seed(Walk {
                     path,
+                    unknown: self.unknown,
                     found: self.found,
                 })?
                 .is_none()

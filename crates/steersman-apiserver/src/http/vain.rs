@@ -1,0 +1,173 @@
+//! Machine: tells what a body says in vain, in the order in which it says so.
+
+use serde_json::Value;
+
+use crate::http::negotiate::BodyFormat;
+use crate::json::duplicates::in_vain;
+use crate::registry::{Written, unknown_fields};
+use crate::schema::Resource;
+use crate::status::Status;
+use crate::yaml;
+
+const UNKNOWN: &str = "unknown field \"";
+const STRICT: &str = "strict decoding error: ";
+
+/// A body, of which some may be in vain: fields that its kind has not, and fields named twice.
+pub(crate) struct Sent<'a> {
+    body: &'a [u8],
+    /// Whether what is in vain is told in the order of the body, as for typed objects. Objects of
+    /// custom resources are looked through twice, for each of the two.
+    ordered: bool,
+    twice: Vec<String>,
+}
+
+impl<'a> Sent<'a> {
+    /// Looks for fields that are named twice.
+    ///
+    /// # Errors
+    /// 400 where those are refused, with the unknown fields beside them.
+    pub(crate) fn new(
+        body: &'a [u8],
+        format: BodyFormat,
+        mode: &str,
+        (resource, kind): (&Resource, &str),
+        object: &Value,
+    ) -> Result<Self, Status> {
+        let mut sent = Self {
+            body,
+            ordered: format == BodyFormat::Json && resource.built_in,
+            twice: Vec::new(),
+        };
+        let strict = mode == "Strict";
+        sent.twice = match format {
+            _ if mode == "Ignore" => return Ok(sent),
+            BodyFormat::Json => in_vain(body, &[]),
+            BodyFormat::Yaml if strict => {
+                let told = yaml::twice(body).into_iter();
+                told.map(|told| format!("yaml: unmarshal errors:\n  {told}"))
+                    .collect()
+            }
+            BodyFormat::Yaml => yaml::twice(body).into_iter().collect(),
+            BodyFormat::Protobuf => Vec::new(),
+        };
+        if !strict || sent.twice.is_empty() || !fits(object, resource, kind) {
+            return Ok(sent);
+        }
+        let unknown = if kind == resource.kind {
+            // What does not decode at all is refused for that.
+            let Ok(unknown) = unknown_fields(resource, &mut object.clone()) else {
+                return Ok(sent);
+            };
+            unknown
+        } else {
+            Vec::new()
+        };
+        let (told, version) = (sent.told(unknown).join(", "), &resource.version);
+        Err(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {STRICT}{told}"
+        )))
+    }
+
+    /// Tells what was in vain with what became of the body.
+    ///
+    /// # Errors
+    /// The one it was given.
+    pub(crate) fn settle(&self, done: Result<Written, Status>) -> Result<Written, Status> {
+        match done {
+            Ok(mut written) => {
+                let all = std::mem::take(&mut written.warnings);
+                let (unknown, others): (Vec<_>, Vec<_>) =
+                    all.into_iter().partition(|one| one.starts_with(UNKNOWN));
+                written.warnings = self.told(unknown);
+                written.warnings.extend(others);
+                Ok(written)
+            }
+            Err(mut status) => {
+                if let Some((lead, told)) = status.message.split_once(STRICT) {
+                    let unknown = told.split(", ").map(str::to_owned).collect();
+                    let told = self.told(unknown).join(", ");
+                    status.message = format!("{lead}{STRICT}{told}");
+                }
+                Err(status)
+            }
+        }
+    }
+
+    /// All that is in vain; of the unknown fields there is a message each.
+    fn told(&self, unknown: Vec<String>) -> Vec<String> {
+        if self.twice.len() + unknown.len() < 2 {
+            return self.twice.iter().cloned().chain(unknown).collect();
+        }
+        let paths: Vec<String> = unknown
+            .iter()
+            .filter_map(|one| Some(one.strip_prefix(UNKNOWN)?.strip_suffix('"')?.to_owned()))
+            .collect();
+        let ordered = self.ordered && paths.len() == unknown.len();
+        if !ordered {
+            return self.twice.iter().cloned().chain(unknown).collect();
+        }
+        let told = in_vain(self.body, &paths);
+        // What was not found again is told all the same.
+        let lost: Vec<String> = unknown
+            .into_iter()
+            .filter(|one| !told.contains(one))
+            .collect();
+        told.into_iter().chain(lost).collect()
+    }
+}
+
+/// Whether the registry will take an object for one of this kind.
+fn fits(object: &Value, resource: &Resource, kind: &str) -> bool {
+    let is = |field: &str, wanted: &str| match object.get(field) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(found)) => found.is_empty() || found == wanted,
+        Some(_) => false,
+    };
+    object.is_object()
+        && is("kind", kind)
+        && (kind != resource.kind || is("apiVersion", &resource.api_version()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_vain_is_told_in_the_order_of_the_body() {
+        let resources = crate::schema::built_in();
+        let resource = resources
+            .iter()
+            .find(|one| one.kind == "ConfigMap")
+            .unwrap();
+        let body = br#"{"zz":1,"metadata":{"name":"a","x":{"y":1,"y":2}},"data":{"a":"1","a":"2"},"b":1,"b":2}"#;
+        let object: Value = serde_json::from_slice(body).unwrap();
+        let read = |mode| {
+            Sent::new(
+                body,
+                BodyFormat::Json,
+                mode,
+                (resource, "ConfigMap"),
+                &object,
+            )
+        };
+        let refused = read("Strict").err().unwrap();
+        assert_eq!(
+            refused.message,
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+             unknown field \"zz\", unknown field \"metadata.x\", duplicate field \"data.a\", \
+             unknown field \"b\""
+        );
+        let unknown = ["metadata.x", "b", "zz"].map(|path| format!("unknown field \"{path}\""));
+        let told = read("").unwrap().told(unknown.to_vec());
+        assert_eq!(
+            refused.message.split_once(STRICT).unwrap().1,
+            told.join(", ")
+        );
+        assert!(read("Ignore").unwrap().told(Vec::new()).is_empty());
+        // Another kind is refused for that.
+        let other = json!({"kind": "Secret"});
+        assert!(!fits(&other, resource, "ConfigMap"));
+    }
+}
