@@ -46,6 +46,7 @@ mod acts;
 mod garbage;
 mod terminate;
 mod lifecycle;
+mod patched;
 mod update;
 mod admit;
 mod connect;

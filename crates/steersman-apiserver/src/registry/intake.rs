@@ -2,15 +2,13 @@
 
 use serde_json::Value;
 
-use crate::json::duplicates;
-use crate::patch::unknown_members;
 use crate::schema::{Resource, crd, custom, defaults, kinds, order, types};
 use crate::status::{FieldError, Status, Subject};
 
 use super::catalogue::Catalogue;
 use super::manager;
 use super::metadata;
-use super::options::{PatchKind, WriteOptions};
+use super::options::WriteOptions;
 use super::rules;
 
 /// What to do with a field that the kind does not have.
@@ -267,44 +265,6 @@ pub(crate) fn unknown_fields(
     object: &mut Value,
 ) -> Result<Vec<String>, Status> {
     decode(resource, object, Origin::Body, FieldValidation::Warn)
-}
-
-/// What is odd about a patch document itself: members named twice, and members that no operation
-/// has. Nothing is where such things are ignored.
-pub(crate) fn oddities(
-    kind: PatchKind,
-    body: &[u8],
-    document: &Value,
-    validation: FieldValidation,
-) -> Vec<String> {
-    if validation == FieldValidation::Ignore {
-        return Vec::new();
-    }
-    let (lead, unknown) = match kind {
-        PatchKind::Json => ("json patch ", unknown_members(document)),
-        _ => ("", Vec::new()),
-    };
-    let unknown = unknown
-        .iter()
-        .map(|field| format!("{lead}unknown field \"{field}\""));
-    let twice = duplicates::find(body).into_iter();
-    let twice = twice.map(|field| format!("{lead}duplicate field \"{field}\""));
-    unknown.chain(twice).collect()
-}
-
-/// Refuses a patch with oddities where they count as errors; `sent` prints what is refused.
-pub(crate) fn refuse_oddities(
-    oddities: &[String],
-    validation: FieldValidation,
-    sent: impl FnOnce() -> String,
-) -> Result<(), Status> {
-    if validation != FieldValidation::Strict || oddities.is_empty() {
-        return Ok(());
-    }
-    let sent = Value::String(sent()).to_string();
-    let why = format!("strict decoding error: {}", oddities.join(", "));
-    let error = FieldError::invalid("patch", &sent, &why);
-    Err(Status::invalid(Subject::new("", ""), "", &[error]))
 }
 
 /// A patch whose result does not decode is invalid rather than a bad request; the decoder's own

@@ -5,17 +5,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::json::unreadable_kind;
 use crate::patch::{
     apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json, print_as_go,
 };
-use crate::schema::types::{self, TypeRef};
+use crate::schema::types::TypeRef;
 use crate::schema::{Generation, Resource, kinds, order};
-use crate::status::{FieldError, Status, Subject};
+use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
 use super::admission::Admission;
-use super::catalogue::Catalogue;
 use super::create::place;
 use super::delete::has_finalizers;
 use super::faces;
@@ -23,6 +21,7 @@ use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
 use super::metadata;
 use super::options::{PatchKind, Subresource, Target, WriteOptions, Written};
+use super::patched;
 use super::read::parse_version;
 use super::scale;
 use super::state::{MODIFIED, Registry};
@@ -146,9 +145,9 @@ impl Registry {
             shown.value().clone()
         };
         let document = parse_json(body);
-        let reached_metadata = document.as_ref().is_ok_and(reaches_metadata);
+        let reached_metadata = document.as_ref().is_ok_and(patched::reaches_metadata);
         let mut oddities = match &document {
-            Ok(document) => intake::oddities(kind, body, document, checked.1),
+            Ok(document) => patched::oddities(kind, body, document, checked.1),
             Err(_) => Vec::new(),
         };
         let strict = checked.1 == FieldValidation::Strict;
@@ -177,14 +176,14 @@ impl Registry {
             let decoded = &mut patched.clone();
             oddities.extend(intake::unknown_fields(resource, decoded)?);
         }
-        intake::refuse_oddities(&oddities, checked.1, || {
+        patched::refuse_oddities(&oddities, checked.1, || {
             strategic.unwrap_or_else(|| order::patched(&patched, reached_metadata))
         })?;
         if scale {
             check_name(&patched, name)?;
             patched = scale::rescale(resource, shown.value(), &patched)?;
         } else {
-            check_patched_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
+            patched::check_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
         }
         check_name(&patched, name)?;
         place(target, &mut patched)?;
@@ -371,60 +370,6 @@ pub(super) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
         return Err(Status::bad_request(format!(
             "the name of the object ({own}) does not match the name on the URL ({name})"
         )));
-    }
-    Ok(())
-}
-
-/// Whether a patch document changes something below `metadata`.
-fn reaches_metadata(document: &Value) -> bool {
-    let mut operations = document.as_array().into_iter().flatten();
-    let below = |path: &Value| {
-        path.as_str()
-            .is_some_and(|path| path.starts_with("/metadata/"))
-    };
-    document.get("metadata").is_some()
-        || operations.any(|one| below(&one["path"]) || below(&one["from"]))
-}
-
-/// A patch may name the kind it has, and no other. What it names is decoded first, and may fail
-/// for that already.
-fn check_patched_kind(
-    catalogue: &Catalogue,
-    resource: &Resource,
-    patched: &mut Value,
-    reached_metadata: bool,
-) -> Result<(), Status> {
-    let expected = resource.api_version();
-    let named = |field: &str, default: &str| {
-        let found = patched.get(field).and_then(Value::as_str);
-        found
-            .filter(|f| !f.is_empty())
-            .unwrap_or(default)
-            .to_owned()
-    };
-    let (kind, version) = (
-        named("kind", &resource.kind),
-        named("apiVersion", &expected),
-    );
-    let unreadable = unreadable_kind(patched).filter(|_| resource.built_in);
-    if unreadable.is_some() || kind != resource.kind || version != expected {
-        let sent = Value::String(order::patched(patched, reached_metadata)).to_string();
-        let why = if let Some(why) = unreadable {
-            why
-        } else if resource.built_in {
-            types::decode(&version, &kind, &mut patched.clone())
-                .err()
-                .unwrap_or_else(|| intake::unconvertible(catalogue, resource, &version, &kind))
-        } else if kind == resource.kind {
-            format!("apiVersion {version} is not {expected}")
-        } else {
-            format!("kind {kind} is not {}", resource.kind)
-        };
-        let error = FieldError::invalid("patch", &sent, &why);
-        return Err(Status::invalid(Subject::new("", ""), "", &[error]));
-    }
-    for (field, value) in [("kind", kind), ("apiVersion", version)] {
-        metadata::members(patched).insert(field.to_owned(), Value::String(value));
     }
     Ok(())
 }

@@ -1,0 +1,105 @@
+//! Machine: looks at a patch document, and at what it made, before that is written.
+
+use serde_json::Value;
+
+use crate::json::{duplicates, unreadable_kind};
+use crate::patch::unknown_members;
+use crate::schema::{Resource, order, types};
+use crate::status::{FieldError, Status, Subject};
+
+use super::catalogue::Catalogue;
+use super::intake::{self, FieldValidation};
+use super::metadata;
+use super::options::PatchKind;
+
+/// What is odd about a patch document itself: members named twice, and members that no operation
+/// has. Nothing is where such things are ignored.
+pub(super) fn oddities(
+    kind: PatchKind,
+    body: &[u8],
+    document: &Value,
+    validation: FieldValidation,
+) -> Vec<String> {
+    if validation == FieldValidation::Ignore {
+        return Vec::new();
+    }
+    let (lead, unknown) = match kind {
+        PatchKind::Json => ("json patch ", unknown_members(document)),
+        _ => ("", Vec::new()),
+    };
+    let unknown = unknown
+        .iter()
+        .map(|field| format!("{lead}unknown field \"{field}\""));
+    let twice = duplicates::find(body).into_iter();
+    let twice = twice.map(|field| format!("{lead}duplicate field \"{field}\""));
+    unknown.chain(twice).collect()
+}
+
+/// Refuses a patch with oddities where they count as errors; `sent` prints what is refused.
+pub(super) fn refuse_oddities(
+    oddities: &[String],
+    validation: FieldValidation,
+    sent: impl FnOnce() -> String,
+) -> Result<(), Status> {
+    if validation != FieldValidation::Strict || oddities.is_empty() {
+        return Ok(());
+    }
+    let sent = Value::String(sent()).to_string();
+    let why = format!("strict decoding error: {}", oddities.join(", "));
+    let error = FieldError::invalid("patch", &sent, &why);
+    Err(Status::invalid(Subject::new("", ""), "", &[error]))
+}
+
+/// Whether a patch document changes something below `metadata`.
+pub(super) fn reaches_metadata(document: &Value) -> bool {
+    let mut operations = document.as_array().into_iter().flatten();
+    let below = |path: &Value| {
+        path.as_str()
+            .is_some_and(|path| path.starts_with("/metadata/"))
+    };
+    document.get("metadata").is_some()
+        || operations.any(|one| below(&one["path"]) || below(&one["from"]))
+}
+
+/// A patch may name the kind it has, and no other. What it names is decoded first, and may fail
+/// for that already.
+pub(super) fn check_kind(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    patched: &mut Value,
+    reached_metadata: bool,
+) -> Result<(), Status> {
+    let expected = resource.api_version();
+    let named = |field: &str, default: &str| {
+        let found = patched.get(field).and_then(Value::as_str);
+        found
+            .filter(|f| !f.is_empty())
+            .unwrap_or(default)
+            .to_owned()
+    };
+    let (kind, version) = (
+        named("kind", &resource.kind),
+        named("apiVersion", &expected),
+    );
+    let unreadable = unreadable_kind(patched).filter(|_| resource.built_in);
+    if unreadable.is_some() || kind != resource.kind || version != expected {
+        let sent = Value::String(order::patched(patched, reached_metadata)).to_string();
+        let why = if let Some(why) = unreadable {
+            why
+        } else if resource.built_in {
+            types::decode(&version, &kind, &mut patched.clone())
+                .err()
+                .unwrap_or_else(|| intake::unconvertible(catalogue, resource, &version, &kind))
+        } else if kind == resource.kind {
+            format!("apiVersion {version} is not {expected}")
+        } else {
+            format!("kind {kind} is not {}", resource.kind)
+        };
+        let error = FieldError::invalid("patch", &sent, &why);
+        return Err(Status::invalid(Subject::new("", ""), "", &[error]));
+    }
+    for (field, value) in [("kind", kind), ("apiVersion", version)] {
+        metadata::members(patched).insert(field.to_owned(), Value::String(value));
+    }
+    Ok(())
+}
