@@ -66,6 +66,7 @@ mod revisions;
 mod stateful_set;
 mod daemon_set;
 mod job;
+mod cron_job;
 mod endpoints;
 mod machine;
 mod handle;

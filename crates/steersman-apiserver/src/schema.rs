@@ -7,6 +7,7 @@ pub(crate) mod quantity;
 pub(crate) mod cel;
 mod resource;
 mod times;
+pub(crate) mod schedule;
 mod formats;
 pub(crate) mod types;
 mod validate;

@@ -27,6 +27,7 @@ pub(super) enum Source {
     StatefulSets,
     DaemonSets,
     Jobs,
+    CronJobs,
     Scheduler,
     Kubelet,
 }
@@ -110,6 +111,7 @@ impl Source {
             Self::StatefulSets => "statefulset-controller",
             Self::DaemonSets => "daemonset-controller",
             Self::Jobs => "job-controller",
+            Self::CronJobs => "cronjob-controller",
             Self::Scheduler => "default-scheduler",
             Self::Kubelet => "kubelet",
         }

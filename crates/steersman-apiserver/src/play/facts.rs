@@ -25,6 +25,7 @@ pub(super) enum Kind {
     StatefulSet,
     DaemonSet,
     Job,
+    CronJob,
     Deployment,
     Service,
 }
@@ -90,13 +91,14 @@ pub(super) struct Tally {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Node,
         Self::Pod,
         Self::ReplicaSet,
         Self::StatefulSet,
         Self::DaemonSet,
         Self::Job,
+        Self::CronJob,
         Self::Deployment,
         Self::Service,
     ];
@@ -110,6 +112,7 @@ impl Kind {
             Self::StatefulSet => ("apps", "v1", "statefulsets"),
             Self::DaemonSet => ("apps", "v1", "daemonsets"),
             Self::Job => ("batch", "v1", "jobs"),
+            Self::CronJob => ("batch", "v1", "cronjobs"),
             Self::Deployment => ("apps", "v1", "deployments"),
             Self::Service => ("", "v1", "services"),
         }
@@ -122,6 +125,7 @@ impl Kind {
             ("apps", "DaemonSet") => Some(Self::DaemonSet),
             ("apps", "Deployment") => Some(Self::Deployment),
             ("batch", "Job") => Some(Self::Job),
+            ("batch", "CronJob") => Some(Self::CronJob),
             _ => None,
         }
     }

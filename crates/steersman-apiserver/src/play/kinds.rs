@@ -36,6 +36,7 @@ impl Kinds {
                 Kind::StatefulSet => "statefulset-controller",
                 Kind::DaemonSet => "daemon-set-controller",
                 Kind::Job => "job-controller",
+                Kind::CronJob => "cronjob-controller",
                 Kind::Deployment => "deployment-controller",
                 Kind::Service => "endpointslice-controller",
             };

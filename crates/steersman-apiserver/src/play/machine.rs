@@ -176,6 +176,7 @@ fn look(world: &mut World<'_>, played: &Played, key: &Key) {
         Kind::StatefulSet => world.stateful_set(key),
         Kind::DaemonSet => world.daemon_set(key),
         Kind::Job => world.job(key),
+        Kind::CronJob => world.cron_job(key),
         Kind::Deployment => world.deployment(key),
     }
 }

@@ -134,7 +134,7 @@ impl Played {
         self
     }
 
-    /// The controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs.
+    /// The controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs.
     pub fn workloads(mut self, on: bool) -> Self {
         self.workloads = on;
         self

@@ -163,7 +163,8 @@ impl View {
                     Arc::clone(new),
                 );
             }
-            Kind::StatefulSet | Kind::DaemonSet | Kind::Job | Kind::Deployment => {}
+            Kind::Job => wake(controller_of(&new.value), &new.namespace, agenda),
+            Kind::StatefulSet | Kind::DaemonSet | Kind::CronJob | Kind::Deployment => {}
         }
         agenda.add(key);
     }
@@ -193,7 +194,9 @@ impl View {
                 }
                 self.wake_services(gone, agenda);
             }
-            Kind::ReplicaSet => wake(controller_of(&gone.look()), &gone.namespace, agenda),
+            Kind::ReplicaSet | Kind::Job => {
+                wake(controller_of(&gone.look()), &gone.namespace, agenda);
+            }
             Kind::Node => {
                 self.nodes.remove(&gone.name);
                 self.reconsider_places(agenda);
@@ -202,7 +205,7 @@ impl View {
                 self.services.remove(&place);
                 agenda.add(key);
             }
-            Kind::StatefulSet | Kind::DaemonSet | Kind::Job | Kind::Deployment => {}
+            Kind::StatefulSet | Kind::DaemonSet | Kind::CronJob | Kind::Deployment => {}
         }
     }
 

