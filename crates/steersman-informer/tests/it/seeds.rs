@@ -109,7 +109,7 @@ impl Sim {
                     .delete("customresourcedefinitions", "", WEBSITES);
             }
             Act::Install => install(&self.server),
-            Act::Meet(fault) => faults.add(fault.clone()).unwrap().keep(),
+            Act::Meet(fault) => faults.add((**fault).clone()).unwrap().keep(),
             Act::Answer(verb, code, wait) => {
                 let answer = Answer::code(*code).times(1).retry_after(*wait);
                 let resource = if self.round.is_multiple_of(2) {

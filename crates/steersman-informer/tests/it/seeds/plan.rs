@@ -32,7 +32,7 @@ pub(super) enum Act {
     Restart(History),
     Uninstall,
     Install,
-    Meet(FaultSpec),
+    Meet(Box<FaultSpec>),
     /// The next request of this kind is answered so; it may be asked to come back later.
     Answer(Verb, u16, u32),
     Sleep(u64),
@@ -115,7 +115,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => history.prop_map(Act::Restart),
         1 => Just(Act::Uninstall),
         1 => Just(Act::Install),
-        6 => fault().prop_map(Act::Meet),
+        6 => fault().prop_map(|fault| Act::Meet(Box::new(fault))),
         4 => (verb, code, 0..3_u32).prop_map(|(verb, code, wait)| Act::Answer(verb, code, wait)),
         8 => (0..4_000_u64).prop_map(Act::Sleep),
         3 => (0..3_u8).prop_map(Act::Subscribe),
