@@ -4,6 +4,8 @@
 //! - APPLY-2: a field that its last owner no longer applies is removed; one with another owner
 //!   stays.
 //! - APPLY-3: an update owns what it changed and nothing else.
+//! - APPLY-4: an entry that a write does not touch stays as it was written, and is neither read nor
+//!   written anew; what comes out is what reading all of them would give.
 
 mod path;
 mod set;

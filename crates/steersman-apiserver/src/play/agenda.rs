@@ -2,13 +2,23 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use super::facts::{Key, Place};
+use super::facts::{Key, Kind, Place};
+
+/// So many Pods in a row are looked at before one of the others is: about what it takes to bring up
+/// the Pods that a controller makes at once.
+const RUN: usize = 256;
 
 /// Who has to be looked at, without doubles, in the order in which it came up: one that comes up
 /// again and again holds up nobody else (PLAY-5).
+///
+/// Pods come before those who count them: a controller is looked at once for many Pods, and a Pod
+/// while it is still decoded.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    queued: VecDeque<Key>,
+    pods: VecDeque<Key>,
+    others: VecDeque<Key>,
+    /// How many Pods there were in a row.
+    run: usize,
     known: HashSet<Key>,
     /// The Pods of each controller that came to it, or whose labels changed, since it last asked:
     /// its selector may find them no more.
@@ -18,18 +28,25 @@ pub(super) struct Agenda {
 impl Agenda {
     pub(super) fn add(&mut self, key: Key) {
         if self.known.insert(key.clone()) {
-            self.queued.push_back(key);
+            let queue = match key.kind {
+                Kind::Pod => &mut self.pods,
+                _ => &mut self.others,
+            };
+            queue.push_back(key);
         }
     }
 
     pub(super) fn pop(&mut self) -> Option<Key> {
-        let key = self.queued.pop_front()?;
+        let turn = self.run < RUN || self.others.is_empty();
+        let pod = turn.then(|| self.pods.pop_front()).flatten();
+        self.run = if pod.is_some() { self.run + 1 } else { 0 };
+        let key = pod.or_else(|| self.others.pop_front())?;
         self.known.remove(&key);
         Some(key)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.queued.is_empty()
+        self.known.is_empty()
     }
 
     pub(super) fn suspect(&mut self, controller: Key, pod: Place) {
@@ -39,5 +56,38 @@ impl Agenda {
     /// The suspects of a controller, once.
     pub(super) fn take_suspects(&mut self, controller: &Key) -> BTreeSet<Place> {
         self.suspects.remove(controller).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kind: Kind, number: usize) -> Key {
+        Key::new(kind, &"default".into(), &format!("{number}").into())
+    }
+
+    // PLAY-5
+    #[test]
+    fn pods_come_first_and_hold_up_nobody() {
+        let mut agenda = Agenda::default();
+        for number in 0..2 {
+            agenda.add(key(Kind::Job, number));
+            agenda.add(key(Kind::Pod, number));
+        }
+        // The first Pod comes up again each time it is looked at.
+        let mut looked = Vec::new();
+        while looked.len() < RUN + 2 {
+            let next = agenda.pop().unwrap();
+            if next == key(Kind::Pod, 0) {
+                agenda.add(next.clone());
+            }
+            looked.push(next);
+        }
+        assert_eq!(looked[1], key(Kind::Pod, 1));
+        assert_eq!(looked[RUN - 1], key(Kind::Pod, 0));
+        assert_eq!(looked[RUN], key(Kind::Job, 0));
+        assert_eq!(looked[RUN + 1], key(Kind::Pod, 0));
+        assert!(!agenda.is_empty());
     }
 }

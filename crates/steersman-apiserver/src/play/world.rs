@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::auth::User;
 use crate::registry::{
@@ -183,8 +183,7 @@ impl World<'_> {
         if stored.value["status"] == status {
             return true;
         }
-        let mut object = (*stored.value).clone();
-        object["status"] = status;
+        let object = reported(&stored.value, status);
         let resource = Arc::clone(self.kinds.of(kind));
         let written = self.update(&resource, (part, Subresource::Status), object);
         written.is_some()
@@ -326,6 +325,26 @@ impl World<'_> {
         let number = draw(&[&seed, step, pod.meta("uid")]);
         self.manners.speed.vary(time, number)
     }
+}
+
+/// What is sent to report a status: nothing else of the object but which one it is, and the
+/// metadata that some kinds take with a status.
+fn reported(object: &Value, status: Value) -> Value {
+    let fields = object["metadata"].as_object().into_iter().flatten();
+    let named = fields.filter(|(name, _)| {
+        matches!(
+            name.as_str(),
+            "name" | "namespace" | "uid" | "resourceVersion" | "labels" | "annotations"
+        )
+    });
+    let metadata: Map<String, Value> = named.map(|(n, v)| (n.clone(), v.clone())).collect();
+    let mut sent = Map::new();
+    for field in ["apiVersion", "kind"] {
+        sent.insert(field.to_owned(), object[field].clone());
+    }
+    sent.insert("metadata".to_owned(), Value::Object(metadata));
+    sent.insert("status".to_owned(), status);
+    Value::Object(sent)
 }
 
 fn written_by(part: Part, user: &Arc<User>) -> WriteOptions {

@@ -4,8 +4,48 @@ use serde_json::Value;
 
 use crate::schema::Resource;
 
+use super::intake;
 use super::metadata;
 use super::options::Subresource;
+
+/// A decoded object in the shape in which it is stored, with the parts of the old one that this
+/// subresource does not write.
+pub(super) fn complete(
+    resource: &Resource,
+    subresource: Subresource,
+    mut new: Value,
+    old: &Value,
+) -> Value {
+    // Of a status nothing else is taken, and what is stored was completed when it was.
+    let alone = subresource == Subresource::Status && !intake::is_definition(resource);
+    if alone {
+        intake::complete(resource, &mut new);
+    }
+    let mut merged = merge(resource, subresource, new, old);
+    if !alone {
+        intake::complete(resource, &mut merged);
+    }
+    merged
+}
+
+/// A stored object without its managedFields, which every write finds out anew, and without one
+/// more of its members.
+fn all_but(old: &Value, member: &str) -> Value {
+    let members = old.as_object().into_iter().flatten();
+    let kept = members.filter(|(name, _)| *name != member);
+    let copy = |(name, value): (&String, &Value)| {
+        let value = match value {
+            Value::Object(fields) if name == "metadata" => {
+                let fields = fields.iter();
+                let fields = fields.filter(|(name, _)| *name != "managedFields");
+                fields.map(|(n, v)| (n.clone(), v.clone())).collect()
+            }
+            other => other.clone(),
+        };
+        (name.clone(), value)
+    };
+    Value::Object(kept.map(copy).collect())
+}
 
 /// The new object with the parts of the old one that this subresource does not write.
 pub(super) fn merge(
@@ -26,7 +66,7 @@ pub(super) fn merge(
         }
         Subresource::Main | Subresource::Scale => new,
         Subresource::Finalize => {
-            let mut merged = old.clone();
+            let mut merged = all_but(old, "");
             let spec = metadata::members(&mut merged["spec"]);
             match new["spec"].get("finalizers") {
                 Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
@@ -35,7 +75,7 @@ pub(super) fn merge(
             merged
         }
         Subresource::EphemeralContainers => {
-            let mut merged = old.clone();
+            let mut merged = all_but(old, "");
             let spec = metadata::members(&mut merged["spec"]);
             match new["spec"].get("ephemeralContainers") {
                 Some(containers) => {
@@ -46,19 +86,18 @@ pub(super) fn merge(
             merged
         }
         Subresource::Resize => {
-            let mut merged = old.clone();
+            let mut merged = all_but(old, "");
             for field in ["containers", "initContainers"] {
                 resize(&mut merged["spec"], &new["spec"], field);
             }
             merged
         }
         Subresource::Status => {
-            let mut merged = old.clone();
-            let members = metadata::members(&mut merged);
-            match new.get("status") {
-                Some(status) => members.insert("status".to_owned(), status.clone()),
-                None => members.remove("status"),
-            };
+            let mut new = new;
+            let mut merged = all_but(old, "status");
+            if let Some(status) = new.get_mut("status").map(Value::take) {
+                metadata::members(&mut merged).insert("status".to_owned(), status);
+            }
             let taken: &[&str] = match (resource.built_in, resource.kind.as_str()) {
                 (true, "Pod" | "Node") => &["labels", "annotations", "uid"],
                 (true, _) => &["uid"],
@@ -66,9 +105,10 @@ pub(super) fn merge(
                 (false, _) => &[],
             };
             let fields = metadata::of(&mut merged);
+            let mut sent = new.get_mut("metadata").and_then(Value::as_object_mut);
             for field in taken {
-                match new["metadata"].get(field) {
-                    Some(value) => fields.insert((*field).to_owned(), value.clone()),
+                match sent.as_mut().and_then(|sent| sent.remove(*field)) {
+                    Some(value) => fields.insert((*field).to_owned(), value),
                     None => fields.remove(*field),
                 };
             }

@@ -148,6 +148,12 @@ pub(super) fn named_beside(subresource: Subresource, new: &Value) -> Option<Valu
     })
 }
 
+/// The managedFields that came with an object; what is decoded has none.
+pub(super) fn take(object: &mut Value) -> Option<Value> {
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
+    metadata.remove("managedFields")
+}
+
 /// Puts managedFields into an object, or takes them out.
 pub(super) fn put(object: &mut Value, managed: Option<Value>) {
     let fields = metadata::of(object);
@@ -193,7 +199,7 @@ pub(super) fn same_but_times(left: &Value, right: &Value) -> bool {
 /// The entries that a request starts from: those it sends, unless it sends none that can be read;
 /// a subresource cannot send any. An empty list, or one empty entry, is a wish to have none.
 fn start(subresource: Subresource, sent: Option<&Value>, old: &Value) -> Entries {
-    let kept = || Entries::read(self::sent(old)).unwrap_or_default();
+    let kept = || Entries::stored(self::sent(old)).unwrap_or_default();
     if subresource != Subresource::Main {
         return kept();
     }

@@ -210,11 +210,12 @@ pub(crate) fn validate_update(resource: &Resource, new: &Value, old: &Value) -> 
             ));
         }
     }
-    validate_attached(new, &mut errors);
-    let again = errors.clone();
-    errors.extend(again);
+    let mut attached = Vec::new();
+    validate_attached(new, &mut attached);
+    errors.extend_from_slice(&attached);
+    errors.extend_from_within(..);
     if resource.built_in {
-        validate_attached(new, &mut errors);
+        errors.append(&mut attached);
     }
     errors
 }

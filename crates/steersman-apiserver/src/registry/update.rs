@@ -243,15 +243,18 @@ impl Registry {
             now,
             ..
         } = write;
-        let sent = managed::sent(&new).cloned();
+        let sent = match write.origin {
+            Origin::Body => managed::take(&mut new),
+            // What does not decode is told as a whole.
+            Origin::Patch { .. } => managed::sent(&new).cloned(),
+        };
         let mut warnings = intake::decode(resource, &mut new, write.origin, write.validation)?;
         warnings.extend(resource.deprecation_warning.clone());
         check_version(write, &new)?;
         metadata::keep(&mut new, &stored.value);
         let shown = self.present(resource, stored)?;
         let named = managed::named_beside(write.subresource, &new);
-        let mut merged = faces::merge(resource, write.subresource, new, shown.value());
-        intake::complete(resource, &mut merged);
+        let mut merged = faces::complete(resource, write.subresource, new, shown.value());
         self.prepare(write, &mut merged, shown.value())?;
         let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
         let sent = (named, sent.as_ref());

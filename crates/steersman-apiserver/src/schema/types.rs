@@ -257,10 +257,10 @@ impl<'a> TypeRef<'a> {
 
     fn node(node: &'static Node) -> Self {
         match node {
-            Node::Ref(name) => table::named(name)
-                .map_or(Self(View::Any { granular: false }), |found| {
-                    Self(View::Struct(found))
-                }),
+            Node::Ref(named) => match named.ty() {
+                Some(found) => Self(View::Struct(found)),
+                None => Self(View::Any { granular: false }),
+            },
             Node::Any => Self(View::Any { granular: false }),
             other => Self(View::Node(other)),
         }

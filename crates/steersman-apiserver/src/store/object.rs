@@ -229,7 +229,7 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()
     } else {
-        format!("{namespace}/{name}")
+        [namespace, "/", name].concat()
     }
 }
 

@@ -41,15 +41,6 @@ impl Changes {
         self.added.union(&self.modified)
     }
 
-    /// Keeps the fields of each set that a filter lets through.
-    pub(crate) fn filtered(self, filter: impl Fn(FieldSet) -> FieldSet) -> Self {
-        Self {
-            added: filter(self.added),
-            modified: filter(self.modified),
-            removed: filter(self.removed),
-        }
-    }
-
     fn put<T: Clone>(
         &mut self,
         element: T,
@@ -70,8 +61,12 @@ impl Changes {
     }
 }
 
-/// Compares two states of an object.
-pub(crate) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value) -> Changes {
+/// Compares two states of an object, but for members of these names.
+pub(crate) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value, ignored: &[&str]) -> Changes {
+    let both = [before, after];
+    if both.iter().all(|state| form(ty, state) == Form::Members) {
+        return members(ty, Some(before), Some(after), ignored);
+    }
     place(ty, Some(before), Some(after)).1
 }
 
@@ -108,7 +103,7 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate,
         return (fate, Changes::default());
     }
     let below = if alike == Form::Members {
-        members(ty, left, right)
+        members(ty, left, right, &[])
     } else {
         elements(ty, left, right)
     };
@@ -128,7 +123,12 @@ fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
     value.filter(|value| !value.is_null() || ty.is_custom() || shown())
 }
 
-fn members<'a>(ty: TypeRef<'_>, left: Option<&'a Value>, right: Option<&'a Value>) -> Changes {
+fn members<'a>(
+    ty: TypeRef<'_>,
+    left: Option<&'a Value>,
+    right: Option<&'a Value>,
+    ignored: &[&str],
+) -> Changes {
     let mut changes = Changes::default();
     let of = |side: Option<&'a Value>, name: &str| {
         side.and_then(|side| side.get(name).or_else(|| held(ty, name)))
@@ -138,6 +138,9 @@ fn members<'a>(ty: TypeRef<'_>, left: Option<&'a Value>, right: Option<&'a Value
     let known = |name: &str| left.is_some_and(|left| left.get(name).is_some());
     let news = object(right).filter(|(name, _)| !known(name));
     for (name, _) in object(left).chain(news) {
+        if ignored.contains(&name.as_str()) {
+            continue;
+        }
         // An old client's way to leave it out.
         if name == "creationTimestamp" && new(name).is_none_or(Value::is_null) {
             continue;

@@ -25,15 +25,31 @@ fn members(set: &FieldSet) -> Map<String, Value> {
     written
 }
 
+/// Whether a set as [`write`] wrote it has anything in common with another one.
+pub(crate) fn touches(written: &Value, set: &FieldSet) -> bool {
+    let Some(members) = written.as_object() else {
+        return false;
+    };
+    set.nodes().any(|(element, node)| {
+        members.get(&name(element)).is_some_and(|below| {
+            let whole = below.as_object().is_none_or(Map::is_empty);
+            let member = whole || below.get(".").is_some();
+            (node.member && member) || (!whole && touches(below, &node.below))
+        })
+    })
+}
+
 fn name(element: &PathElement) -> String {
     match element {
-        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Field(name) => ["f:", name].concat(),
         PathElement::Key(fields) => {
             let fields = fields.iter();
             let fields: Map<String, Value> = fields
                 .map(|(name, value)| (name.clone(), value.0.clone()))
                 .collect();
-            format!("k:{}", Value::Object(fields))
+            // Values in memory have a form in JSON, and writing it cannot fail.
+            let written = serde_json::to_string(&fields).unwrap_or_default();
+            ["k:", &written].concat()
         }
         PathElement::Value(value) => format!("v:{value}"),
         PathElement::Index(at) => format!("i:{at}"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::schema::types::TypeRef;
 
 use super::combine::{merge, remove};
-use super::compare::{Changes, compare};
+use super::compare::compare;
 use super::conflict::Conflict;
 use super::entries::{Entries, Entry, Manager, Operation};
 use super::path::PathElement;
@@ -65,35 +65,31 @@ pub(crate) fn update(
     (before, after): (&Value, &Value),
     time: &str,
 ) {
-    let changes = compare(reach.ty, before, after).filtered(|fields| reach.limit(fields));
-    let written = changes.written();
-    take(reach, entries, None, &changes);
-    let own = owned(written);
-    if own.is_empty() {
+    let changes = compare(reach.ty, before, after, reach.ignored);
+    let removed = changes.removed;
+    let mut written = changes.added;
+    written.extend(changes.modified);
+    take(reach, entries, &written, &removed);
+    let mut fields = owned(written);
+    if fields.is_empty() {
         return;
     }
-    let previous = entries.get(manager);
-    let fields = previous.map_or_else(|| own.clone(), |entry| entry.fields.union(&own));
-    let entry = Entry {
-        fields,
-        version: reach.version.to_owned(),
-        time: Some(time.to_owned()),
-    };
+    if let Some(previous) = entries.remove(manager) {
+        fields.extend(previous.into_fields());
+    }
+    let entry = Entry::new(fields, reach.version, Some(time.to_owned()));
     entries.set(manager.clone(), entry);
 }
 
-/// Takes from every manager but one what was written or removed.
-fn take(reach: &Reach<'_>, entries: &mut Entries, but: Option<&Manager>, changes: &Changes) {
-    let written = changes.written();
-    entries.change(|manager, entry| {
-        if but == Some(manager) {
-            return;
+/// Takes from every manager what was written or removed.
+fn take(reach: &Reach<'_>, entries: &mut Entries, written: &FieldSet, removed: &FieldSet) {
+    entries.change(|_, entry| {
+        if reach.versions.contains(&entry.version) {
+            entry.subtract(written);
+            entry.subtract(removed);
+        } else {
+            entry.clear();
         }
-        if !reach.versions.contains(&entry.version) {
-            entry.fields = FieldSet::default();
-        }
-        let rest = entry.fields.difference(&written);
-        entry.fields = rest.difference(&changes.removed);
     });
 }
 
@@ -113,17 +109,19 @@ pub(crate) fn apply(
     let merged = merge(reach.ty, live, configuration);
     let last = entries.remove(manager);
     let fields = reach.limit(fields_of(reach.ty, configuration));
-    let others = entries.iter().map(|(_, entry)| &entry.fields);
-    let kept = others.fold(fields.clone(), |all, one| all.union(one));
+    let mut kept = fields.clone();
+    for (_, other) in entries.iter() {
+        kept.extend(other.fields().into_owned());
+    }
     let pruned = match &last {
-        Some(last) => prune(reach.ty, &merged, &last.fields, &kept),
+        Some(last) => prune(reach.ty, &merged, &last.fields(), &kept),
         None => merged,
     };
     let mut pruned = pruned;
     if !reach.ty.is_custom() {
         complete(reach.ty, &mut pruned);
     }
-    let changes = compare(reach.ty, live, &pruned).filtered(|fields| reach.limit(fields));
+    let changes = compare(reach.ty, live, &pruned, reach.ignored);
     let written = changes.written();
     let known = |entry: &Entry| reach.versions.contains(&entry.version);
     let conflicts: Vec<Conflict> = entries
@@ -131,25 +129,21 @@ pub(crate) fn apply(
         .filter(|(_, entry)| known(entry))
         .map(|(manager, entry)| Conflict {
             manager: manager.clone(),
-            fields: entry.fields.intersection(&written),
+            fields: entry.fields().intersection(&written),
         })
         .filter(|conflict| !conflict.fields.is_empty())
         .collect();
     if !force && !conflicts.is_empty() {
         return Err(conflicts);
     }
-    take(reach, entries, None, &changes);
+    take(reach, entries, &written, &changes.removed);
     // APPLY-1: what changes nothing does not count as written now.
     let time = if changes.is_empty() {
         last.and_then(|last| last.time)
     } else {
         Some(time.to_owned())
     };
-    let entry = Entry {
-        fields: owned(fields),
-        version: reach.version.to_owned(),
-        time,
-    };
+    let entry = Entry::new(owned(fields), reach.version, time);
     entries.set(manager.clone(), entry);
     Ok((!changes.is_empty()).then_some(pruned))
 }
@@ -177,22 +171,15 @@ fn owned(mut fields: FieldSet) -> FieldSet {
         fields.put(PathElement::field(name), Node::default());
     }
     let metadata = PathElement::field("metadata");
-    if let Some(node) = fields.node(&metadata) {
-        let mut below = node.below.clone();
+    if let Some(mut node) = fields.node_mut(&metadata).map(std::mem::take) {
+        node.member = false;
         for name in UNOWNED {
             let element = PathElement::field(name);
-            if let Some(node) = below.node(&element) {
-                let rest = Node {
-                    member: false,
-                    below: node.below.clone(),
-                };
-                below.put(element, rest);
+            if let Some(mut own) = node.below.node_mut(&element).map(std::mem::take) {
+                own.member = false;
+                node.below.put(element, own);
             }
         }
-        let node = Node {
-            member: false,
-            below,
-        };
         fields.put(metadata, node);
     }
     fields
@@ -222,11 +209,8 @@ pub(crate) fn cap(entries: &mut Entries) {
             continue;
         };
         let older = entries.remove(&bucket).or_else(|| entries.remove(first));
-        let older = older.map(|entry| entry.fields).unwrap_or_default();
-        let entry = Entry {
-            fields: newer.fields.union(&older),
-            ..newer
-        };
+        let older = older.map(Entry::into_fields).unwrap_or_default();
+        let entry = newer.with(older);
         entries.set(bucket.clone(), entry);
         firsts.insert(version, bucket);
         left -= 1;
@@ -253,21 +237,17 @@ pub(crate) fn update_field(
             .filter(|(other, _)| *other != manager)
             .map(|(other, entry)| Conflict {
                 manager: other.clone(),
-                fields: entry.fields.intersection(&field),
+                fields: entry.fields().intersection(&field),
             })
             .filter(|conflict| !conflict.fields.is_empty())
             .collect();
         if applied && !force && !conflicts.is_empty() {
             return Err(conflicts);
         }
-        entries.change(|_, entry| entry.fields = entry.fields.difference(&field));
+        entries.change(|_, entry| entry.subtract(&field));
     }
     if changed || applied {
-        let entry = Entry {
-            fields: field,
-            version: version.to_owned(),
-            time: None,
-        };
+        let entry = Entry::new(field, version, None);
         entries.set(manager.clone(), entry);
     }
     Ok(())

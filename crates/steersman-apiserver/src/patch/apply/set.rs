@@ -71,12 +71,40 @@ impl FieldSet {
     /// Everything that is in either set.
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
-        for (element, theirs) in &other.nodes {
-            let own = all.nodes.entry(element.clone()).or_default();
-            own.member |= theirs.member;
-            own.below = own.below.union(&theirs.below);
-        }
+        all.extend(other.clone());
         all
+    }
+
+    /// Takes in everything that is in the other set.
+    pub(crate) fn extend(&mut self, other: Self) {
+        if self.nodes.is_empty() {
+            *self = other;
+            return;
+        }
+        for (element, theirs) in other.nodes {
+            let own = self.nodes.entry(element).or_default();
+            own.member |= theirs.member;
+            own.below.extend(theirs.below);
+        }
+    }
+
+    /// Takes out everything that is in the other set: leaves the [`difference`](Self::difference).
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for (element, theirs) in &other.nodes {
+            let Some(own) = self.nodes.get_mut(element) else {
+                continue;
+            };
+            own.member &= !theirs.member;
+            own.below.subtract(&theirs.below);
+            if own.is_empty() {
+                self.nodes.remove(element);
+            }
+        }
+    }
+
+    /// What is known of a first step, to change it; nothing may be left without content.
+    pub(crate) fn node_mut(&mut self, element: &PathElement) -> Option<&mut Node> {
+        self.nodes.get_mut(element)
     }
 
     /// Everything that is in both sets.

@@ -34,9 +34,9 @@ impl<'a> Place<'a> {
 
     /// The member that a chain of names leads to, for instance `spec.template`.
     pub(super) fn down(&self, names: &str) -> Self {
-        names
-            .split('.')
-            .fold(self.clone(), |place, name| place.at(name))
+        let mut steps = names.split('.');
+        let value = steps.try_fold(self.value, |value, name| value.get(name));
+        self.named(names, value)
     }
 
     /// A place of this name below, whatever is there.
@@ -44,7 +44,7 @@ impl<'a> Place<'a> {
         let path = if self.path.is_empty() {
             name.to_owned()
         } else {
-            format!("{}.{name}", self.path)
+            [&self.path, ".", name].concat()
         };
         Self::new(path, value.unwrap_or(&NULL))
     }

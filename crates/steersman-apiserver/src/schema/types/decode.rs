@@ -19,17 +19,75 @@ struct Decoder {
     refusal: Option<String>,
 }
 
-/// Where a value stands.
-#[derive(Debug, Clone)]
-struct At {
-    /// The last part of the name of the Go type that has the field.
-    owner: &'static str,
+/// Where a value stands: a step from the place around it. The names are put together only where
+/// somebody is told of them.
+#[derive(Debug, Clone, Copy)]
+struct At<'a> {
+    /// The place around it; nothing for the members of the object itself.
+    above: Option<&'a At<'a>>,
+    step: Step<'a>,
+}
+
+/// A step to a place inside another one.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    /// To the field of a type.
+    Field(&'static Type, &'a str),
+    /// To an element of a list.
+    Index(usize),
+    /// To the value of a free key.
+    Key(&'a str),
+}
+
+impl<'a> At<'a> {
+    fn below(above: Option<&'a At<'a>>, step: Step<'a>) -> Self {
+        Self { above, step }
+    }
+
+    /// The last part of the name of the Go type that has the field, and the field's name.
+    fn field(&self) -> (&'static str, &'a str) {
+        let mut at = Some(self);
+        while let Some(here) = at {
+            if let Step::Field(ty, name) = here.step {
+                return (ty.name.rsplit('.').next().unwrap_or(ty.name), name);
+            }
+            at = here.above;
+        }
+        ("", "")
+    }
+
     /// The names of the fields, without places in lists and free keys: `spec.containers.name`.
-    fields: String,
+    fn fields(&self) -> String {
+        let mut names = String::new();
+        self.write(&mut names, false);
+        names
+    }
+
     /// The whole path: `spec.containers[0].name`.
-    path: String,
-    /// The last field's name.
-    field: String,
+    fn path(&self) -> String {
+        let mut path = String::new();
+        self.write(&mut path, true);
+        path
+    }
+
+    fn write(&self, out: &mut String, whole: bool) {
+        if let Some(above) = self.above {
+            above.write(out, whole);
+        }
+        match self.step {
+            Step::Index(index) if whole => out.push_str(&format!("[{index}]")),
+            Step::Field(_, name) => push_name(out, name),
+            Step::Key(name) if whole => push_name(out, name),
+            Step::Index(_) | Step::Key(_) => {}
+        }
+    }
+}
+
+fn push_name(out: &mut String, name: &str) {
+    if !out.is_empty() {
+        out.push('.');
+    }
+    out.push_str(name);
 }
 
 /// Brings an object into the shape of its kind's type: drops nulls and the members that the type
@@ -57,41 +115,35 @@ pub(crate) fn decode(
 
 impl Decoder {
     /// The members of a struct; `at` is nothing for the object itself.
-    fn members(&mut self, ty: &'static Type, members: &mut Map<String, Value>, at: Option<&At>) {
-        let owner = ty.name.rsplit('.').next().unwrap_or(ty.name);
+    fn members(
+        &mut self,
+        ty: &'static Type,
+        members: &mut Map<String, Value>,
+        above: Option<&At<'_>>,
+    ) {
         members.retain(|name, value| {
-            if at.is_none() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+            if above.is_none() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 return true;
             }
-            let below = |base: Option<&String>| match base {
-                Some(base) => format!("{base}.{name}"),
-                None => name.clone(),
-            };
-            let path = below(at.map(|at| &at.path));
+            let at = At::below(above, Step::Field(ty, name));
             let Some(node) = ty.fields.get(name.as_str()) else {
-                self.unknown.push(path);
+                self.unknown.push(at.path());
                 return false;
             };
             if value.is_null() {
                 return false;
             }
-            let at = At {
-                owner,
-                fields: below(at.map(|at| &at.fields)),
-                path,
-                field: name.clone(),
-            };
             self.value(node, value, &at);
             true
         });
     }
 
-    fn value(&mut self, node: &'static Node, value: &mut Value, at: &At) {
+    fn value(&mut self, node: &'static Node, value: &mut Value, at: &At<'_>) {
         match node {
             Node::Any => {}
             Node::Scalar(scalar) => self.scalar(*scalar, node, value, at),
             Node::Int32 => self.scalar(Scalar::Integer, node, value, at),
-            Node::Ref(name) => match (table::named(name), &mut *value) {
+            Node::Ref(named) => match (named.ty(), &mut *value) {
                 (None, _) => {}
                 (Some(ty), Value::Object(members)) => self.members(ty, members, Some(at)),
                 // A null element of a list is an empty one.
@@ -101,8 +153,7 @@ impl Decoder {
             Node::List { items, .. } => match value {
                 Value::Array(list) => {
                     for (index, item) in list.iter_mut().enumerate() {
-                        let path = format!("{}[{index}]", at.path);
-                        self.value(items, item, &At { path, ..at.clone() });
+                        self.value(items, item, &At::below(Some(at), Step::Index(index)));
                     }
                 }
                 Value::Null => {}
@@ -111,8 +162,7 @@ impl Decoder {
             Node::Map { values, .. } => match value {
                 Value::Object(members) => {
                     for (key, value) in members.iter_mut() {
-                        let path = format!("{}.{key}", at.path);
-                        self.value(values, value, &At { path, ..at.clone() });
+                        self.value(values, value, &At::below(Some(at), Step::Key(key)));
                         thousandths(values, value);
                     }
                 }
@@ -122,7 +172,7 @@ impl Decoder {
         }
     }
 
-    fn scalar(&mut self, scalar: Scalar, node: &'static Node, value: &mut Value, at: &At) {
+    fn scalar(&mut self, scalar: Scalar, node: &'static Node, value: &mut Value, at: &At<'_>) {
         if value.is_null() {
             // The zero of an element's or a free key's type.
             *value = match scalar {
@@ -141,7 +191,8 @@ impl Decoder {
             Scalar::Integer if fits(node, value) => {}
             Scalar::Integer if value.is_number() => {
                 let found = format!("number {value}");
-                self.refuse_as(&found, &go::type_of(node, at.owner, &at.field), at);
+                let (owner, field) = at.field();
+                self.refuse_as(&found, &go::type_of(node, owner, field), at);
             }
             Scalar::Bytes if value.is_string() => {
                 let text = value.as_str().unwrap_or_default();
@@ -164,18 +215,19 @@ impl Decoder {
         }
     }
 
-    fn time(&mut self, value: &mut Value, at: &At) {
+    fn time(&mut self, value: &mut Value, at: &At<'_>) {
         let Some(text) = value.as_str() else {
             self.refuse_as(go::word(value), "string", at);
             return;
         };
-        let micro = go::MICRO_TIMES.contains(&at.field.as_str());
+        let micro = go::MICRO_TIMES.contains(&at.field().1);
         let checked = if micro {
             times::check_micro(text)
         } else {
             times::check(text)
         };
         match (checked, text.parse::<Timestamp>()) {
+            (Ok(()), Ok(_)) if !micro && is_as_written(text) => {}
             (Ok(()), Ok(time)) => {
                 let form = if micro {
                     "%Y-%m-%dT%H:%M:%S.%6fZ"
@@ -200,13 +252,14 @@ impl Decoder {
         }
     }
 
-    fn refuse(&mut self, found: &Value, node: &'static Node, at: &At) {
-        let wanted = go::type_of(node, at.owner, &at.field);
+    fn refuse(&mut self, found: &Value, node: &'static Node, at: &At<'_>) {
+        let (owner, field) = at.field();
+        let wanted = go::type_of(node, owner, field);
         self.refuse_as(go::word(found), &wanted, at);
     }
 
-    fn refuse_as(&mut self, found: &str, wanted: &str, at: &At) {
-        let (owner, fields) = (at.owner, &at.fields);
+    fn refuse_as(&mut self, found: &str, wanted: &str, at: &At<'_>) {
+        let (owner, fields) = (at.field().0, at.fields());
         self.fail(format!(
             "json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {wanted}"
         ));
@@ -216,6 +269,12 @@ impl Decoder {
     fn fail(&mut self, why: String) {
         self.refusal.get_or_insert(why);
     }
+}
+
+/// Whether a time that was checked has the form that the server writes: whole seconds, UTC, and no
+/// leap second.
+fn is_as_written(time: &str) -> bool {
+    time.len() == 20 && time.ends_with('Z') && time.get(17..19).is_some_and(|s| s < "60")
 }
 
 /// Amounts of a resource have no part below a thousandth.

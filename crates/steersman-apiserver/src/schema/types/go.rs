@@ -175,8 +175,8 @@ fn plain(node: &Node) -> String {
             Scalar::IntOrString => "int32",
         }
         .to_owned(),
-        Node::Ref(name) => {
-            let mut parts = name.rsplit('.');
+        Node::Ref(named) => {
+            let mut parts = named.name.rsplit('.');
             let name = parts.next().unwrap_or_default();
             format!("{}.{name}", parts.next().unwrap_or_default())
         }

@@ -117,9 +117,9 @@ fn schema(node: &'static Node, named: &mut BTreeSet<&'static str>) -> Value {
         },
         Node::Int32 => json!({ "type": "integer", "format": "int32" }),
         Node::Any => json!({ "type": "object" }),
-        Node::Ref(name) => {
-            named.insert(name);
-            reference(&component(name))
+        Node::Ref(other) => {
+            named.insert(other.name);
+            reference(&component(other.name))
         }
         Node::List { items, kind, patch } => {
             let mut list = json!({ "type": "array", "items": schema(items, named) });

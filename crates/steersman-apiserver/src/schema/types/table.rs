@@ -34,7 +34,7 @@ pub(super) enum Node {
     /// A [`Scalar::Integer`] of 32 bits; others have 64.
     Int32,
     Any,
-    Ref(&'static str),
+    Ref(Named),
     List {
         items: Box<Self>,
         kind: Kind,
@@ -44,6 +44,13 @@ pub(super) enum Node {
         values: Box<Self>,
         atomic: bool,
     },
+}
+
+/// Another type, by its name. It is looked up once.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) name: &'static str,
+    found: OnceLock<Option<&'static Type>>,
 }
 
 /// See [`ListKind`].
@@ -70,6 +77,20 @@ pub(super) enum Patch {
 pub(super) struct Table {
     pub(super) types: HashMap<&'static str, Type>,
     kinds: HashMap<(&'static str, &'static str), &'static str>,
+}
+
+impl Named {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            found: OnceLock::new(),
+        }
+    }
+
+    /// The type, where the table has it.
+    pub(super) fn ty(&'static self) -> Option<&'static Type> {
+        *self.found.get_or_init(|| named(self.name))
+    }
 }
 
 impl Kind {
@@ -173,7 +194,7 @@ fn node_of(text: &'static str) -> Node {
         "time" => Scalar::Time,
         "quantity" => Scalar::Quantity,
         "intOrString" => Scalar::IntOrString,
-        name if name.contains('.') => return Node::Ref(name),
+        name if name.contains('.') => return Node::Ref(Named::new(name)),
         _ => return Node::Any,
     };
     Node::Scalar(scalar)

@@ -68,16 +68,19 @@ fn check_node(node: &Node, text: &str, table: &table::Table) {
     match node {
         Node::Any => assert_eq!(text, "any"),
         Node::Int32 => assert_eq!(text, "int32"),
-        Node::Ref(name) => assert!(table.types.contains_key(name), "{name}"),
+        Node::Ref(named) => assert!(table.types.contains_key(named.name), "{named:?}"),
         Node::Scalar(_) => assert!(!text.contains(['[', '{', '.']), "{text}"),
         Node::List { items, kind, .. } => {
             let (_, rest) = text.split_once(']').unwrap();
             if let table::Kind::Map { keys, .. } = kind {
-                let Node::Ref(name) = &**items else {
+                let Node::Ref(named) = &**items else {
                     panic!("{text}: elements have no fields");
                 };
                 for key in keys {
-                    assert!(table.types[name].fields.contains_key(&**key), "{text}");
+                    assert!(
+                        table.types[named.name].fields.contains_key(&**key),
+                        "{text}"
+                    );
                 }
             }
             check_node(items, rest, table);

@@ -92,8 +92,8 @@ type Each = fn(&'static Type, &mut Map<String, Value>);
 /// Does something with each struct in a value, from the outside in.
 fn walk(node: Option<&'static Node>, value: &mut Value, each: Each) {
     match (node, value) {
-        (Some(Node::Ref(name)), Value::Object(members)) => {
-            let Some(ty) = table::named(name) else {
+        (Some(Node::Ref(named)), Value::Object(members)) => {
+            let Some(ty) = named.ty() else {
                 return;
             };
             each(ty, members);
