@@ -223,13 +223,15 @@ impl Store {
         let revision = self.revision;
         let table = self.tables.entry(storage.clone()).or_default();
         let key = object_key(namespace, name);
-        let made = if table.objects.contains_key(&key) {
-            Made::Modified
-        } else {
-            Made::Added
+        let (made, namespace, name) = match table.objects.get(&key) {
+            Some(old) => (
+                Made::Modified,
+                Arc::clone(&old.namespace),
+                Arc::clone(&old.name),
+            ),
+            None => (Made::Added, namespace.into(), name.into()),
         };
-        let stored = Stored::made(namespace.into(), name.into(), value, revision, made);
-        let stored = Arc::new(stored);
+        let stored = Arc::new(Stored::made(namespace, name, value, revision, made));
         let old = table.objects.insert(key.clone(), Arc::clone(&stored));
         self.unfolded_bytes += stored.bytes.len();
         self.unfolded.push_back(Unfolded {

@@ -1,6 +1,7 @@
 //! Words: one revision of one object, serialised once and shared.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
@@ -233,6 +234,14 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
     }
 }
 
+thread_local! {
+    /// Where objects are written before it is known how long they are.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// As much room for writing is kept.
+const MOST_SCRATCH: usize = 1 << 20;
+
 /// Writes a watch event around an object, or the object alone where the prefix is empty. `kind`
 /// and `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
 ///
@@ -240,7 +249,8 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
 fn encode(value: &Value, prefix: &str) -> (Bytes, Range<usize>, usize) {
     let empty = Map::new();
     let object = value.as_object().unwrap_or(&empty);
-    let mut out = Vec::with_capacity(1024);
+    let mut out = SCRATCH.take();
+    out.clear();
     out.extend_from_slice(prefix.as_bytes());
     let start = out.len();
     out.push(b'{');
@@ -265,8 +275,11 @@ fn encode(value: &Value, prefix: &str) -> (Bytes, Range<usize>, usize) {
         out.extend_from_slice(b"}\n");
     }
     // What is kept is kept without room to grow.
-    out.shrink_to_fit();
-    (Bytes::from(out), start..end, after_type)
+    let kept = Bytes::copy_from_slice(&out);
+    if out.capacity() <= MOST_SCRATCH {
+        SCRATCH.set(out);
+    }
+    (kept, start..end, after_type)
 }
 
 /// Writing into memory cannot fail, and every value has a form in JSON.

@@ -1,5 +1,7 @@
 //! Words: `Place`, a value in an object with the path that messages name, and `Errors`, what is wrong there.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use crate::status::FieldError;
@@ -9,8 +11,70 @@ static NULL: Value = Value::Null;
 /// A value and where it is. What is absent is null there.
 #[derive(Debug, Clone)]
 pub(super) struct Place<'a> {
-    path: String,
+    trail: Trail<'a>,
     value: &'a Value,
+}
+
+/// The way to a place. Most places are looked at and never told, so it is put together only where
+/// it is.
+#[derive(Debug, Clone)]
+struct Trail<'a> {
+    /// How it begins, where that is given or longer than there is room for steps.
+    base: Option<Rc<str>>,
+    steps: [Step<'a>; ROOM],
+    len: usize,
+}
+
+/// A step from one place to one inside it.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    /// `.name`
+    Name(&'a str),
+    /// `[key]`
+    Key(&'a str),
+    /// `[0]`
+    Index(usize),
+}
+
+/// As many steps as lead to nearly every field.
+const ROOM: usize = 14;
+
+impl<'a> Trail<'a> {
+    fn from(base: &str) -> Self {
+        Self {
+            base: (!base.is_empty()).then(|| base.into()),
+            steps: [Step::Index(0); ROOM],
+            len: 0,
+        }
+    }
+
+    fn then(&self, step: Step<'a>) -> Self {
+        let mut longer = if self.len == ROOM {
+            Self::from(&self.text())
+        } else {
+            self.clone()
+        };
+        longer.steps[longer.len] = step;
+        longer.len += 1;
+        longer
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.base.as_deref().unwrap_or_default().to_owned();
+        for step in &self.steps[..self.len] {
+            match step {
+                Step::Name(name) => {
+                    if !text.is_empty() {
+                        text.push('.');
+                    }
+                    text.push_str(name);
+                }
+                Step::Key(key) => text.extend(["[", key, "]"]),
+                Step::Index(index) => text.extend(["[", &index.to_string(), "]"]),
+            }
+        }
+        text
+    }
 }
 
 impl<'a> Place<'a> {
@@ -20,59 +84,58 @@ impl<'a> Place<'a> {
     }
 
     /// A value that messages find at this path.
-    pub(super) fn new(path: impl Into<String>, value: &'a Value) -> Self {
+    pub(super) fn new(path: impl AsRef<str>, value: &'a Value) -> Self {
+        let trail = Trail::from(path.as_ref());
+        Self { trail, value }
+    }
+
+    fn then(&self, step: Step<'a>, value: Option<&'a Value>) -> Self {
         Self {
-            path: path.into(),
-            value,
+            trail: self.trail.then(step),
+            value: value.unwrap_or(&NULL),
         }
     }
 
     /// The member of this name: `path.name`.
-    pub(super) fn at(&self, name: &str) -> Self {
+    pub(super) fn at(&self, name: &'a str) -> Self {
         self.named(name, self.value.get(name))
     }
 
     /// The member that a chain of names leads to, for instance `spec.template`.
-    pub(super) fn down(&self, names: &str) -> Self {
+    pub(super) fn down(&self, names: &'a str) -> Self {
         let mut steps = names.split('.');
         let value = steps.try_fold(self.value, |value, name| value.get(name));
         self.named(names, value)
     }
 
     /// A place of this name below, whatever is there.
-    pub(super) fn named(&self, name: &str, value: Option<&'a Value>) -> Self {
-        let path = if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            [&self.path, ".", name].concat()
-        };
-        Self::new(path, value.unwrap_or(&NULL))
+    pub(super) fn named(&self, name: &'a str, value: Option<&'a Value>) -> Self {
+        self.then(Step::Name(name), value)
     }
 
     /// The value of a free key: `path[key]`.
-    pub(super) fn key(&self, key: &str) -> Self {
-        let value = self.value.get(key).unwrap_or(&NULL);
-        Self::new(format!("{}[{key}]", self.path), value)
+    pub(super) fn key(&self, key: &'a str) -> Self {
+        self.then(Step::Key(key), self.value.get(key))
     }
 
     /// The elements of a list: `path[0]` and on; none for what is no list.
     pub(super) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
-        let path = self.path.clone();
+        let list = self.clone();
         let items = self.value.as_array().into_iter().flatten();
-        items
-            .enumerate()
-            .map(move |(index, item)| Self::new(format!("{path}[{index}]"), item))
+        let items = items.enumerate();
+        items.map(move |(index, item)| list.then(Step::Index(index), Some(item)))
     }
 
     /// The members of a map with free keys, sorted: `path[key]`.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
-        let path = self.path.clone();
+        let map = self.clone();
         let members = self.value.as_object().into_iter().flatten();
-        members.map(move |(key, value)| (key.as_str(), Self::new(format!("{path}[{key}]"), value)))
+        members.map(move |(key, value)| (key.as_str(), map.then(Step::Key(key), Some(value))))
     }
 
-    pub(super) fn path(&self) -> &str {
-        &self.path
+    /// The path as messages name it.
+    pub(super) fn path(&self) -> String {
+        self.trail.text()
     }
 
     pub(super) fn value(&self) -> &'a Value {

@@ -213,7 +213,7 @@ fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
     let at = spec.down("scopeSelector.matchExpressions");
     let mut seen = Vec::new();
     for expression in at.items() {
-        let named = |name: &str| at.named(name, expression.value().get(name));
+        let named = |name: &'static str| at.named(name, expression.value().get(name));
         let (scope, operator, values) = (named("scopeName"), named("operator"), named("values"));
         if !SCOPES.contains(&scope.text()) {
             errors.invalid_text(&scope, "unsupported scope");

@@ -198,7 +198,8 @@ fn check_indexes(object: &Place<'_>, finished: bool, errors: &mut Errors) {
             continue;
         }
         if let Err(why) = indexes::count(place.text(), completions.int()) {
-            let name = place.path().trim_start_matches("status.");
+            let path = place.path();
+            let name = path.trim_start_matches("status.");
             errors.invalid(place, &format!("error parsing {name}: {why}"));
         }
     }

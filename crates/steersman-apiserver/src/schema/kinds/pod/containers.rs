@@ -295,7 +295,7 @@ fn check_mounts(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors)
             }
         }
         // From here on, messages name the list rather than the mount.
-        let whole = |field: &str| mounts.named(field, Some(mount.at(field).value()));
+        let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
         if !sub.is_empty() {
             check::descending_path(&whole("subPath"), sub.text(), errors);
         }

@@ -61,7 +61,7 @@ fn check_source(variable: &Place<'_>, errors: &mut Errors) {
         return;
     }
     let mut sources = 0;
-    let mut look = |name: &str| {
+    let mut look = |name: &'static str| {
         let source = from.at(name);
         sources += u32::from(source.is_set());
         Some(source).filter(Place::is_set)

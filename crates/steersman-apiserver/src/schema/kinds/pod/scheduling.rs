@@ -121,7 +121,7 @@ fn check_pod_term(term: &Place<'_>, errors: &mut Errors) {
 }
 
 fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
-    let keys = |field: &str| term.at(field).items().collect::<Vec<_>>();
+    let keys = |field: &'static str| term.at(field).items().collect::<Vec<_>>();
     let (matched, others) = (keys("matchLabelKeys"), keys("mismatchLabelKeys"));
     if (!matched.is_empty() || !others.is_empty()) && !term.at("labelSelector").is_set() {
         for (field, keys) in [("matchLabelKeys", &matched), ("mismatchLabelKeys", &others)] {
