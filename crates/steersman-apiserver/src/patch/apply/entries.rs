@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::fields_v1;
 use super::set::FieldSet;
@@ -205,7 +205,7 @@ impl Entry {
 
     pub(crate) fn is_empty(&self) -> bool {
         match &self.fields {
-            Fields::Written(entry) => !entry["fieldsV1"].as_object().is_some_and(|f| !f.is_empty()),
+            Fields::Written(entry) => entry["fieldsV1"].as_object().is_none_or(Map::is_empty),
             Fields::Known(set) => set.is_empty(),
         }
     }

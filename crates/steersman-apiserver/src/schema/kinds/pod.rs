@@ -215,7 +215,7 @@ fn check_new(pod: &Place<'_>, errors: &mut Errors) {
 pub(super) fn check_template(template: &Place<'_>, errors: &mut Errors) {
     // Messages do not name the metadata.
     let metadata = template.at("metadata");
-    let of = |field: &str| template.named(field, Some(metadata.at(field).value()));
+    let of = |field: &'static str| template.named(field, Some(metadata.at(field).value()));
     check::labels(&of("labels"), errors);
     check::annotations(&of("annotations"), errors);
     check_annotations(template, &of("annotations"), None, errors);

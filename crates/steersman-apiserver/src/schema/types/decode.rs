@@ -24,7 +24,7 @@ struct Decoder {
 #[derive(Debug, Clone, Copy)]
 struct At<'a> {
     /// The place around it; nothing for the members of the object itself.
-    above: Option<&'a At<'a>>,
+    above: Option<&'a Self>,
     step: Step<'a>,
 }
 
@@ -40,7 +40,7 @@ enum Step<'a> {
 }
 
 impl<'a> At<'a> {
-    fn below(above: Option<&'a At<'a>>, step: Step<'a>) -> Self {
+    fn below(above: Option<&'a Self>, step: Step<'a>) -> Self {
         Self { above, step }
     }
 

@@ -153,11 +153,15 @@ fn warn_of_notes(
 ) {
     let name = container.at("name").text();
     let own = container.at("securityContext");
-    let note = notes.key(&format!("{SECCOMP_CONTAINER}{name}"));
+    let (seccomp, app_armor) = (
+        format!("{SECCOMP_CONTAINER}{name}"),
+        format!("{APP_ARMOR}{name}"),
+    );
+    let note = notes.key(&seccomp);
     if note.is_set() && !own.at("seccompProfile").is_set() {
         told.push(format!("{}: {SECCOMP_OVER}", note.path()));
     }
-    let note = notes.key(&format!("{APP_ARMOR}{name}"));
+    let note = notes.key(&app_armor);
     let field =
         own.at("appArmorProfile").is_set() || spec.down("securityContext.appArmorProfile").is_set();
     // A Pod's author was told when the field was made of the annotation.
@@ -234,10 +238,10 @@ fn warn_of_ports(spec: &Place<'_>, told: &mut Vec<String>) {
     let mut seen: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
     let ports = || containers(spec).flat_map(|container| container.at("ports").items());
     for place in ports() {
-        let text = |field: &str| place.at(field).text();
+        let text = |field: &'static str| place.at(field).text();
         let (number, protocol) = (place.at("containerPort").int(), text("protocol"));
         let port = Port {
-            path: place.path().to_owned(),
+            path: place.path(),
             host_ip: text("hostIP"),
             host_port: place.at("hostPort").int(),
         };
@@ -287,7 +291,7 @@ fn warn_of_ports(spec: &Place<'_>, told: &mut Vec<String>) {
                 Value::from(name)
             ));
         } else {
-            names.insert(name, port.path().to_owned());
+            names.insert(name, port.path());
         }
     }
 }

@@ -70,7 +70,7 @@ fn check_stateful_template(spec: &Place<'_>, errors: &mut Errors) {
         all.extend(claims.iter().cloned());
         put(pod, "volumes", Value::Array(all));
     }
-    let path = spec.at("template").path().to_owned();
+    let path = spec.at("template").path();
     pod::check_template(&Place::new(path, &template), errors);
 }
 
