@@ -89,6 +89,7 @@ impl<'a> Admission<'a> {
             subresource: self.subresource,
             operation: self.operation,
             namespaced: resource.namespaced,
+            name: self.name,
         }
     }
 

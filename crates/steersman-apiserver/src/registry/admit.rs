@@ -88,23 +88,30 @@ impl Registry {
         Ok(new)
     }
 
-    /// Asks the webhooks that only judge.
+    /// Asks the policies, and the webhooks that only judge.
     pub(super) fn admit_changed(
         &self,
         write: &Write<'_>,
         new: &Value,
         old: &Value,
     ) -> Result<(), Status> {
-        if !self.is_attended() {
+        if !self.is_judged() {
             return Ok(());
         }
         let admission = &write.admission;
         if write.subresource == Subresource::Scale {
             let new = scale::scale_of(write.resource, new)?;
             let old = scale::scale_of(write.resource, old)?;
+            self.admit_policies(admission, (Some(&new), Some(&old)))?;
             return self.admit_validating(admission, Some(&new), Some(&old));
         }
+        self.admit_policies(admission, (Some(new), Some(old)))?;
         self.admit_validating(admission, Some(new), Some(old))
+    }
+
+    /// Whether anybody is asked whether a write may happen.
+    pub(super) fn is_judged(&self) -> bool {
+        self.is_attended() || self.standing.policies
     }
 
     /// Asks webhooks about every object of a collection before the first one goes: one refusal
@@ -115,7 +122,7 @@ impl Registry {
         page: &Page,
         options: &DeleteOptions,
     ) -> Result<(), Status> {
-        if !self.is_attended() {
+        if !self.is_judged() {
             return Ok(());
         }
         let admission = Admission::of_delete(target, "", options);
@@ -143,10 +150,7 @@ impl Registry {
             }
             Act::Log | Act::Connect | Act::Review => return Ok(()),
         };
-        let Some(resource) = self
-            .resource("", "v1", plural)
-            .filter(|_| self.is_attended())
-        else {
+        let Some(resource) = self.resource("", "v1", plural).filter(|_| self.is_judged()) else {
             return Ok(());
         };
         let target = Target::object(&resource, Some(deed.namespace), deed.name);
@@ -159,6 +163,7 @@ impl Registry {
         admission.kind = Some(kind);
         let mut body = deed.body.clone();
         self.admit_mutating(&admission, &mut body, None)?;
+        self.admit_policies(&admission, (Some(&body), None))?;
         self.admit_validating(&admission, Some(&body), None)
     }
 }

@@ -52,6 +52,13 @@ impl Catalogue {
             .find(|resource| resource.storage == *storage)
     }
 
+    /// The resource of a kind, in that version.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        self.all
+            .iter()
+            .find(|known| known.kind == kind && known.api_version() == api_version)
+    }
+
     /// Whether a kind of that name is known in the group version.
     pub(crate) fn knows_kind(&self, api_version: &str, kind: &str) -> bool {
         self.all

@@ -4,7 +4,7 @@
 
 use serde_json::Value as Json;
 
-use crate::schema::cel::{CALL_LIMIT, Failure, Program, Type, Value};
+use crate::schema::cel::{CALL_LIMIT, Environment, Failure, REQUEST, Type, Value};
 use crate::webhook::Hook;
 
 /// Whether all conditions of a webhook hold for the `request` of a review.
@@ -32,19 +32,19 @@ pub(super) fn hold(hook: &Hook, request: &Json) -> Result<bool, String> {
 }
 
 fn holds(expression: &str, request: &Json) -> Result<bool, String> {
-    const NAMES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
-    let variables = NAMES.map(|name| (name, Type::Dyn));
-    let program = Program::compile(expression, &variables)
+    let program = Environment::new(false, true)
+        .compile(expression, &[Type::Bool])
         .map_err(|why| format!("compilation error: {why}"))?;
     if program.uses("authorizer") {
         return Ok(true);
     }
     let failed = |why: &str| format!("expression '{expression}' resulted in error: {why}");
-    let value = |json| Value::of(json, None).map_err(|why| failed(&why));
+    let value = |json, decl| Value::of(json, decl).map_err(|why| failed(&why));
     let values = [
-        ("object", value(&request["object"])?),
-        ("oldObject", value(&request["oldObject"])?),
-        ("request", value(request)?),
+        ("object", value(&request["object"], None)?),
+        ("oldObject", value(&request["oldObject"], None)?),
+        ("request", value(request, Some(&REQUEST))?),
+        ("namespaceObject", Value::Null),
     ];
     match program.run(&values, CALL_LIMIT).0 {
         Ok(Value::Bool(holds)) => Ok(holds),

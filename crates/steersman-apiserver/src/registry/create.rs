@@ -78,6 +78,7 @@ impl Registry {
         // Those that judge know the name that was made up.
         let admission = Admission::of_write(target, ("CREATE", &name), options);
         self.admit_limits(&admission, &object, None)?;
+        self.admit_policies(&admission, (Some(&object), None))?;
         self.admit_validating(&admission, Some(&object), None)?;
         self.admit_quota(&admission, &object, None)?;
         if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {

@@ -68,7 +68,7 @@ impl Registry {
         let policy = policy.or_else(|| default_policy(resource, &stored));
         // What the answer may need is asked before anything is done.
         let foreseen = self.foresee(resource, &stored.value)?;
-        if admitted && self.is_attended() && !is_pending(&stored, grace) {
+        if admitted && self.is_judged() && !is_pending(&stored, grace) {
             let shown = self.answered(resource, &stored, foreseen.clone())?;
             let admission = Admission::of_delete(target, name, options);
             self.admit_removal(&admission, shown.value())?;

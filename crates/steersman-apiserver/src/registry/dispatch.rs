@@ -33,7 +33,7 @@ struct Reinvocation {
 }
 
 /// A webhook that is asked, and the resource its rule named.
-type Invocation<'a> = (&'a Hook, Arc<Resource>);
+pub(super) type Invocation<'a> = (&'a Hook, Arc<Resource>);
 
 impl Registry {
     /// Whether there is anything to ask webhooks about.
@@ -112,6 +112,7 @@ impl Registry {
                 )));
             }
         }
+        self.admit_policies(admission, (None, Some(old)))?;
         self.admit_validating(admission, None, Some(old))
     }
 
@@ -153,7 +154,7 @@ impl Registry {
     }
 
     /// Whether a webhook is asked, and as what.
-    fn invocation<'a>(
+    pub(super) fn invocation<'a>(
         &self,
         hook: &'a Hook,
         admission: &Admission<'_>,
@@ -197,7 +198,7 @@ impl Registry {
 
     /// The resource in the version that a rule of the webhook names: the request's own, or one
     /// that is the same in another version.
-    fn matched(&self, hook: &Hook, admission: &Admission<'_>) -> Option<Arc<Resource>> {
+    pub(super) fn matched(&self, hook: &Hook, admission: &Admission<'_>) -> Option<Arc<Resource>> {
         let own = admission.target.resource;
         if hook.is_about(admission.occasion(own)) {
             let found = self.resource(&own.group, &own.version, &own.plural);
@@ -241,7 +242,7 @@ impl Registry {
     }
 
     /// What a webhook is told of a write, but for the uid.
-    fn told(
+    pub(super) fn told(
         &self,
         resource: &Resource,
         admission: &Admission<'_>,

@@ -8,6 +8,10 @@ const WEBHOOKS: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
 ];
+const POLICIES: [&str; 2] = [
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+];
 const QUOTAS: [&str; 1] = ["resourcequotas."];
 
 /// What stands in the store that requests are held against. Every request asks, and most servers
@@ -20,6 +24,10 @@ pub(super) struct Standing {
     pub(super) webhooks: bool,
     /// Whether there is a quota in any namespace.
     pub(super) quotas: bool,
+    /// Whether there is a binding of an admission policy.
+    pub(super) policies: bool,
+    /// How often policies or their bindings were written: what was compiled before is old.
+    pub(super) edition: u64,
 }
 
 impl Standing {
@@ -32,6 +40,9 @@ impl Standing {
         let name = storage.as_str();
         if WEBHOOKS.contains(&name) {
             self.webhooks = any(&WEBHOOKS);
+        } else if POLICIES.contains(&name) {
+            self.policies = any(&POLICIES[1..]);
+            self.edition += 1;
         } else if QUOTAS.contains(&name) {
             self.quotas = any(&QUOTAS);
         }

@@ -15,6 +15,7 @@ use super::due::{Address, Change, Due};
 use super::memory::Memory;
 use super::metadata;
 use super::options::Object;
+use super::policy::Compiled;
 use super::rng::Rng;
 use super::standing::Standing;
 
@@ -96,6 +97,8 @@ pub struct Registry {
     changed: BTreeSet<StorageKey>,
     /// What requests are held against.
     pub(super) standing: Standing,
+    /// The admission policies as they were compiled last.
+    pub(super) compiled: RefCell<Compiled>,
     /// What the verb that is running knows of webhooks. Reads ask too, hence the cell.
     pub(super) memory: RefCell<Memory>,
     /// A watch that opens from before this revision is told that it comes too late.
@@ -122,6 +125,7 @@ impl Registry {
             last_node_port: 0,
             changed: BTreeSet::new(),
             standing: Standing::default(),
+            compiled: RefCell::default(),
             memory: RefCell::default(),
             forgotten: 0,
             tokens: Tokens::default(),

@@ -18,6 +18,7 @@ mod hostile;
 mod kinds;
 mod mistakes;
 mod ownership;
+mod policies;
 mod quotas;
 mod reads;
 mod security;

@@ -28,14 +28,16 @@ mod conversions;
 mod library;
 mod eval;
 mod program;
+mod admission;
 mod paths;
 mod rules;
 
 pub(crate) use addresses::Url;
+pub(crate) use admission::{Environment, NAMESPACE, REQUEST};
 pub(crate) use paths::field_path;
 pub(crate) use printing::print_double;
 pub(crate) use program::{CALL_LIMIT, Program};
 pub(crate) use rules::{Rule, Rules};
-pub(crate) use run::Failure;
+pub(crate) use run::{Failure, Outcome};
 pub(crate) use types::{Decl, MAX_REQUEST, Type, escape};
 pub(crate) use value::Value;

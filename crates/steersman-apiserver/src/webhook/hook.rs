@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::call::Endpoint;
 
@@ -57,6 +57,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) operation: &'static str,
     /// Whether the resource lives in namespaces.
     pub(crate) namespaced: bool,
+    /// The name of the object; may be empty.
+    pub(crate) name: &'a str,
 }
 
 impl Hook {
@@ -101,6 +103,19 @@ impl Hook {
         }
     }
 
+    /// What a policy or a binding is about, in the form of a webhook that nobody asks; `rules` names
+    /// the member that has its rules.
+    pub(crate) fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
+        let members = json!({
+            "name": name,
+            "matchPolicy": constraints["matchPolicy"],
+            "namespaceSelector": constraints["namespaceSelector"],
+            "objectSelector": constraints["objectSelector"],
+            "rules": constraints[rules],
+        });
+        Self::of(name, 0, &members)
+    }
+
     /// Whether one of its rules is about the occasion.
     pub(crate) fn is_about(&self, occasion: Occasion<'_>) -> bool {
         self.rules.iter().any(|rule| applies(rule, occasion))
@@ -114,6 +129,8 @@ fn applies(rule: &Value, occasion: Occasion<'_>) -> bool {
         _ => true,
     };
     scope
+        && (texts(&rule["resourceNames"]).next().is_none()
+            || texts(&rule["resourceNames"]).any(|name| name == occasion.name))
         && names(&rule["operations"], occasion.operation)
         && names(&rule["apiGroups"], occasion.group)
         && names(&rule["apiVersions"], occasion.version)
@@ -135,8 +152,6 @@ fn names(list: &Value, wanted: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -148,6 +163,7 @@ mod tests {
             subresource,
             operation: "UPDATE",
             namespaced: true,
+            name: "",
         };
         let hook = |resources: Value, scope: &str| {
             let rule = json!({"operations": ["CREATE", "UPDATE"], "apiGroups": ["apps"],

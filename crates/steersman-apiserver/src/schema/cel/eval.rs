@@ -32,6 +32,16 @@ impl<'a, 'n> Run<'a, 'n> {
                 field,
                 test,
             } => {
+                if operand.is_ident("variables")
+                    && let Some((_, value)) = self.composed.iter().find(|(name, _)| name == field)
+                {
+                    self.charge(2)?;
+                    return if *test {
+                        Ok(Value::Bool(true))
+                    } else {
+                        value.clone()
+                    };
+                }
                 let of = self.eval(operand)?;
                 let key = Key::Text(field.as_str().into());
                 if *test {

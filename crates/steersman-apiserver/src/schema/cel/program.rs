@@ -6,7 +6,7 @@ use super::ast::{Kind, Literal, Node};
 use super::check::{self, Checked};
 use super::cost;
 use super::parse::{self, Mistake};
-use super::run::{self, Failure, Patterns, Run};
+use super::run::{self, Failure, Outcome, Patterns, Run};
 use super::times;
 use super::types::{Decl, Type};
 use super::value::Value;
@@ -64,7 +64,18 @@ impl Program {
         variables: &[(&str, Value<'a>)],
         limit: u64,
     ) -> (Result<Value<'a>, Failure>, u64) {
+        self.run_composed(variables, &[], limit)
+    }
+
+    /// The same with what a policy's own variables came to.
+    pub(crate) fn run_composed<'a>(
+        &self,
+        variables: &[(&str, Value<'a>)],
+        composed: &[(String, Outcome<'a>)],
+        limit: u64,
+    ) -> (Result<Value<'a>, Failure>, u64) {
         let mut run = Run::new(variables, &self.patterns, limit);
+        run.composed = composed;
         let outcome = run.eval(&self.root);
         (outcome, run.cost())
     }

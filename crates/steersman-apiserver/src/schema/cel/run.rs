@@ -55,6 +55,8 @@ pub(crate) struct Run<'a, 'n> {
     /// Patterns that were compiled when the expression was, and those met since.
     patterns: &'n Patterns,
     met: Patterns,
+    /// What `variables.name` stands for in policies; one that failed is no failure before it is used.
+    pub(super) composed: &'n [(String, Outcome<'a>)],
     cost: u64,
     limit: u64,
     work: u64,
@@ -74,6 +76,7 @@ impl<'a, 'n> Run<'a, 'n> {
                 .collect(),
             patterns,
             met: Patterns::new(),
+            composed: &[],
             cost: 0,
             limit,
             work: 0,

@@ -215,6 +215,24 @@ impl Decl {
         }
     }
 
+    /// A value of which no more than its type is known.
+    pub(crate) fn of_type(kind: Type) -> Self {
+        Self::simple(kind, UNBOUNDED, 1)
+    }
+
+    /// An object whose fields expressions name as they are, of the server's own making.
+    pub(crate) fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
+        let field = |(json, decl): (String, Self)| {
+            let decl = Arc::new(decl);
+            (json.clone(), Field { json, decl })
+        };
+        let object = Object {
+            name: name.to_owned(),
+            fields: fields.into_iter().map(field).collect(),
+        };
+        Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, 2)
+    }
+
     /// A value about which nothing is known.
     pub(crate) fn any() -> Self {
         Self::simple(Type::Dyn, UNBOUNDED, 1)

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::cel::{Environment, Type};
 use super::super::names::{self, NameRule};
 use super::Kind;
 use super::check;
@@ -15,8 +16,8 @@ pub(super) const VALIDATING_POLICY: Kind = Kind {
     validate: |object, _| {
         let mut errors = Errors::default();
         let spec = Place::root(object).at("spec");
-        check_policy(&spec, &mut errors);
-        check_validations(&spec, &mut errors);
+        let environment = check_policy(&spec, &mut errors);
+        check_validations(object, &spec, &environment, &mut errors);
         errors
     },
     ..Kind::PLAIN
@@ -39,7 +40,7 @@ pub(super) const MUTATING_POLICY: Kind = Kind {
     validate: |object, _| {
         let mut errors = Errors::default();
         let spec = Place::root(object).at("spec");
-        check_policy(&spec, &mut errors);
+        let _ = check_policy(&spec, &mut errors);
         check_mutations(&spec, &mut errors);
         errors
     },
@@ -58,6 +59,8 @@ pub(super) const MUTATING_BINDING: Kind = Kind {
 
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const MOST_ANNOTATIONS: usize = 20;
+/// The longest expression of an audit annotation, in bytes.
+const LONGEST_NOTE: usize = 5 * 1024;
 
 fn match_defaults(resources: &mut Value) {
     set(resources, "matchPolicy", json!("Equivalent"));
@@ -87,7 +90,8 @@ fn binding_defaults(object: &mut Value) {
     }
 }
 
-fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
+/// Answers what the expressions of the policy may use.
+fn check_policy(spec: &Place<'_>, errors: &mut Errors) -> Environment {
     check::required_one_of(&spec.at("failurePolicy"), FAILURES, errors);
     let kind = spec.at("paramKind");
     if kind.is_set() {
@@ -103,7 +107,8 @@ fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
     } else {
         errors.required(&constraints, "");
     }
-    conditions(&spec.at("matchConditions"), errors);
+    let mut environment = Environment::new(kind.is_set(), true);
+    conditions(&spec.at("matchConditions"), &environment, errors);
     for variable in spec.at("variables").items() {
         let (name, expression) = (variable.at("name"), variable.at("expression"));
         if name.text().trim().is_empty() {
@@ -113,6 +118,26 @@ fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
         }
         if expression.text().trim().is_empty() {
             errors.required(&expression, "expression is not specified");
+            continue;
+        }
+        let found = compiled(&environment, &expression, &[], errors);
+        environment.declare(name.text(), found.unwrap_or(Type::Dyn));
+    }
+    environment
+}
+
+/// The type of an expression that compiles.
+fn compiled(
+    environment: &Environment,
+    expression: &Place<'_>,
+    results: &[Type],
+    errors: &mut Errors,
+) -> Option<Type> {
+    match environment.compile(expression.text(), results) {
+        Ok(program) => Some(program.result().clone()),
+        Err(why) => {
+            errors.invalid(expression, &why);
+            None
         }
     }
 }
@@ -181,7 +206,12 @@ fn check_match(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_validations(spec: &Place<'_>, errors: &mut Errors) {
+fn check_validations(
+    policy: &Value,
+    spec: &Place<'_>,
+    environment: &Environment,
+    errors: &mut Errors,
+) {
     let (validations, notes) = (spec.at("validations"), spec.at("auditAnnotations"));
     if validations.is_empty() && notes.is_empty() {
         let detail = "validations or auditAnnotations must contain at least one item";
@@ -190,7 +220,7 @@ fn check_validations(spec: &Place<'_>, errors: &mut Errors) {
         return;
     }
     for validation in validations.items() {
-        check_validation(&validation, errors);
+        check_validation(&validation, environment, errors);
     }
     if notes.len() > MOST_ANNOTATIONS {
         let detail = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
@@ -199,9 +229,17 @@ fn check_validations(spec: &Place<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for note in notes.items() {
         let (key, value) = (note.at("key"), note.at("valueExpression"));
-        check::qualified(&key, errors);
-        if value.text().trim().is_empty() {
+        let own = policy["metadata"]["name"].as_str().unwrap_or_default();
+        let whole = json!(format!("{own}/{}", key.text()));
+        check::qualified(&Place::new(key.path(), &whole), errors);
+        let trimmed = value.text().trim();
+        if trimmed.is_empty() {
             errors.required(&value, "valueExpression is not specified");
+        } else if trimmed.len() > LONGEST_NOTE {
+            let detail = format!("must not exceed {LONGEST_NOTE} bytes in length");
+            errors.required(&value, &detail);
+        } else {
+            compiled(environment, &value, &[Type::String, Type::Null], errors);
         }
         if seen.contains(&key.text()) {
             errors.duplicate(&key);
@@ -210,14 +248,19 @@ fn check_validations(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_validation(at: &Place<'_>, errors: &mut Errors) {
+fn check_validation(at: &Place<'_>, environment: &Environment, errors: &mut Errors) {
     let (expression, message) = (at.at("expression"), at.at("message"));
     if expression.text().trim().is_empty() {
         errors.required(&expression, "expression is not specified");
+    } else {
+        compiled(environment, &expression, &[Type::Bool], errors);
     }
     let computed = at.at("messageExpression");
     if !computed.is_empty() && computed.text().trim().is_empty() {
         errors.invalid(&computed, "must be non-empty if specified");
+    } else if !computed.is_empty() {
+        let environment = environment.without_authorizer();
+        compiled(&environment, &computed, &[Type::String], errors);
     }
     let trimmed = message.text().trim();
     if !message.is_empty() && trimmed.is_empty() {

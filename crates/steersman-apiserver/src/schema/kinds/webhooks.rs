@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::cel::{Environment, Type};
 use super::super::names::{self, NameRule};
 use super::Kind;
 use super::check;
@@ -142,7 +143,8 @@ fn check_hook(hook: &Place<'_>, strict: bool, mutating: bool, errors: &mut Error
     } else {
         check_service(&service, errors);
     }
-    conditions(&hook.at("matchConditions"), errors);
+    let environment = Environment::new(false, true);
+    conditions(&hook.at("matchConditions"), &environment, errors);
 }
 
 /// Checks how a definition reaches the webhook that converts its objects (upstream:
@@ -357,15 +359,18 @@ fn check_service(at: &Place<'_>, errors: &mut Errors) {
 
 /// Checks the conditions under which a webhook or a policy is asked. Their expressions are
 /// compiled by whoever evaluates them.
-pub(super) fn conditions(all: &Place<'_>, errors: &mut Errors) {
+pub(super) fn conditions(all: &Place<'_>, environment: &Environment, errors: &mut Errors) {
     if all.len() > MOST_CONDITIONS {
         errors.too_many(all, 64);
     }
     let mut seen = Vec::new();
     for condition in all.items() {
         let (name, expression) = (condition.at("name"), condition.at("expression"));
-        if expression.text().trim().is_empty() {
+        let trimmed = expression.text().trim();
+        if trimmed.is_empty() {
             errors.required(&expression, "");
+        } else if let Err(why) = environment.compile(trimmed, &[Type::Bool]) {
+            errors.invalid_as(&expression, &json!(trimmed), &why);
         }
         if name.is_empty() {
             errors.required(&name, "");

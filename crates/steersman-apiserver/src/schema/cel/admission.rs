@@ -1,0 +1,224 @@
+//! Machine: the expressions of admission: what they see, and what may come of them.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/cel`.
+
+use std::sync::{Arc, LazyLock};
+
+use super::program::Program;
+use super::types::{Decl, Type};
+
+/// What a `request` has for expressions: less than a webhook is told.
+pub(crate) static REQUEST: LazyLock<Decl> = LazyLock::new(request);
+/// What a `namespaceObject` has.
+pub(crate) static NAMESPACE: LazyLock<Decl> = LazyLock::new(namespace);
+
+/// The variables that an expression may use.
+#[derive(Debug, Clone)]
+pub(crate) struct Environment {
+    known: Vec<(&'static str, Type)>,
+    /// Those that the policy itself makes, as `variables.name`.
+    made: Vec<(String, Decl)>,
+}
+
+impl Environment {
+    /// What there always is, the parameters of a policy and the authorizer where there are such.
+    pub(crate) fn new(params: bool, authorizer: bool) -> Self {
+        let mut known = vec![
+            ("object", Type::Dyn),
+            ("oldObject", Type::Dyn),
+            ("namespaceObject", NAMESPACE.kind.clone()),
+            ("request", REQUEST.kind.clone()),
+        ];
+        if params {
+            known.push(("params", Type::Dyn));
+        }
+        if authorizer {
+            known.push(("authorizer", Type::Dyn));
+        }
+        Self {
+            known,
+            made: Vec::new(),
+        }
+    }
+
+    /// The same without the authorizer.
+    pub(crate) fn without_authorizer(&self) -> Self {
+        let mut less = self.clone();
+        less.known.retain(|(name, _)| *name != "authorizer");
+        less
+    }
+
+    /// Adds a variable of the policy.
+    pub(crate) fn declare(&mut self, name: &str, kind: Type) {
+        self.made.push((name.to_owned(), Decl::of_type(kind)));
+    }
+
+    /// Compiles an expression. Its value has one of the types, where any are named.
+    ///
+    /// # Errors
+    /// What is wrong with it, as upstream puts it.
+    pub(crate) fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
+        let mut variables = self.known.clone();
+        if !self.made.is_empty() {
+            let kind = Decl::of_fields("kubernetes.variables", self.made.clone()).kind;
+            variables.push(("variables", kind));
+        }
+        let program = Program::compile(expression, &variables)
+            .map_err(|why| format!("compilation failed: {why}"))?;
+        let found = program.result();
+        if results.is_empty() || results.contains(found) {
+            return Ok(program);
+        }
+        let named = |kind: &Type| match kind {
+            Type::Null => "null_type".to_owned(),
+            kind => kind.to_string(),
+        };
+        let names: Vec<String> = results.iter().map(named).collect();
+        Err(match names.as_slice() {
+            [one] => format!("must evaluate to {one} but got {}", named(found)),
+            several => format!(
+                "must evaluate to one of [{}] but got {}",
+                several.join(" "),
+                named(found)
+            ),
+        })
+    }
+}
+
+fn texts(name: &str, fields: &[&str]) -> Decl {
+    let fields = fields
+        .iter()
+        .map(|field| ((*field).to_owned(), Decl::of_type(Type::String)));
+    Decl::of_fields(name, fields.collect())
+}
+
+fn list(items: Decl) -> Decl {
+    let mut decl = Decl::of_type(Type::list(items.kind.clone()));
+    decl.items = Some(Arc::new(items));
+    decl
+}
+
+fn map(values: Decl) -> Decl {
+    let mut decl = Decl::of_type(Type::map(Type::String, values.kind.clone()));
+    decl.items = Some(Arc::new(values));
+    decl
+}
+
+fn text() -> Decl {
+    Decl::of_type(Type::String)
+}
+
+fn fields(all: Vec<(&str, Decl)>) -> Vec<(String, Decl)> {
+    all.into_iter()
+        .map(|(name, decl)| (name.to_owned(), decl))
+        .collect()
+}
+
+fn request() -> Decl {
+    let kind = texts("kubernetes.GroupVersionKind", &["group", "version", "kind"]);
+    let resource = texts(
+        "kubernetes.GroupVersionResource",
+        &["group", "version", "resource"],
+    );
+    let user = fields(vec![
+        ("username", text()),
+        ("uid", text()),
+        ("groups", list(text())),
+        ("extra", map(list(text()))),
+    ]);
+    let all = fields(vec![
+        ("kind", kind.clone()),
+        ("resource", resource.clone()),
+        ("subResource", text()),
+        ("requestKind", kind),
+        ("requestResource", resource),
+        ("requestSubResource", text()),
+        ("name", text()),
+        ("namespace", text()),
+        ("operation", text()),
+        ("userInfo", Decl::of_fields("kubernetes.UserInfo", user)),
+        ("dryRun", Decl::of_type(Type::Bool)),
+        ("options", Decl::any()),
+    ]);
+    Decl::of_fields("kubernetes.AdmissionRequest", all)
+}
+
+fn namespace() -> Decl {
+    let time = || Decl::of_type(Type::Timestamp);
+    let number = || Decl::of_type(Type::Int);
+    let condition = fields(vec![
+        ("status", text()),
+        ("type", text()),
+        ("lastTransitionTime", time()),
+        ("message", text()),
+        ("reason", text()),
+    ]);
+    let condition = Decl::of_fields("kubernetes.NamespaceCondition", condition);
+    let metadata = fields(vec![
+        ("name", text()),
+        ("generateName", text()),
+        ("namespace", text()),
+        ("labels", map(text())),
+        ("annotations", map(text())),
+        ("UID", text()),
+        ("creationTimestamp", time()),
+        ("deletionGracePeriodSeconds", number()),
+        ("deletionTimestamp", time()),
+        ("generation", number()),
+        ("resourceVersion", text()),
+        ("finalizers", list(text())),
+    ]);
+    let spec = fields(vec![("finalizers", list(text()))]);
+    let status = fields(vec![("conditions", list(condition)), ("phase", text())]);
+    let all = fields(vec![
+        (
+            "metadata",
+            Decl::of_fields("kubernetes.NamespaceMetadata", metadata),
+        ),
+        ("spec", Decl::of_fields("kubernetes.NamespaceSpec", spec)),
+        (
+            "status",
+            Decl::of_fields("kubernetes.NamespaceStatus", status),
+        ),
+    ]);
+    Decl::of_fields("kubernetes.Namespace", all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_typed() {
+        let mut environment = Environment::new(true, true);
+        environment.declare("few", Type::Bool);
+        let bool = [Type::Bool];
+        let refused = |expression: &str| environment.compile(expression, &bool).unwrap_err();
+        for fine in [
+            "object.spec.replicas < 5",
+            "request.namespace == 'a' && request.userInfo.groups.exists(g, g == 'b')",
+            "namespaceObject.metadata.labels['a'] == 'b' || variables.few",
+            "has(params.a)",
+        ] {
+            assert!(environment.compile(fine, &bool).is_ok(), "{fine}");
+        }
+        assert_eq!(refused("1 + 1"), "must evaluate to bool but got int");
+        assert_eq!(refused("object.a"), "must evaluate to bool but got dyn");
+        assert_eq!(
+            refused("variables.many"),
+            "compilation failed: ERROR: <input>:1:10: undefined field 'many'\n | variables.many\n | .........^"
+        );
+        assert!(refused("request.uid == 'a'").contains("undefined field 'uid'"));
+        assert!(
+            environment
+                .without_authorizer()
+                .compile("authorizer == null", &bool)
+                .is_err()
+        );
+        let either = [Type::String, Type::Null];
+        assert_eq!(
+            environment.compile("1", &either).unwrap_err(),
+            "must evaluate to one of [string null_type] but got int"
+        );
+    }
+}
