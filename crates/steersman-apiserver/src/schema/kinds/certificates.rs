@@ -10,6 +10,7 @@ use super::Kind;
 use super::check;
 use super::fill::{given, list, part, put, set};
 use super::place::{Errors, Place};
+use super::reference;
 
 pub(super) const SIGNING_REQUEST: Kind = Kind {
     defaults: |object| {
@@ -102,7 +103,7 @@ fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
         let detail = "the legacy signerName is not allowed via this API version";
         errors.invalid(&signer, detail);
     } else {
-        check_signer(&signer, &mut errors);
+        reference::check_signer(&signer, &mut errors);
     }
     let expiry = spec.at("expirationSeconds");
     if expiry.is_set() && expiry.int() < 600 {
@@ -110,40 +111,6 @@ fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
         errors.invalid(&expiry, detail);
     }
     errors
-}
-
-/// A domain and a path below it.
-fn check_signer(at: &Place<'_>, errors: &mut Errors) {
-    if at.is_empty() {
-        errors.required(at, "");
-        return;
-    }
-    let mut parts = at.text().split('/');
-    let (domain, path) = (parts.next(), parts.next());
-    let (Some(domain), Some(path), None) = (domain, path, parts.next()) else {
-        let detail =
-            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        errors.invalid(at, detail);
-        return;
-    };
-    for wrong in names::check_name(NameRule::Subdomain, domain) {
-        errors.invalid_as(
-            at,
-            &json!(domain),
-            &format!("validating label \"{domain}\": {wrong}"),
-        );
-    }
-    if domain.split('.').count() < 2 {
-        let detail = "should be a domain with at least two segments separated by dots";
-        errors.invalid_as(at, &json!(domain), detail);
-    }
-    for wrong in names::check_name(NameRule::Subdomain, path) {
-        errors.invalid_as(
-            at,
-            &json!(path),
-            &format!("validating label \"{path}\": {wrong}"),
-        );
-    }
 }
 
 fn api_service(object: &Value, _old: Option<&Value>) -> Errors {

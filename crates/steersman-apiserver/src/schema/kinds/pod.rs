@@ -4,6 +4,7 @@ mod resources;
 mod env;
 mod handlers;
 mod volumes;
+mod profiles;
 mod security;
 mod scheduling;
 mod containers;
@@ -13,7 +14,6 @@ mod resize;
 mod defaults;
 mod status;
 mod overlaps;
-mod profiles;
 mod warnings;
 mod strategy;
 
@@ -25,6 +25,8 @@ use super::fill::set;
 use super::place::{Errors, Place};
 
 pub(super) use defaults::template as complete_template;
+pub(super) use scheduling::{check_node_selector, check_tolerations};
+pub(super) use spec::check_overhead;
 
 /// `core/v1` `Pod`.
 pub(super) const POD: Kind = Kind {

@@ -56,3 +56,37 @@ pub(super) fn check_domain(at: &Place<'_>, errors: &mut Errors) {
         errors.invalid(at, detail);
     }
 }
+
+/// A domain and one segment below it (upstream: `ValidateSignerName`).
+pub(super) fn check_signer(at: &Place<'_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    let mut parts = at.text().split('/');
+    let (domain, path) = (parts.next(), parts.next());
+    let (Some(domain), Some(path), None) = (domain, path, parts.next()) else {
+        let detail =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        errors.invalid(at, detail);
+        return;
+    };
+    for wrong in super::super::names::check_name(NameRule::Subdomain, domain) {
+        errors.invalid_as(
+            at,
+            &domain.into(),
+            &format!("validating label \"{domain}\": {wrong}"),
+        );
+    }
+    if domain.split('.').count() < 2 {
+        let detail = "should be a domain with at least two segments separated by dots";
+        errors.invalid_as(at, &domain.into(), detail);
+    }
+    for wrong in super::super::names::check_name(NameRule::Subdomain, path) {
+        errors.invalid_as(
+            at,
+            &path.into(),
+            &format!("validating label \"{path}\": {wrong}"),
+        );
+    }
+}

@@ -1,14 +1,18 @@
 //! Machine: PriorityClasses, RuntimeClasses and Leases (upstream: `pkg/apis/scheduling`, `node` and
 //! `coordination`).
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
+
+use crate::status::FieldError;
 
 use super::Kind;
 use super::check;
 use super::fill::{part, set};
 use super::notes;
 use super::place::{Errors, Place};
-use super::quota;
+use super::pod;
 
 pub(super) const PRIORITY_CLASS: Kind = Kind {
     defaults: |object| {
@@ -103,11 +107,33 @@ fn runtime(object: &Value, old: Option<&Value>) -> Errors {
         return errors;
     }
     check::label(&handler, &mut errors);
-    for (name, at) in root.down("overhead.podFixed").entries() {
-        quota::check_amount(name, &at, &mut errors);
-    }
+    let overhead = root.down("overhead.podFixed");
+    pod::check_overhead(&Place::new("overhead", overhead.value()), &mut errors);
     check::labels(&root.down("scheduling.nodeSelector"), &mut errors);
+    let tolerations = root.down("scheduling.tolerations");
+    pod::check_tolerations(&tolerations, &mut errors);
+    let mut seen = HashSet::new();
+    for one in tolerations.items() {
+        let written = written(&one);
+        if seen.contains(&written) {
+            errors.push(FieldError::duplicate(one.path(), &written));
+        }
+        seen.insert(written);
+    }
     errors
+}
+
+/// A toleration as Go writes the type behind it.
+fn written(toleration: &Place<'_>) -> String {
+    let text = |field: &str| Value::from(toleration.at(field).text());
+    format!(
+        "{{\"Key\":{},\"Operator\":{},\"Value\":{},\"Effect\":{},\"TolerationSeconds\":{}}}",
+        text("key"),
+        text("operator"),
+        text("value"),
+        text("effect"),
+        toleration.at("tolerationSeconds").value()
+    )
 }
 
 fn lease(spec: &Place<'_>, errors: &mut Errors) {

@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use super::Kind;
 use super::check;
 use super::claim::check_modes;
-use super::fill::{given, part, put, set, set_text};
+use super::fill::{given, list, part, put, set, set_text};
 use super::notes;
 use super::place::{Errors, Place};
+use super::pod;
 use super::quota::amount;
+use super::sources::{self, Holder};
 
 pub(super) const VOLUME: Kind = Kind {
     defaults,
@@ -52,46 +54,48 @@ fn warn(root: &Place<'_>) -> Vec<String> {
     told
 }
 
-/// The sources in the order in which they are looked at: where messages find each, and which of
-/// their fields must be there.
-const SOURCES: &[(&str, &str, &[&str])] = &[
-    ("hostPath", "hostPath", &["path"]),
-    ("gcePersistentDisk", "persistentDisk", &["pdName"]),
-    (
-        "awsElasticBlockStore",
-        "awsElasticBlockStore",
-        &["volumeID"],
-    ),
-    ("glusterfs", "glusterfs", &["endpoints", "path"]),
-    ("flocker", "flocker", &[]),
-    ("nfs", "nfs", &["server", "path"]),
-    ("rbd", "rbd", &["monitors", "image"]),
-    ("quobyte", "quobyte", &["registry", "volume"]),
-    ("cephfs", "cephfs", &["monitors"]),
-    ("iscsi", "iscsi", &["targetPortal", "iqn"]),
-    ("cinder", "cinder", &["volumeID"]),
-    ("fc", "fc", &[]),
-    ("flexVolume", "flexVolume", &["driver"]),
-    ("azureFile", "azureFile", &["secretName", "shareName"]),
-    ("vsphereVolume", "vsphereVolume", &["volumePath"]),
-    ("photonPersistentDisk", "photonPersistentDisk", &["pdID"]),
-    ("portworxVolume", "portworxVolume", &["volumeID"]),
-    ("azureDisk", "azureDisk", &["diskName", "diskURI"]),
-    ("scaleIO", "scaleIO", &["gateway", "system", "volumeName"]),
-    ("local", "local", &["path"]),
-    ("storageos", "storageos", &[]),
-    ("csi", "csi", &["driver", "volumeHandle"]),
+/// The sources in the order in which they are looked at, and where messages find each.
+const SOURCES: &[(&str, &str)] = &[
+    ("hostPath", "hostPath"),
+    ("gcePersistentDisk", "persistentDisk"),
+    ("awsElasticBlockStore", "awsElasticBlockStore"),
+    ("glusterfs", "glusterfs"),
+    ("flocker", "flocker"),
+    ("nfs", "nfs"),
+    ("rbd", "rbd"),
+    ("quobyte", "quobyte"),
+    ("cephfs", "cephfs"),
+    ("iscsi", "iscsi"),
+    ("cinder", "cinder"),
+    ("fc", "fc"),
+    ("flexVolume", "flexVolume"),
+    ("azureFile", "azureFile"),
+    ("vsphereVolume", "vsphereVolume"),
+    ("photonPersistentDisk", "photonPersistentDisk"),
+    ("portworxVolume", "portworxVolume"),
+    ("azureDisk", "azureDisk"),
+    ("scaleIO", "scaleIO"),
+    ("local", "local"),
+    ("storageos", "storageos"),
+    ("csi", "csi"),
 ];
 
-const HOST_TYPES: &[&str] = &[
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
-    "Socket",
+/// Labels of nodes that may be renamed in place: the old name and the new one.
+const RENAMED: [(&str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    (
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/region",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.kubernetes.io/zone",
+    ),
 ];
 
 fn defaults(object: &mut Value) {
@@ -144,7 +148,9 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     for (_, at) in capacity.entries() {
         let sign = amount(&at).map(super::super::quantity::Quantity::sign);
         if sign.is_some_and(|sign| sign < 0) {
-            errors.invalid(&at, "must be a valid resource quantity");
+            let number = amount(&at).and_then(super::super::quantity::Quantity::whole);
+            let shown = number.map_or_else(|| at.value().clone(), Value::from);
+            errors.invalid_as(&at, &shown, "must be a valid resource quantity");
         }
         if sign.is_some_and(|sign| sign <= 0) {
             errors.invalid(&at, "must be greater than zero");
@@ -154,7 +160,17 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     if !policy.is_empty() {
         check::one_of(&policy, &["Delete", "Recycle", "Retain"], &mut errors);
     }
-    check_source(&spec, &mut errors);
+    let affinity = spec.at("nodeAffinity");
+    if affinity.is_set() {
+        let required = affinity.at("required");
+        if required.is_set() {
+            pod::check_node_selector(&required, &mut errors);
+        } else {
+            errors.required(&required, "must specify required node constraints");
+        }
+    }
+    let name = Place::root(object).down("metadata.name").text();
+    check_source(&spec, name, &mut errors);
     let root_path = spec.down("hostPath.path").text().trim_end_matches('/');
     if spec.at("hostPath").is_set() && root_path.is_empty() && policy.text() == "Recycle" {
         let detail = "may not be 'recycle' for a hostPath mount of '/'";
@@ -191,79 +207,85 @@ fn attributes(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Exactly one source, with what it needs.
-fn check_source(spec: &Place<'_>, errors: &mut Errors) {
+fn check_source(spec: &Place<'_>, volume: &str, errors: &mut Errors) {
     let mut found = false;
-    for (field, named, needed) in SOURCES {
+    for (field, named) in SOURCES {
         let given = spec.at(field);
         if !given.is_set() {
             continue;
         }
-        if found {
-            errors.forbidden(&given, "may not specify more than 1 volume type");
+        // The real server does not count this one.
+        if found && *field != "flexVolume" {
+            let shown = if *field == "cephfs" { "cephFS" } else { field };
+            let place = spec.named(shown, None);
+            errors.forbidden(&place, "may not specify more than 1 volume type");
             continue;
         }
         found = true;
         let at = spec.named(named, Some(given.value()));
-        for name in *needed {
-            if at.at(name).is_empty() {
-                errors.required(&at.at(name), "");
-            }
+        match *field {
+            "local" => check_local(spec, &at, errors),
+            "csi" => check_csi(&at, errors),
+            kind => sources::check(kind, &at, Holder::Volume, errors),
         }
-        details(spec, field, &at, errors);
+        let portal = at.at("targetPortal");
+        if at.at("initiatorName").is_set() && volume.len() + 1 + portal.len() > 64 {
+            let shown = at.named("targetportal", Some(portal.value()));
+            let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+            errors.invalid_text(&shown, detail);
+        }
     }
     if !found {
         errors.required(spec, "must specify a volume type");
     }
 }
 
-fn details(spec: &Place<'_>, field: &str, at: &Place<'_>, errors: &mut Errors) {
+fn check_local(spec: &Place<'_>, at: &Place<'_>, errors: &mut Errors) {
     let path = at.at("path");
-    let steps_back = path.text().split('/').any(|step| step == "..");
-    match field {
-        "hostPath" => {
-            if steps_back {
-                errors.invalid(&path, "must not contain '..'");
-            }
-            if at.at("type").is_set() {
-                check::one_of(&at.at("type"), HOST_TYPES, errors);
-            }
-        }
-        "local" => {
-            if !path.is_empty() && steps_back {
-                errors.invalid(&path, "must not contain '..'");
-            }
-            if spec.down("nodeAffinity.required").is_empty() {
-                let affinity = spec.at("nodeAffinity");
-                errors.required(&affinity, "Local volume requires node affinity");
-            }
-        }
-        "nfs" if !path.is_empty() && !path.text().starts_with('/') => {
-            errors.invalid(&path, "must be an absolute path");
-        }
-        "csi" => {
-            for secret in [
-                "controllerPublishSecretRef",
-                "controllerExpandSecretRef",
-                "nodePublishSecretRef",
-                "nodeExpandSecretRef",
-            ] {
-                let secret = at.at(secret);
-                for name in ["name", "namespace"] {
-                    if secret.is_set() && secret.at(name).is_empty() {
-                        errors.required(&secret.at(name), "");
-                    }
-                }
-            }
-        }
-        _ => {}
+    if path.is_empty() {
+        errors.required(&path, "");
+    } else {
+        check::no_backsteps(&path, path.text(), errors);
     }
+    let affinity = spec.at("nodeAffinity");
+    if !affinity.is_set() {
+        errors.required(&affinity, "Local volume requires node affinity");
+    }
+}
+
+fn check_csi(at: &Place<'_>, errors: &mut Errors) {
+    check::csi_driver(&at.at("driver"), errors);
+    sources::need(at, &["volumeHandle"], errors);
+    for secret in [
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ] {
+        sources::check_driver_secret(&at.at(secret), errors);
+    }
+}
+
+/// An affinity whose keys are the newer names.
+fn renamed(affinity: &Value) -> Value {
+    let mut affinity = affinity.clone();
+    let terms = affinity.pointer_mut("/required/nodeSelectorTerms");
+    for term in terms.and_then(Value::as_array_mut).into_iter().flatten() {
+        for one in list(term, "matchExpressions") {
+            let found = RENAMED.iter().find(|(old, _)| one["key"] == *old);
+            if let Some((_, newer)) = found {
+                put(one, "key", json!(newer));
+            }
+        }
+    }
+    affinity
 }
 
 fn update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
     let source = |spec: &Value| -> Vec<Value> {
         let mut all: Vec<Value> = SOURCES
             .iter()
-            .map(|(field, _, _)| spec[*field].clone())
+            .map(|(field, _)| spec[*field].clone())
             .collect();
         // This secret may come later.
         if old["csi"]["controllerExpandSecretRef"].is_null()
@@ -283,7 +305,12 @@ fn update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
     check::immutable(&mode, &old["volumeMode"], errors);
     let affinity = Place::new("nodeAffinity", spec.at("nodeAffinity").value());
     if !old["nodeAffinity"].is_null() {
-        check::immutable(&affinity, &old["nodeAffinity"], errors);
+        let before = &old["nodeAffinity"];
+        let same = affinity.value() == before || *affinity.value() == renamed(before);
+        if !same {
+            let detail = "field is immutable, except for updating from beta label to GA";
+            errors.invalid(&affinity, detail);
+        }
     }
     let class = spec.at("volumeAttributesClassName");
     if !old["volumeAttributesClassName"].is_null() && !class.is_set() {

@@ -1,5 +1,7 @@
 //! Machine: containers of the three sorts, and what they mount.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::schema::kinds::check;
@@ -9,10 +11,10 @@ use super::{env, handlers, resources, security};
 
 /// What a container's checks need to know of its Pod.
 pub(super) struct Around<'a> {
-    /// The Pod's volumes.
-    pub(super) volumes: Place<'a>,
+    /// The Pod's volumes that are valid, by name.
+    pub(super) volumes: Volumes<'a>,
     /// The names of the Pod's resource claims.
-    pub(super) claims: Vec<&'a str>,
+    pub(super) claims: HashSet<&'a str>,
     /// How long the Pod may take to end.
     pub(super) grace: Option<i64>,
     /// The Pod's policy of restarts.
@@ -20,6 +22,8 @@ pub(super) struct Around<'a> {
     /// Whether the Pod shares the host's users.
     pub(super) host_users: bool,
 }
+
+type Volumes<'a> = HashMap<&'a str, Place<'a>>;
 
 /// Fields that an ephemeral container may not have, in the order of their declaration, and what
 /// counts as not having them.
@@ -250,11 +254,7 @@ fn check_host_ports(container: &Place<'_>, seen: &mut Vec<String>, errors: &mut 
     }
 }
 
-fn volume<'a>(volumes: &Place<'a>, name: &str) -> Option<Place<'a>> {
-    volumes.items().find(|one| one.at("name").text() == name)
-}
-
-fn check_mounts(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors) {
+fn check_mounts(container: &Place<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let mounts = container.at("volumeMounts");
     let devices: Vec<Place<'_>> = container.at("volumeDevices").items().collect();
     let mut paths = Vec::new();
@@ -263,8 +263,7 @@ fn check_mounts(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors)
         if name.is_empty() {
             errors.required(&name, "");
         }
-        let found = volume(volumes, name.text());
-        if found.is_none() {
+        if !volumes.contains_key(name.text()) {
             errors.not_found_as(&name, &Value::from(name.text()), "");
         }
         if path.is_empty() {
@@ -287,13 +286,6 @@ fn check_mounts(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors)
             errors.invalid_text(&path, "must not already exist as a path in volumeDevices");
         }
         let (sub, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
-        if found.is_some_and(|found| found.at("image").is_set()) {
-            for place in [&sub, &expression] {
-                if !place.is_empty() {
-                    errors.invalid(place, "not allowed in image volume sources");
-                }
-            }
-        }
         // From here on, messages name the list rather than the mount.
         let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
         if !sub.is_empty() {
@@ -354,7 +346,7 @@ fn check_propagation(
     }
 }
 
-fn check_devices(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors) {
+fn check_devices(container: &Place<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let devices = container.at("volumeDevices");
     let mounts: Vec<Place<'_>> = container.at("volumeMounts").items().collect();
     let (mut names, mut paths) = (Vec::new(), Vec::new());
@@ -366,7 +358,7 @@ fn check_devices(container: &Place<'_>, volumes: &Place<'_>, errors: &mut Errors
         if names.contains(&name.text()) {
             errors.invalid_text(&name, "must be unique");
         }
-        match volume(volumes, name.text()) {
+        match volumes.get(name.text()) {
             None => errors.not_found_as(&name, &Value::from(name.text()), ""),
             Some(found) => {
                 let claims = ["persistentVolumeClaim", "ephemeral"];

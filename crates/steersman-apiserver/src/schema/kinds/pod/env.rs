@@ -98,11 +98,7 @@ fn check_source(variable: &Place<'_>, errors: &mut Errors) {
 
 fn check_key_of(selector: &Place<'_>, errors: &mut Errors) {
     let (name, key) = (selector.at("name"), selector.at("key"));
-    if name.is_empty() {
-        errors.required(&name, "");
-    } else {
-        check::subdomain(&name, errors);
-    }
+    check::subdomain(&name, errors);
     if key.is_empty() {
         errors.required(&key, "");
     } else {
@@ -111,10 +107,21 @@ fn check_key_of(selector: &Place<'_>, errors: &mut Errors) {
 }
 
 fn check_file(file: &Place<'_>, errors: &mut Errors) {
-    for field in ["key", "volumeName", "path"] {
-        if file.at(field).is_empty() {
-            errors.required(&file.at(field), "");
-        }
+    let (key, volume, path) = (file.at("key"), file.at("volumeName"), file.at("path"));
+    if key.is_empty() {
+        errors.required(&key, "");
+    } else {
+        check::variable_name(&key, errors);
+    }
+    if volume.is_empty() {
+        errors.required(&volume, "");
+    } else {
+        check::label(&volume, errors);
+    }
+    if path.is_empty() {
+        errors.required(&path, "");
+    } else {
+        check::no_backsteps(&path, path.text(), errors);
     }
 }
 

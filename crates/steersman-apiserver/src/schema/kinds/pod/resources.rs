@@ -1,5 +1,7 @@
 //! Machine: what containers ask for and are limited to, and the class of service that follows.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::schema::kinds::check;
@@ -38,7 +40,26 @@ const HUGE_PAGES: &str = "hugepages-";
 
 /// Checks a container's resources (upstream: `ValidateContainerResourceRequirements`). `claims`
 /// are the names of the Pod's resource claims.
-pub(super) fn check(at: &Place<'_>, claims: &[&str], errors: &mut Errors) {
+pub(super) fn check(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
+    check_all(at, claims, check_name, errors);
+}
+
+/// Checks what a Pod asks for as a whole, of which it has fewer resources (upstream:
+/// `validatePodResources`).
+pub(super) fn check_of_pod(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
+    if at.at("claims").is_set() {
+        let detail = "claims cannot be set for Resources at pod-level";
+        errors.forbidden(&at.at("claims"), detail);
+    }
+    check_all(at, claims, check_name_of_pod, errors);
+}
+
+fn check_all(
+    at: &Place<'_>,
+    claims: &HashSet<&str>,
+    check_name: fn(&str, &Place<'_>, &mut Errors),
+    errors: &mut Errors,
+) {
     let (limits, requests) = (at.at("limits"), at.at("requests"));
     let (mut computes, mut huge) = (false, false);
     let mut look = |name: &str, at: &Place<'_>, errors: &mut Errors| {
@@ -91,30 +112,84 @@ pub(super) fn check(at: &Place<'_>, claims: &[&str], errors: &mut Errors) {
     check_claims(&at.at("claims"), claims, errors);
 }
 
-fn check_claims(at: &Place<'_>, claims: &[&str], errors: &mut Errors) {
-    let mut seen = Vec::new();
+fn check_claims(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
+    let mut seen: HashSet<String> = HashSet::new();
     for claim in at.items() {
-        let name = claim.at("name");
+        let (name, request) = (claim.at("name"), claim.at("request"));
         if name.is_empty() {
             errors.required(&claim, "");
             continue;
         }
-        if seen.contains(&name.text()) {
+        let mut key = name.text().to_owned();
+        if seen.contains(&key) {
             errors.duplicate_as(&claim, name.value());
+        } else {
+            if !request.is_empty() {
+                check::label(&request, errors);
+                key = format!("{key}/{}", request.text());
+            }
+            if !seen.insert(key.clone()) {
+                errors.duplicate_as(&claim, &Value::from(key));
+            }
         }
-        seen.push(name.text());
-        if !claims.contains(&name.text()) {
+        if !claims.contains(name.text()) {
             let mut detail = "must be one of the names in pod.spec.resourceClaims".to_owned();
             if claims.is_empty() {
                 detail.push_str(" which is empty");
             } else {
-                let mut sorted = claims.to_vec();
+                let mut sorted: Vec<&str> = claims.iter().copied().collect();
                 sorted.sort_unstable();
                 detail = format!("{detail}: {}", sorted.join(", "));
             }
             errors.not_found_as(&claim, name.value(), &detail);
         }
     }
+}
+
+/// Checks the name of a resource that a Pod asks for as a whole.
+fn check_name_of_pod(name: &str, at: &Place<'_>, errors: &mut Errors) {
+    let shown = Value::from(name);
+    let wrong = names::check_key(name);
+    let plain = wrong.is_empty();
+    for detail in wrong {
+        errors.invalid_as(at, &shown, &detail);
+    }
+    let known = matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES);
+    if plain && !known {
+        let supported = &["cpu", HUGE_PAGES, "memory"];
+        errors.not_supported(&Place::new(at.path(), &shown), supported);
+    }
+}
+
+/// What the containers of a Pod need together of a resource (upstream:
+/// `AggregateContainerRequests` and its like for limits).
+pub(super) fn together(spec: &Place<'_>, part: &str, name: &str) -> Option<Quantity> {
+    let asked = |container: &Place<'_>| {
+        let amount = container.at("resources").at(part).at(name);
+        Quantity::parse(amount.text()).ok()
+    };
+    let add = |sum: Option<Quantity>, more: Option<Quantity>| match (sum, more) {
+        (Some(sum), Some(more)) => Some(sum.plus(more)),
+        (sum, more) => sum.or(more),
+    };
+    let most = |one: Option<Quantity>, other: Option<Quantity>| match (one, other) {
+        (Some(one), Some(other)) if one < other => Some(other),
+        (one, other) => one.or(other),
+    };
+    let containers = spec.at("containers").items();
+    let mut all = containers.map(|one| asked(&one)).fold(None, add);
+    let (mut sidecars, mut first) = (None, None);
+    for container in spec.at("initContainers").items() {
+        let own = asked(&container);
+        if container.at("restartPolicy").text() == "Always" {
+            sidecars = add(sidecars, own);
+            all = add(all, own);
+            first = most(first, sidecars);
+        } else {
+            first = most(first, add(sidecars, own));
+        }
+    }
+    most(all, first)
 }
 
 /// Checks the name of a resource that a container uses.

@@ -1,5 +1,7 @@
 //! Machine: where a Pod may run: affinities, tolerations, gates and spreading.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::schema::kinds::check;
@@ -121,29 +123,47 @@ fn check_pod_term(term: &Place<'_>, errors: &mut Errors) {
 }
 
 fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
-    let keys = |field: &'static str| term.at(field).items().collect::<Vec<_>>();
-    let (matched, others) = (keys("matchLabelKeys"), keys("mismatchLabelKeys"));
-    if (!matched.is_empty() || !others.is_empty()) && !term.at("labelSelector").is_set() {
-        for (field, keys) in [("matchLabelKeys", &matched), ("mismatchLabelKeys", &others)] {
-            if !keys.is_empty() {
-                let detail = "must not be specified when labelSelector is not set";
-                errors.forbidden(&term.at(field), detail);
-            }
+    let labels = term.at("labelSelector");
+    let (matched, others) = (term.at("matchLabelKeys"), term.at("mismatchLabelKeys"));
+    for keys in [&matched, &others] {
+        if !keys.is_empty() && !labels.is_set() {
+            let detail = "must not be specified when labelSelector is not set";
+            errors.forbidden(keys, detail);
+            continue;
         }
-        return;
+        for key in keys.items() {
+            check::qualified(&key, errors);
+        }
     }
-    for key in matched.iter().chain(&others) {
-        check::qualified(key, errors);
+    // Messages name the term where they mean its keys.
+    check_merged(&Place::new(term.path(), matched.value()), &labels, errors);
+    let others: HashSet<&str> = others.items().map(|key| key.text()).collect();
+    for key in matched.items() {
+        if others.contains(key.text()) {
+            errors.invalid(&key, "exists in both matchLabelKeys and mismatchLabelKeys");
+        }
     }
-    for key in &matched {
-        if others.iter().any(|other| other.text() == key.text()) {
-            errors.invalid(key, "exists in both matchLabelKeys and mismatchLabelKeys");
+}
+
+/// What the Pod's own labels say is part of the selector already; what it says of the same keys
+/// beside that is too much.
+fn check_merged(keys: &Place<'_>, labels: &Place<'_>, errors: &mut Errors) {
+    let listed: HashMap<&str, Place<'_>> =
+        keys.items().map(|key| (key.text(), key.clone())).collect();
+    let plain = labels.at("matchLabels");
+    let mut seen: HashSet<&str> = plain.entries().map(|(key, _)| key).collect();
+    for expression in labels.at("matchExpressions").items() {
+        let key = expression.at("key").text();
+        if !seen.insert(key)
+            && let Some(key) = listed.get(key)
+        {
+            errors.invalid(key, "exists in both matchLabelKeys and labelSelector");
         }
     }
 }
 
 /// Checks what taints a Pod tolerates (upstream: `ValidateTolerations`).
-pub(super) fn check_tolerations(at: &Place<'_>, errors: &mut Errors) {
+pub(in crate::schema::kinds) fn check_tolerations(at: &Place<'_>, errors: &mut Errors) {
     for one in at.items() {
         let (key, operator, effect) = (one.at("key"), one.at("operator"), one.at("effect"));
         if !key.is_empty() {
@@ -203,7 +223,7 @@ pub(super) fn check_spreading(at: &Place<'_>, errors: &mut Errors) {
         let skew = one.at("maxSkew");
         if skew.int() <= 0 {
             let number = Value::from(skew.int());
-            errors.invalid_as(&skew, &number, "must be greater than 0");
+            errors.invalid_as(&skew, &number, "must be greater than zero");
         }
         if key.is_empty() {
             errors.required(&key, "can not be empty");
@@ -221,7 +241,7 @@ pub(super) fn check_spreading(at: &Place<'_>, errors: &mut Errors) {
         let domains = one.at("minDomains");
         if let Some(number) = domains.number() {
             if number <= 0 {
-                errors.invalid(&domains, "must be greater than 0");
+                errors.invalid(&domains, "must be greater than zero");
             }
             if when.text() != "DoNotSchedule" {
                 let detail = format!(
@@ -241,17 +261,11 @@ pub(super) fn check_spreading(at: &Place<'_>, errors: &mut Errors) {
         if !keys.is_empty() && !labels.is_set() {
             let detail = "must not be specified when labelSelector is not set";
             errors.forbidden(&keys, detail);
-        } else {
-            for key in keys.items() {
-                check::qualified(&key, errors);
-                let listed = |expression: Place<'_>| expression.at("key").text() == key.text();
-                if labels.at("matchLabels").at(key.text()).is_set()
-                    || labels.at("matchExpressions").items().any(listed)
-                {
-                    errors.invalid(&key, "exists in both matchLabelKeys and labelSelector");
-                }
-            }
         }
+        for key in keys.items() {
+            check::qualified(&key, errors);
+        }
+        check_merged(&keys, &labels, errors);
         selector::check(&labels, errors);
     }
 }

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
 
+use super::profiles::containers;
+
 const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 
 /// The part of the kernel's names that a namespace of its own is for.
@@ -155,8 +157,100 @@ fn check_windows(at: &Place<'_>, errors: &mut Errors) {
         errors.invalid(&spec, "gmsaCredentialSpec size must be under 64 KiB");
     }
     let user = at.at("runAsUserName");
-    if user.is_set() && user.is_empty() {
-        errors.invalid(&user, "runAsUserName cannot be an empty string");
+    for detail in user
+        .is_set()
+        .then(|| windows_user(user.text()))
+        .into_iter()
+        .flatten()
+    {
+        errors.invalid(&user, detail);
+    }
+}
+
+/// What is wrong with the name of a user of Windows, with a domain in front or none.
+fn windows_user(text: &str) -> Vec<&'static str> {
+    if text.is_empty() {
+        return vec!["runAsUserName cannot be an empty string"];
+    }
+    if text.contains(|c: char| c.is_ascii_control()) {
+        return vec!["runAsUserName cannot contain control characters"];
+    }
+    let (domain, user) = match text.split_once('\\') {
+        None => (None, text),
+        Some((_, rest)) if rest.contains('\\') => {
+            return vec!["runAsUserName cannot contain more than one backslash"];
+        }
+        Some((domain, user)) => (Some(domain), user),
+    };
+    let mut wrong = Vec::new();
+    if let Some(domain) = domain {
+        if domain.len() >= 256 {
+            wrong.push("runAsUserName's Domain length must be under 256 characters");
+        }
+        if !is_net_bios(domain) && !domain.split('.').all(is_windows_label) {
+            wrong.push("runAsUserName's Domain doesn't match the NetBios nor the DNS format");
+        }
+    }
+    if user.is_empty() {
+        wrong.push("runAsUserName's User cannot be empty");
+    } else if user.len() > 104 {
+        wrong.push("runAsUserName's User length must not be longer than 104 characters");
+    }
+    if !user.is_empty() && user.chars().all(|c| matches!(c, '.' | ' ')) {
+        wrong.push("runAsUserName's User cannot contain only periods or spaces");
+    }
+    if user.contains(|c: char| "\"/\\:;|=,+*?<>@[]".contains(c)) {
+        wrong.push(
+            "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]",
+        );
+    }
+    wrong
+}
+
+fn is_net_bios(domain: &str) -> bool {
+    let odd = |c: char| "\\/:*?\"<>|".contains(c);
+    (1..=15).contains(&domain.chars().count()) && !domain.starts_with('.') && !domain.contains(odd)
+}
+
+fn is_windows_label(label: &str) -> bool {
+    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    label.len() <= 63
+        && edge(label.bytes().next())
+        && edge(label.bytes().last())
+        && label.bytes().all(inner)
+}
+
+/// Containers of Windows that are processes of the host: all of them or none (upstream:
+/// `validateWindowsHostProcessPod`).
+pub(super) fn check_host_processes(spec: &Place<'_>, errors: &mut Errors) {
+    const ALL: &str = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+    let process = "securityContext.windowsOptions.hostProcess";
+    let whole = spec.down(process);
+    let (mut count, mut inside) = (0, 0);
+    for container in containers(spec) {
+        count += 1;
+        let own = container.down(process);
+        if whole.is_set() && own.is_set() && whole.value() != own.value() {
+            let detail = format!(
+                "pod hostProcess value must be identical if both are specified, was {}",
+                whole.value()
+            );
+            errors.invalid(&own, &detail);
+        }
+        let decides = if own.is_set() { &own } else { &whole };
+        inside += u32::from(decides.flag());
+    }
+    if inside == 0 {
+        return;
+    }
+    if inside != count {
+        errors.invalid_as(spec, &Value::from(""), ALL);
+    }
+    let network = spec.at("hostNetwork");
+    if !network.flag() {
+        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
+        errors.invalid_as(&network, &Value::from(false), detail);
     }
 }
 
@@ -252,7 +346,9 @@ pub(super) fn check_system(spec: &Place<'_>, errors: &mut Errors) {
         return;
     }
     let before = errors.len();
-    check::one_of(&name, &["linux", "windows"], errors);
+    // Messages name the system rather than its name.
+    let shown = Place::new(system.path(), name.value());
+    check::one_of(&shown, &["linux", "windows"], errors);
     if errors.len() > before {
         return;
     }
@@ -270,10 +366,7 @@ pub(super) fn check_system(spec: &Place<'_>, errors: &mut Errors) {
         }
     };
     let own = spec.at("securityContext");
-    let contexts = ["initContainers", "containers", "ephemeralContainers"]
-        .into_iter()
-        .flat_map(|field| spec.at(field).items().collect::<Vec<_>>())
-        .map(|container| container.at("securityContext"));
+    let contexts = containers(spec).map(|container| container.at("securityContext"));
     if !windows {
         refuse(own.at("windowsOptions"));
         for context in contexts {

@@ -1,6 +1,8 @@
 //! Machine: the spec of a Pod, and of every template of one.
 
-use serde_json::Value;
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
 
 use crate::schema::kinds::address;
 use crate::schema::kinds::check;
@@ -17,11 +19,11 @@ pub(super) fn check(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
     if !grace.is_set() {
         errors.required(&grace, "");
     }
-    volumes::check(&spec.at("volumes"), whose, errors);
+    let volumes = volumes::check(&spec.at("volumes"), whose, errors);
     check_claims(&spec.at("resourceClaims"), errors);
     let users = spec.at("hostUsers");
     let around = Around {
-        volumes: spec.at("volumes"),
+        volumes,
         claims: spec
             .at("resourceClaims")
             .items()
@@ -52,6 +54,7 @@ pub(super) fn check(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
     }
     scheduling::check_gates(&spec.at("schedulingGates"), errors);
     scheduling::check_spreading(&spec.at("topologySpreadConstraints"), errors);
+    security::check_host_processes(spec, errors);
     security::check_host_users(spec, errors);
     check_names(spec, errors);
     let deadline = spec.at("activeDeadlineSeconds");
@@ -97,28 +100,28 @@ fn check_classes(spec: &Place<'_>, errors: &mut Errors) {
     if preemption.is_set() {
         check::required_one_of(&preemption, &["PreemptLowerPriority", "Never"], errors);
     }
-    for (name, amount) in spec.at("overhead").entries() {
-        resources::check_name(
-            name,
-            &Place::new(spec.at("overhead").path(), amount.value()),
-            errors,
-        );
-        resources::check_amount(name, &amount, errors);
-    }
+    check_overhead(&spec.at("overhead"), errors);
+}
+
+/// Checks what running a Pod takes beside its containers (upstream: `ValidateOverhead`), as if
+/// these were limits.
+pub(in crate::schema::kinds) fn check_overhead(at: &Place<'_>, errors: &mut Errors) {
+    let limits = json!({"limits": at.value()});
+    resources::check(&Place::new(at.path(), &limits), &HashSet::new(), errors);
 }
 
 /// Claims of devices, by their names in the Pod.
 fn check_claims(claims: &Place<'_>, errors: &mut Errors) {
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for claim in claims.items() {
         let name = claim.at("name");
         if name.is_empty() {
             errors.required(&name, "");
-        } else if names.contains(&name.text()) {
+        } else if names.contains(name.text()) {
             errors.duplicate(&name);
         } else {
             check::label(&name, errors);
-            names.push(name.text());
+            names.insert(name.text());
         }
         let (own, template) = (
             claim.at("resourceClaimName"),
@@ -156,12 +159,26 @@ fn check_own_resources(spec: &Place<'_>, around: &Around<'_>, errors: &mut Error
     if !own.is_set() {
         return;
     }
-    if own.at("claims").is_set() {
-        let detail = "claims cannot be set for Resources at pod-level";
-        errors.forbidden(&own.at("claims"), detail);
+    resources::check_of_pod(&own, &around.claims, errors);
+    for part in ["requests", "limits"] {
+        for (name, amount) in own.at(part).entries() {
+            let together = resources::together(spec, part, name);
+            let counted = part == "requests" || name.starts_with("hugepages-");
+            let given = Quantity::parse(amount.text()).ok();
+            if let (Some(together), Some(given)) = (together, given)
+                && counted
+                && together > given
+            {
+                let detail = format!(
+                    "must be greater than or equal to aggregate container {part} of {together}"
+                );
+                errors.invalid(&amount, &detail);
+            }
+        }
     }
-    resources::check(&own, &around.claims, errors);
-    for container in spec.at("containers").items() {
+    // Messages find the containers below the Pod's own resources.
+    let containers = own.named("containers", Some(spec.at("containers").value()));
+    for container in containers.items() {
         for (name, limit) in container.down("resources.limits").entries() {
             let most = own.at("limits").at(name);
             let both = (Quantity::parse(limit.text()), Quantity::parse(most.text()));
@@ -172,7 +189,8 @@ fn check_own_resources(spec: &Place<'_>, around: &Around<'_>, errors: &mut Error
                     "must be less than or equal to pod limits of {}",
                     most.text()
                 );
-                errors.invalid(&limit, &detail);
+                let place = container.key(name).at("limits");
+                errors.invalid_as(&place, limit.value(), &detail);
             }
         }
     }

@@ -292,123 +292,105 @@ fn warnings_name_what_hides_what() {
     assert_eq!((POD.warnings)(&pod, Some(&pod)), [""; 0]);
 }
 
-/// Upstream: the cases of `TestWarnings` in `pkg/api/pod/warnings_test.go`.
+/// Upstream: `TestValidateVolumes`, `TestValidatePodResources`, `TestValidateWindowsPodSecurityContext`
+/// and `TestValidateSpec…` in `pkg/apis/core/validation/validation_test.go`.
 #[test]
-fn authors_are_warned_of_what_does_nothing_or_will_not() {
-    let cases = [
+fn sources_and_sums_are_refused_as_the_server_does() {
+    let volume = |source: Value| {
+        let mut one = json!({"name": "v"});
+        for (field, value) in source.as_object().into_iter().flatten() {
+            one[field] = value.clone();
+        }
+        json!({"volumes": [one]})
+    };
+    let asks = |whole: Value, own: Value| {
+        json!({"resources": whole, "containers": [
+            {"name": "c", "image": "i", "resources": own},
+            {"name": "d", "image": "i", "resources": own}]})
+    };
+    refused(&[
         (
-            json!({"volumes": [{"name": "v", "configMap": {"name": "c", "items": [
-                {"key": "a", "path": "test"}, {"key": "b", "path": "test/file"}]}}]}),
-            "volume \"v\" (ConfigMap \"c\"): overlapping paths: \"test/file\" with \"test\"",
+            volume(json!({"iscsi": {"targetPortal": "a", "iqn": "iqn.x", "lun": 1}})),
+            "spec.volumes[0].iscsi.iqn Invalid value: \"iqn.x\": must be valid format",
         ),
         (
-            json!({"volumes": [{"name": "v", "gitRepo": {"repository": "r"}}]}),
-            "spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+",
+            volume(json!({"quobyte": {"registry": "a:1,b", "volume": "v"}})),
+            "spec.volumes[0].quobyte.registry Invalid value: \"a:1,b\": must be a host:port pair or multiple pairs separated by commas",
         ),
         (
-            json!({"hostAliases": [{"ip": "192.0.2.1"}, {"ip": "192.0.2.1"}]}),
-            "spec.hostAliases[1].ip: duplicate ip \"192.0.2.1\"",
+            volume(json!({"azureDisk": {"diskName": "d", "diskURI": "blob:x", "kind": "Shared"}})),
+            "spec.volumes[0].azureDisk.diskURI Unsupported value: \"blob:x\": supported values: \"https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd\"",
         ),
         (
-            json!({"imagePullSecrets": [{"name": ""}]}),
-            "spec.imagePullSecrets[0].name: invalid empty name \"\"",
+            volume(json!({"csi": {"driver": "d", "nodePublishSecretRef": {"name": "A"}}})),
+            "spec.volumes[0].csi.name Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
         ),
         (
-            json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "k"}]}),
-            "spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod",
+            volume(json!({"image": {}})),
+            "spec.volumes[0].image.reference Required value",
         ),
         (
-            with(
-                &json!({"resources": {"limits": {"memory": "500m"}, "requests": {"memory": "0"}}}),
+            json!({"volumes": [{"name": "v"}, {"name": "w", "nfs": {"server": "s", "path": "x"}}],
+                "containers": [{"name": "c", "image": "i"}]}),
+            "spec.volumes[1].nfs.path Invalid value: \"x\": must be an absolute path",
+        ),
+        (
+            asks(
+                json!({"requests": {"cpu": "1"}}),
+                json!({"requests": {"cpu": "750m"}}),
             ),
-            "spec.containers[0].resources.limits[memory]: fractional byte value \"500m\" is invalid, must be an integer",
+            "spec.resources.requests[cpu] Invalid value: \"1\": must be greater than or equal to aggregate container requests of 1500m",
         ),
         (
-            with(&json!({"ports": [{"containerPort": 80, "hostIP": "192.0.2.1"}]})),
-            "spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 Protocol:TCP HostIP:192.0.2.1}",
+            with(&json!({"securityContext": {"windowsOptions": {"runAsUserName": "a\\b\\c"}}})),
+            "spec.containers[0].securityContext.windowsOptions.runAsUserName Invalid value: \"a\\\\b\\\\c\": runAsUserName cannot contain more than one backslash",
         ),
         (
-            json!({"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}}),
-            "spec.nodeSelector[beta.kubernetes.io/arch]: deprecated since v1.14; use \"kubernetes.io/arch\" instead",
+            with(&json!({"securityContext": {"windowsOptions": {"hostProcess": true}}})),
+            "spec.hostNetwork Invalid value: false: hostNetwork must be true if pod contains any hostProcess containers",
         ),
-    ];
-    for (spec, expected) in cases {
-        assert_eq!((POD.warnings)(&completed(&spec), None), [expected]);
-    }
-    let mut pod = completed(&json!({}));
-    pod["metadata"]["name"] = json!("a.b");
+        (
+            json!({"os": {"name": "plan9"}}),
+            "spec.os Unsupported value: \"plan9\": supported values: \"linux\", \"windows\"",
+        ),
+        (
+            json!({"overhead": {"cpu": "-1"}}),
+            "spec.overhead.limits[cpu] Invalid value: \"-1\": must be greater than or equal to 0",
+        ),
+    ]);
+    // What cannot be a volume is not there for those who mount it.
+    let told = new(
+        &json!({"volumes": [{"name": "v", "nfs": {"server": "", "path": "/x"}}],
+        "containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}),
+    );
     assert_eq!(
-        (POD.warnings)(&pod, None),
+        told,
         [
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]"
+            "spec.volumes[0].nfs.server Required value",
+            "spec.containers[0].volumeMounts[0].name Not found: \"v\""
         ]
     );
 }
 
-/// Upstream: `applyAppArmorVersionSkew`, `applySchedulingGatedCondition` and
-/// `applyMatchLabelKeysAndMismatchLabelKeys`.
+/// Upstream: `validateMatchLabelKeysAndMismatchLabelKeys`. What the server added is no fault of
+/// the Pod's.
 #[test]
-fn a_new_pod_is_completed_from_its_own_metadata() {
-    let mut pod = completed(&json!({"schedulingGates": [{"name": "g"}],
-        "topologySpreadConstraints": [{"topologyKey": "k", "labelSelector": {},
-            "matchLabelKeys": ["app", "absent"]}]}));
-    pod["metadata"]["labels"] = json!({"app": "a"});
-    let key = "container.apparmor.security.beta.kubernetes.io/main";
-    pod["metadata"]["annotations"] = json!({key: "localhost/one"});
-    (POD.prepare)(&mut pod, None);
-    let spec = &pod["spec"];
-    assert_eq!(
-        spec["containers"][0]["securityContext"]["appArmorProfile"],
-        json!({"type": "Localhost", "localhostProfile": "one"})
-    );
-    assert_eq!(
-        spec["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"],
-        json!([{"key": "app", "operator": "In", "values": ["a"]}])
-    );
-    assert_eq!(pod["status"]["conditions"][0]["reason"], "SchedulingGated");
-    assert_eq!(
-        (POD.warnings)(&pod, None)[0],
-        format!(
-            "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
-        )
-    );
-}
-
-/// Upstream: `ValidatePodSpecificAnnotations` and its like for updates, and
-/// `validateSeccompAnnotationsAndFields`.
-#[test]
-fn annotations_that_mean_something_are_checked() {
-    let noted = |notes: Value| {
-        let mut pod =
-            completed(&json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}));
-        pod["metadata"]["annotations"] = notes;
-        pod
+fn keys_that_labels_answer_to_are_named_once() {
+    let spread = |labels: Value| {
+        let mut pod = completed(&json!({"topologySpreadConstraints": [{"maxSkew": 1,
+            "topologyKey": "k", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": labels,
+            "matchLabelKeys": ["app"]}]}));
+        pod["metadata"]["labels"] = json!({"app": "a"});
+        (POD.prepare)(&mut pod, None);
+        told((POD.validate)(&pod, None))
     };
-    let seccomp = "seccomp.security.alpha.kubernetes.io/pod";
-    for (notes, expected) in [
-        (
-            json!({MIRROR: "x"}),
-            "metadata.annotations[kubernetes.io/config.mirror] Invalid value: \"x\": must set spec.nodeName if mirror pod annotation is set",
-        ),
-        (
-            json!({COST: "+1"}),
-            "metadata.annotations[controller.kubernetes.io/pod-deletion-cost] Invalid value: \"+1\": must be a 32bit integer",
-        ),
-        (
-            json!({"container.apparmor.security.beta.kubernetes.io/none": "unconfined"}),
-            "metadata.annotations[container.apparmor.security.beta.kubernetes.io/none] Invalid value: \"none\": container not found",
-        ),
-        (
-            json!({seccomp: "runtime/default"}),
-            "spec.securityContext.seccompProfile.type Forbidden: seccomp type in annotation and field must match",
-        ),
-    ] {
-        assert_eq!(told((POD.validate)(&noted(notes), None)), [expected]);
-    }
-    let (with, without) = (noted(json!({MIRROR: "x"})), noted(json!({})));
-    assert!(told((POD.validate)(&with, Some(&without))).contains(
-        &"metadata.annotations[kubernetes.io/config.mirror] Forbidden: may not add mirror pod annotation".to_owned()
-    ));
+    assert_eq!(spread(json!({})), [""; 0]);
+    assert_eq!(
+        spread(json!({"matchLabels": {"app": "a"}})),
+        [
+            "spec.topologySpreadConstraints[0].matchLabelKeys[0] Invalid value: \"app\": exists in both matchLabelKeys and labelSelector"
+        ]
+    );
 }
 
 #[test]
@@ -424,3 +406,5 @@ fn the_class_of_service_follows_from_all_containers() {
     );
     assert_eq!(class(json!({"requests": {"cpu": "1"}})), "Burstable");
 }
+
+mod notes;

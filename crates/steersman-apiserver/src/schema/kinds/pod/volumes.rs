@@ -1,11 +1,16 @@
 //! Machine: the volumes of a Pod: each has one source, and each source what it needs.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::claim;
 use crate::schema::kinds::place::{Errors, Place};
+use crate::schema::kinds::reference;
 use crate::schema::kinds::selector;
+use crate::schema::kinds::sources::{self, Holder, need};
+use crate::schema::names;
 use crate::schema::quantity::Quantity;
 
 use super::Whose;
@@ -47,28 +52,14 @@ const SOURCES: &[&str] = &[
     "image",
 ];
 
-/// What sources need and nothing else is checked of.
-const NEEDS: &[(&str, &[&str])] = &[
-    ("awsElasticBlockStore", &["volumeID"]),
-    ("azureDisk", &["diskName", "diskURI"]),
-    ("azureFile", &["secretName", "shareName"]),
-    ("cephfs", &["monitors"]),
-    ("cinder", &["volumeID"]),
-    ("gitRepo", &["repository"]),
-    ("glusterfs", &["endpoints", "path"]),
-    ("nfs", &["server", "path"]),
-    ("persistentVolumeClaim", &["claimName"]),
-    ("photonPersistentDisk", &["pdID"]),
-    ("portworxVolume", &["volumeID"]),
-    ("rbd", &["monitors", "image"]),
-    ("scaleIO", &["gateway", "system", "volumeName"]),
-    ("storageos", &["volumeName"]),
-    ("vsphereVolume", &["volumePath"]),
-];
-
-/// Checks the volumes of a Pod or a template (upstream: `ValidateVolumes`).
-pub(super) fn check(volumes: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
+/// Checks the volumes of a Pod or a template, and answers the valid ones by name (upstream:
+/// `ValidateVolumes`).
+pub(super) fn check<'a>(
+    volumes: &Place<'a>,
+    whose: Whose<'_>,
+    errors: &mut Errors,
+) -> HashMap<&'a str, Place<'a>> {
+    let mut valid: HashMap<&str, Place<'_>> = HashMap::new();
     for volume in volumes.items() {
         let mut wrong = Errors::default();
         let name = volume.at("name");
@@ -78,13 +69,34 @@ pub(super) fn check(volumes: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) 
         } else {
             check::label(&name, &mut wrong);
         }
-        if seen.contains(&name.text()) {
+        if valid.contains_key(name.text()) {
             wrong.duplicate(&name);
         }
         if wrong.is_empty() {
-            seen.push(name.text());
+            valid.insert(name.text(), volume);
         }
         errors.extend(wrong);
+    }
+    if let Whose::Pod(pod) = whose {
+        check_claims(volumes, pod, errors);
+    }
+    valid
+}
+
+/// A claim that is made for a volume of the Pod is not one that another volume names.
+fn check_claims(volumes: &Place<'_>, pod: &str, errors: &mut Errors) {
+    let made = volumes
+        .items()
+        .filter(|volume| volume.at("ephemeral").is_set());
+    let made: HashSet<String> = made
+        .map(|volume| format!("{pod}-{}", volume.at("name").text()))
+        .collect();
+    for volume in volumes.items() {
+        let claim = volume.down("persistentVolumeClaim.claimName");
+        if made.contains(claim.text()) {
+            let detail = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.invalid(&claim, detail);
+        }
     }
 }
 
@@ -114,24 +126,9 @@ fn check_sources(volume: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
     }
 }
 
-/// Fields that must not be empty.
-fn need(source: &Place<'_>, fields: &[&str], errors: &mut Errors) {
-    for field in fields {
-        if source.at(field).is_empty() {
-            errors.required(&source.at(field), "");
-        }
-    }
-}
-
 fn mode(at: &Place<'_>, errors: &mut Errors) {
     if at.number().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.invalid(at, MODE);
-    }
-}
-
-fn partition(at: &Place<'_>, errors: &mut Errors) {
-    if !(0..=255).contains(&at.int()) {
-        errors.invalid(at, "must be between 1 and 255, inclusive");
     }
 }
 
@@ -142,9 +139,6 @@ fn check_source(
     whose: Whose<'_>,
     errors: &mut Errors,
 ) {
-    if let Some((_, fields)) = NEEDS.iter().find(|(name, _)| *name == kind) {
-        need(source, fields, errors);
-    }
     match kind {
         "emptyDir" => {
             let limit = source.at("sizeLimit");
@@ -152,33 +146,19 @@ fn check_source(
                 errors.forbidden(&limit, "SizeLimit field must be a valid resource quantity");
             }
         }
-        "hostPath" => check_host_path(source, errors),
         "gitRepo" => {
+            need(source, &["repository"], errors);
             let directory = source.at("directory");
             check::descending_path(&directory, directory.text(), errors);
         }
         "gcePersistentDisk" => {
             // Messages name it by its older name.
             let shown = volume.named("persistentDisk", Some(source.value()));
-            need(&shown, &["pdName"], errors);
-            partition(&shown.at("partition"), errors);
+            sources::check(kind, &shown, Holder::Pod, errors);
         }
-        "awsElasticBlockStore" => partition(&source.at("partition"), errors),
+        "persistentVolumeClaim" => need(source, &["claimName"], errors),
         "secret" => check_keys(source, "secretName", errors),
         "configMap" => check_keys(source, "name", errors),
-        "nfs" if !source.at("path").text().starts_with('/') => {
-            errors.invalid_text(&source.at("path"), "must be an absolute path");
-        }
-        "iscsi" => check_iscsi(volume, source, errors),
-        "flocker" => check_flocker(source, errors),
-        "cinder" | "storageos" => secret_name(source, "secretRef", errors),
-        "quobyte" => {
-            if source.at("registry").is_empty() {
-                let detail = "must be a host:port pair or multiple pairs separated by commas";
-                errors.required(&source.at("registry"), detail);
-            }
-            need(source, &["volume"], errors);
-        }
         "downwardAPI" => {
             mode(&source.at("defaultMode"), errors);
             for file in source.at("items").items() {
@@ -186,38 +166,20 @@ fn check_source(
                 check_file(&Place::new(source.path(), file.value()), errors);
             }
         }
-        "fc" => check_fc(source, errors),
-        "flexVolume" => check_flex(source, errors),
         "projected" => {
             mode(&source.at("defaultMode"), errors);
             check_projections(source, errors);
         }
         "csi" => check_csi(source, errors),
         "ephemeral" => check_ephemeral(volume, source, whose, errors),
-        "image" => check_image(source, errors),
-        _ => {}
+        "image" => check_image(source, whose, errors),
+        _ => sources::check(kind, source, Holder::Pod, errors),
     }
-}
-
-fn check_host_path(source: &Place<'_>, errors: &mut Errors) {
-    const TYPES: &[&str] = &[
-        "",
-        "BlockDevice",
-        "CharDevice",
-        "Directory",
-        "DirectoryOrCreate",
-        "File",
-        "FileOrCreate",
-        "Socket",
-    ];
-    let path = source.at("path");
-    if path.is_empty() {
-        errors.required(&path, "");
-        return;
-    }
-    check::no_backsteps(&path, path.text(), errors);
-    if source.at("type").is_set() {
-        check::one_of(&source.at("type"), TYPES, errors);
+    let name = volume.at("name");
+    let portal = source.at("targetPortal").len();
+    if source.at("initiatorName").is_set() && name.len() + 1 + portal > 64 {
+        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+        errors.invalid_text(&name, detail);
     }
 }
 
@@ -230,103 +192,11 @@ fn check_keys(source: &Place<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-fn secret_name(source: &Place<'_>, field: &str, errors: &mut Errors) {
-    let secret = source.at(field);
-    if secret.is_set() {
-        need(&secret, &["name"], errors);
-    }
-}
-
 fn check_item(item: &Place<'_>, errors: &mut Errors) {
     need(item, &["key", "path"], errors);
     let path = item.at("path");
     check::free_path(&path, path.text(), errors);
     mode(&item.at("mode"), errors);
-}
-
-fn check_iscsi(volume: &Place<'_>, source: &Place<'_>, errors: &mut Errors) {
-    need(source, &["targetPortal"], errors);
-    let iqn = source.at("iqn");
-    let known = |text: &str| {
-        ["iqn", "eui", "naa"]
-            .iter()
-            .any(|kind| text.starts_with(kind))
-    };
-    if iqn.is_empty() {
-        errors.required(&iqn, "");
-    } else if !known(iqn.text()) {
-        errors.invalid(&iqn, "must be valid format starting with iqn, eui, or naa");
-    }
-    check::in_range(&source.at("lun"), 0, 255, errors);
-    let chap = source.at("chapAuthDiscovery").flag() || source.at("chapAuthSession").flag();
-    if chap && !source.at("secretRef").is_set() {
-        errors.required(&source.at("secretRef"), "");
-    }
-    let initiator = source.at("initiatorName");
-    if !initiator.is_set() {
-        return;
-    }
-    if !known(initiator.text()) {
-        let place = source.named("initiatorname", Some(initiator.value()));
-        errors.invalid(
-            &place,
-            "must be valid format starting with iqn, eui, or naa",
-        );
-    }
-    let name = volume.at("name");
-    if name.len() + 1 + source.at("targetPortal").len() > 64 {
-        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-        errors.invalid_text(&name, detail);
-    }
-}
-
-fn check_flocker(source: &Place<'_>, errors: &mut Errors) {
-    let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
-    if name.is_empty() && uuid.is_empty() {
-        errors.required(source, "one of datasetName and datasetUUID is required");
-    }
-    if !name.is_empty() && !uuid.is_empty() {
-        let detail = "datasetName and datasetUUID can not be specified simultaneously";
-        errors.invalid_as(source, &Value::from("resource"), detail);
-    }
-    if name.text().contains('/') {
-        errors.invalid(&name, "must not contain '/'");
-    }
-}
-
-fn check_fc(source: &Place<'_>, errors: &mut Errors) {
-    let (targets, ids, lun) = (
-        source.at("targetWWNs"),
-        source.at("wwids"),
-        source.at("lun"),
-    );
-    if targets.is_empty() && ids.is_empty() {
-        let detail = "must specify either targetWWNs or wwids, but not both";
-        errors.required(&targets, detail);
-    }
-    if !targets.is_empty() && !ids.is_empty() {
-        let detail = "targetWWNs and wwids can not be specified simultaneously";
-        errors.invalid(&targets, detail);
-    }
-    if !targets.is_empty() {
-        if lun.is_set() {
-            check::in_range(&lun, 0, 255, errors);
-        } else {
-            errors.required(&lun, "lun is required if targetWWNs is specified");
-        }
-    }
-}
-
-fn check_flex(source: &Place<'_>, errors: &mut Errors) {
-    need(source, &["driver"], errors);
-    for (key, option) in source.at("options").entries() {
-        let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
-        let domain = format!(".{}", domain.to_lowercase());
-        if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
-            let detail = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.invalid_as(&option, &Value::from(key), detail);
-        }
-    }
 }
 
 fn check_csi(source: &Place<'_>, errors: &mut Errors) {
@@ -337,7 +207,8 @@ fn check_csi(source: &Place<'_>, errors: &mut Errors) {
         if name.is_empty() {
             errors.required(&name, "");
         } else {
-            check::subdomain(&name, errors);
+            let shown = source.named("name", Some(name.value()));
+            check::subdomain(&shown, errors);
         }
     }
 }
@@ -345,6 +216,7 @@ fn check_csi(source: &Place<'_>, errors: &mut Errors) {
 fn check_ephemeral(volume: &Place<'_>, source: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
     let template = source.at("volumeClaimTemplate");
     if template.is_set() {
+        check_metadata(&template.at("metadata"), errors);
         claim::check_spec(&template.at("spec"), errors);
     } else {
         errors.required(&template, "");
@@ -355,19 +227,33 @@ fn check_ephemeral(volume: &Place<'_>, source: &Place<'_>, whose: Whose<'_>, err
         && !name.is_empty()
     {
         let claim = format!("{pod}-{}", name.text());
-        let rule = crate::schema::names::NameRule::Subdomain;
-        for detail in crate::schema::names::check_name(rule, &claim) {
+        let rule = names::NameRule::Subdomain;
+        for detail in names::check_name(rule, &claim) {
             errors.invalid(&name, &format!("PVC name {claim:?}: {detail}"));
         }
     }
 }
 
-fn check_image(source: &Place<'_>, errors: &mut Errors) {
-    need(source, &["reference"], errors);
-    let policy = source.at("pullPolicy");
-    if policy.is_set() {
-        check::required_one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
+/// A template's metadata has labels and annotations only.
+fn check_metadata(metadata: &Place<'_>, errors: &mut Errors) {
+    check::annotations(&metadata.at("annotations"), errors);
+    check::labels(&metadata.at("labels"), errors);
+    let other = names::METADATA
+        .iter()
+        .filter(|field| !matches!(**field, "annotations" | "labels"));
+    for place in other.map(|field| metadata.at(field)) {
+        if !place.is_empty() {
+            errors.forbidden(&place, "cannot be set");
+        }
     }
+}
+
+fn check_image(source: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+    if whose != Whose::Template {
+        need(source, &["reference"], errors);
+    }
+    let policies = &["Always", "IfNotPresent", "Never"];
+    check::required_one_of(&source.at("pullPolicy"), policies, errors);
 }
 
 /// Checks a file of the downward API (upstream: `validateDownwardAPIVolumeFile`).
@@ -392,12 +278,10 @@ fn check_file(file: &Place<'_>, errors: &mut Errors) {
 
 /// Checks the sources of a projected volume (upstream: `validateProjectionSources`).
 fn check_projections(volume: &Place<'_>, errors: &mut Errors) {
-    let mut paths: Vec<String> = Vec::new();
+    let mut paths: HashSet<String> = HashSet::new();
     let mut once = |path: &str, shown: &str, errors: &mut Errors| {
-        if paths.iter().any(|one| one == path) {
+        if !paths.insert(path.to_owned()) {
             errors.invalid_as(volume, &Value::from(shown), "conflicting duplicate paths");
-        } else {
-            paths.push(path.to_owned());
         }
     };
     for source in volume.at("sources").items() {
@@ -472,6 +356,8 @@ fn check_bundle(bundle: &Place<'_>, errors: &mut Errors) {
         (true, false) => {
             if name.is_empty() {
                 errors.required(&name, "must be a valid object name");
+            } else {
+                check::subdomain(&name, errors);
             }
             if bundle.at("labelSelector").is_set() {
                 let detail = "labelSelector must be unset if name is specified";
@@ -481,6 +367,8 @@ fn check_bundle(bundle: &Place<'_>, errors: &mut Errors) {
         (false, true) => {
             if signer.is_empty() {
                 errors.required(&signer, "must be a valid signer name");
+            } else {
+                reference::check_signer(&signer, errors);
             }
             selector::check(&bundle.at("labelSelector"), errors);
         }
