@@ -28,6 +28,7 @@ pub(super) enum Source {
     DaemonSets,
     Jobs,
     CronJobs,
+    Volumes,
     Scheduler,
     Kubelet,
 }
@@ -112,6 +113,7 @@ impl Source {
             Self::DaemonSets => "daemonset-controller",
             Self::Jobs => "job-controller",
             Self::CronJobs => "cronjob-controller",
+            Self::Volumes => "persistentvolume-controller",
             Self::Scheduler => "default-scheduler",
             Self::Kubelet => "kubelet",
         }

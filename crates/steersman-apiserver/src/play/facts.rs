@@ -28,6 +28,10 @@ pub(super) enum Kind {
     CronJob,
     Deployment,
     Service,
+    Claim,
+    Volume,
+    Class,
+    Budget,
 }
 
 /// An object that the player has to look at.
@@ -91,7 +95,7 @@ pub(super) struct Tally {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Node,
         Self::Pod,
         Self::ReplicaSet,
@@ -101,6 +105,10 @@ impl Kind {
         Self::CronJob,
         Self::Deployment,
         Self::Service,
+        Self::Claim,
+        Self::Volume,
+        Self::Class,
+        Self::Budget,
     ];
 
     /// Group, version and plural.
@@ -115,6 +123,10 @@ impl Kind {
             Self::CronJob => ("batch", "v1", "cronjobs"),
             Self::Deployment => ("apps", "v1", "deployments"),
             Self::Service => ("", "v1", "services"),
+            Self::Claim => ("", "v1", "persistentvolumeclaims"),
+            Self::Volume => ("", "v1", "persistentvolumes"),
+            Self::Class => ("storage.k8s.io", "v1", "storageclasses"),
+            Self::Budget => ("policy", "v1", "poddisruptionbudgets"),
         }
     }
 

@@ -15,7 +15,6 @@ pub(super) struct Kinds {
     pub(super) revisions: Arc<Resource>,
     pub(super) slices: Arc<Resource>,
     pub(super) endpoints: Arc<Resource>,
-    pub(super) claims: Arc<Resource>,
     pub(super) events: Arc<Resource>,
     /// Who looks after each kind.
     users: Vec<Arc<User>>,
@@ -39,6 +38,8 @@ impl Kinds {
                 Kind::CronJob => "cronjob-controller",
                 Kind::Deployment => "deployment-controller",
                 Kind::Service => "endpointslice-controller",
+                Kind::Claim | Kind::Volume | Kind::Class => "persistent-volume-binder",
+                Kind::Budget => "disruption-controller",
             };
             Arc::new(User::service_account("kube-system", name))
         });
@@ -48,7 +49,6 @@ impl Kinds {
             revisions: registry.resource("apps", "v1", "controllerrevisions")?,
             slices: registry.resource("discovery.k8s.io", "v1", "endpointslices")?,
             endpoints: registry.resource("", "v1", "endpoints")?,
-            claims: registry.resource("", "v1", "persistentvolumeclaims")?,
             events: registry.resource("", "v1", "events")?,
         })
     }

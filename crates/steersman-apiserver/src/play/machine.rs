@@ -119,6 +119,7 @@ impl Machine {
                 timers: &mut self.timers,
                 notes: &mut self.notes,
                 telling: self.played.events,
+                binding: self.played.volumes,
                 now,
                 acting: key.as_ref().map_or(Kind::Node, |key| key.kind),
                 writes: 0,
@@ -170,13 +171,16 @@ fn look(world: &mut World<'_>, played: &Played, key: &Key) {
             }
         }
         Kind::Service if played.endpoints => world.service(key),
-        Kind::Service => {}
+        Kind::Claim if played.volumes => world.volume_claim(key),
+        Kind::Volume if played.volumes => world.volume(key),
+        Kind::Service | Kind::Claim | Kind::Volume | Kind::Class => {}
         _ if !played.workloads => {}
         Kind::ReplicaSet => world.replica_set(key),
         Kind::StatefulSet => world.stateful_set(key),
         Kind::DaemonSet => world.daemon_set(key),
         Kind::Job => world.job(key),
         Kind::CronJob => world.cron_job(key),
+        Kind::Budget => world.budget(key),
         Kind::Deployment => world.deployment(key),
     }
 }

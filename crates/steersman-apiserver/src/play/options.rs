@@ -29,6 +29,7 @@ pub struct Played {
     pub(crate) pods: bool,
     pub(crate) endpoints: bool,
     pub(crate) events: bool,
+    pub(crate) volumes: bool,
     pub(crate) nodes: u32,
     pub(crate) speed: Speed,
 }
@@ -89,6 +90,7 @@ impl Played {
             pods: false,
             endpoints: false,
             events: false,
+            volumes: false,
             nodes: 1,
             speed: Speed::instant(),
         }
@@ -101,6 +103,7 @@ impl Played {
             pods: true,
             endpoints: true,
             events: true,
+            volumes: true,
             ..Self::default()
         }
     }
@@ -134,7 +137,8 @@ impl Played {
         self
     }
 
-    /// The controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs.
+    /// The controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs,
+    /// and the one of PodDisruptionBudgets.
     pub fn workloads(mut self, on: bool) -> Self {
         self.workloads = on;
         self
@@ -149,6 +153,13 @@ impl Played {
     /// The EndpointSlices and Endpoints of Services with a selector.
     pub fn endpoints(mut self, on: bool) -> Self {
         self.endpoints = on;
+        self
+    }
+
+    /// The binder of volumes: a PersistentVolumeClaim gets a PersistentVolume that fits, or one that
+    /// is made for it, and Pods wait until it has.
+    pub fn volumes(mut self, on: bool) -> Self {
+        self.volumes = on;
         self
     }
 

@@ -64,13 +64,19 @@ impl World<'_> {
         {
             return;
         }
-        let chosen = match trouble {
-            Some(Trouble::Unschedulable) => {
-                let total = self.view.nodes.len();
-                Err(place::Unplaceable(format!(
-                    "0/{total} nodes are available: {total} Insufficient cpu."
-                )))
-            }
+        let waits = if self.binding {
+            self.waits_for_claims(pod)
+        } else {
+            None
+        };
+        let total = self.view.nodes.len();
+        let chosen = match (trouble, waits) {
+            (Some(Trouble::Unschedulable), _) => Err(place::Unplaceable(format!(
+                "0/{total} nodes are available: {total} Insufficient cpu."
+            ))),
+            (_, Some(why)) => Err(place::Unplaceable(format!(
+                "0/{total} nodes are available: {why}."
+            ))),
             _ => place::choose(&self.view.nodes, &self.view.crowds, &pod.value),
         };
         match chosen {

@@ -185,7 +185,7 @@ impl World<'_> {
     fn claim(&mut self, set: &Stored, template: &Value, pod_name: &str, pod: &mut Value) {
         let volume = text(&template["metadata"], "name").to_owned();
         let name = format!("{volume}-{pod_name}");
-        let kind = Arc::clone(&self.kinds.claims);
+        let kind = Arc::clone(self.kinds.of(Kind::Claim));
         if self
             .registry
             .stored(&kind.storage, &set.namespace, &name)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::registry::Registry;
+use crate::selector::LabelSelector;
 use crate::store::Stored;
 
 use super::agenda::Agenda;
@@ -32,6 +33,10 @@ pub(super) struct View {
     own: HashMap<Arc<str>, BTreeSet<Place>>,
     /// The selectors of Services.
     services: BTreeMap<Place, Arc<Stored>>,
+    /// What the selectors of PodDisruptionBudgets find; `None` for nothing.
+    pub(super) budgets: BTreeMap<Place, Option<LabelSelector>>,
+    /// The Pods that have no node.
+    unplaced: BTreeSet<Place>,
     /// Pods and ReplicaSets without a controller.
     loose: BTreeSet<Key>,
     /// Everything else that was seen.
@@ -146,6 +151,9 @@ impl View {
             Kind::ReplicaSet => {
                 let controller = controller_of(&new.value);
                 self.set_loose(&key, controller.is_none());
+                if controller.is_none() {
+                    self.wake_all(Kind::Budget, &new.namespace, agenda);
+                }
                 wake(controller, &new.namespace, agenda);
             }
             Kind::Node => {
@@ -164,7 +172,26 @@ impl View {
                 );
             }
             Kind::Job => wake(controller_of(&new.value), &new.namespace, agenda),
-            Kind::StatefulSet | Kind::DaemonSet | Kind::CronJob | Kind::Deployment => {}
+            Kind::Claim => self.wake_unplaced(&new.namespace, agenda),
+            Kind::Volume => {
+                // One that nobody has may be what a claim waits for.
+                if text(&new.value["spec"]["claimRef"], "uid").is_empty() {
+                    self.wake_claims(agenda);
+                }
+            }
+            Kind::Class => self.wake_claims(agenda),
+            Kind::Budget => {
+                let selector = &new.value["spec"]["selector"];
+                let selector = selector
+                    .is_object()
+                    .then(|| LabelSelector::parse(&crate::registry::selector_text(selector)).ok());
+                let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
+                self.budgets.insert(place, selector.flatten());
+            }
+            Kind::StatefulSet | Kind::Deployment => {
+                self.wake_all(Kind::Budget, &new.namespace, agenda);
+            }
+            Kind::DaemonSet | Kind::CronJob => {}
         }
         agenda.add(key);
     }
@@ -173,7 +200,7 @@ impl View {
     fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, agenda: &mut Agenda) {
         match kind {
             Kind::Pod if !old.labelled_as(new) => {
-                self.wake_services(old, agenda);
+                self.wake_selecting(old, agenda);
                 suspect(controller_of(&new.look()).as_ref(), new, agenda);
             }
             Kind::ReplicaSet => wake(controller_of(&old.look()), &old.namespace, agenda),
@@ -192,7 +219,7 @@ impl View {
                     self.settle(&place, &facts, false);
                     wake(facts.controller, &gone.namespace, agenda);
                 }
-                self.wake_services(gone, agenda);
+                self.wake_selecting(gone, agenda);
             }
             Kind::ReplicaSet | Kind::Job => {
                 wake(controller_of(&gone.look()), &gone.namespace, agenda);
@@ -205,7 +232,16 @@ impl View {
                 self.services.remove(&place);
                 agenda.add(key);
             }
-            Kind::StatefulSet | Kind::DaemonSet | Kind::CronJob | Kind::Deployment => {}
+            Kind::Claim => agenda.add(key),
+            Kind::Budget => {
+                self.budgets.remove(&place);
+            }
+            Kind::StatefulSet
+            | Kind::DaemonSet
+            | Kind::CronJob
+            | Kind::Deployment
+            | Kind::Volume
+            | Kind::Class => {}
         }
     }
 
@@ -256,7 +292,7 @@ impl View {
         }
         wake(facts.controller.clone(), &new.namespace, agenda);
         self.pods.insert(place, facts);
-        self.wake_services(new, agenda);
+        self.wake_selecting(new, agenda);
     }
 
     /// Counts a Pod where it belongs, or no longer.
@@ -281,6 +317,13 @@ impl View {
                         self.own.remove(&controller.uid);
                     }
                 }
+            }
+        }
+        if facts.stage == Stage::Unplaced {
+            if comes {
+                self.unplaced.insert(place.clone());
+            } else {
+                self.unplaced.remove(place);
             }
         }
         if facts.stage != Stage::Over && !facts.node.is_empty() {
@@ -312,7 +355,7 @@ impl View {
         }
     }
 
-    fn wake_services(&self, pod: &Stored, agenda: &mut Agenda) {
+    fn wake_selecting(&self, pod: &Stored, agenda: &mut Agenda) {
         let first = (Arc::clone(&pod.namespace), Arc::from(""));
         for ((namespace, name), service) in self.services.range(first..) {
             if *namespace != pod.namespace {
@@ -322,14 +365,41 @@ impl View {
                 agenda.add(Key::new(Kind::Service, namespace, name));
             }
         }
+        let first = (Arc::clone(&pod.namespace), Arc::from(""));
+        for ((namespace, name), selector) in self.budgets.range(first..) {
+            if *namespace != pod.namespace {
+                break;
+            }
+            if selects_by(selector.as_ref(), pod) {
+                agenda.add(Key::new(Kind::Budget, namespace, name));
+            }
+        }
+    }
+
+    fn wake_unplaced(&self, namespace: &Arc<str>, agenda: &mut Agenda) {
+        let first = (Arc::clone(namespace), Arc::from(""));
+        let from = self.unplaced.range(first..);
+        for (_, name) in from.take_while(|(own, _)| own == namespace) {
+            agenda.add(Key::new(Kind::Pod, namespace, name));
+        }
+    }
+
+    fn wake_claims(&self, agenda: &mut Agenda) {
+        let first = Key {
+            kind: Kind::Claim,
+            namespace: "".into(),
+            name: "".into(),
+        };
+        let from = self.seen.range(first..);
+        for key in from.take_while(|key| key.kind == Kind::Claim) {
+            agenda.add(key.clone());
+        }
     }
 
     /// Other nodes: Pods that wait may find a place, and DaemonSets have others to serve.
     fn reconsider_places(&self, agenda: &mut Agenda) {
-        for ((namespace, name), facts) in &self.pods {
-            if facts.stage == Stage::Unplaced {
-                agenda.add(Key::new(Kind::Pod, namespace, name));
-            }
+        for (namespace, name) in &self.unplaced {
+            agenda.add(Key::new(Kind::Pod, namespace, name));
         }
         for key in self.seen.iter().filter(|key| key.kind == Kind::DaemonSet) {
             agenda.add(key.clone());
@@ -361,4 +431,9 @@ pub(super) fn selects(selector: &Value, pod: &Stored) -> bool {
         let fits = |(label, value): (&String, &Value)| pod.label(label) == value.as_str();
         !wanted.is_empty() && wanted.iter().all(fits)
     })
+}
+
+/// Whether a selector finds a Pod; none finds nothing.
+pub(super) fn selects_by(selector: Option<&LabelSelector>, pod: &Stored) -> bool {
+    selector.is_some_and(|selector| selector.matches_labels(|key| pod.label(key)))
 }

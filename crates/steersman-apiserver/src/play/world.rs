@@ -18,7 +18,7 @@ use crate::store::Stored;
 
 use super::agenda::Agenda;
 use super::events::Recorder;
-use super::facts::{Key, Kind, TRACKING, controller_of, draw, reference};
+use super::facts::{Key, Kind, Place, TRACKING, controller_of, draw, reference};
 use super::kinds::Kinds;
 use super::options::{Speed, Trouble};
 use super::view::View;
@@ -81,6 +81,8 @@ pub(super) struct Notes {
     /// How Jobs fared lately, by their uids.
     pub(super) backoffs: HashMap<Arc<str>, Backoff>,
     pub(super) recorder: Recorder,
+    /// The volumes of claims.
+    pub(super) bound: HashMap<Place, Arc<str>>,
 }
 
 /// How often Pods of a Job failed since one succeeded, and the player's clock at the last time.
@@ -101,6 +103,8 @@ pub(super) struct World<'a> {
     pub(super) notes: &'a mut Notes,
     /// Whether Events are written.
     pub(super) telling: bool,
+    /// Whether volumes are bound, so that Pods wait for them.
+    pub(super) binding: bool,
     pub(super) now: Now,
     /// Whose controller acts.
     pub(super) acting: Kind,

@@ -50,9 +50,8 @@ pub(crate) struct Flags {
     #[arg(long)]
     pub(crate) rbac: bool,
 
-    /// What of a cluster to play: `workloads` runs Deployments, StatefulSets,
-    /// DaemonSets and Jobs to Pods that get ready, and `nothing` leaves even the garbage collector
-    /// out.
+    /// What of a cluster to play: `workloads` runs Deployments, StatefulSets, DaemonSets, Jobs and
+    /// CronJobs to Pods that get ready, and `nothing` leaves even the garbage collector out.
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) play: Option<Part>,
 
@@ -87,7 +86,7 @@ pub(crate) struct Flags {
 pub(crate) enum Part {
     /// The garbage collector and the namespace controller, which are played in any case.
     Controllers,
-    /// Workloads, Pods and the endpoints of Services, beside those.
+    /// Workloads, Pods, volumes, Events and the endpoints of Services, beside those.
     Workloads,
     /// Nothing, as behind a kube-apiserver that runs alone.
     Nothing,

@@ -1,5 +1,6 @@
 //! The player: workloads come to life, roll, shrink, fail and go.
 
+mod cluster;
 mod cron_jobs;
 mod events;
 mod jobs;

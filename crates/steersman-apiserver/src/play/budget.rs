@@ -1,0 +1,192 @@
+//! Machine: the controller of PodDisruptionBudgets: how many of their Pods may be evicted.
+//!
+//! Upstream: `pkg/controller/disruption`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::store::Stored;
+
+use super::facts::{Controller, Key, Kind, controller_of, holds, number, share, time};
+use super::pods_of::set_condition;
+use super::view::selects_by;
+use super::world::{Part, World};
+
+/// After how long an evicted Pod that is still there counts again, in seconds.
+const PATIENCE: i64 = 120;
+
+/// How many Pods a budget expects, and how many of them have to be healthy.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    expected: i64,
+    healthy: i64,
+}
+
+impl World<'_> {
+    /// Reports how many Pods of a budget are healthy, and how many may go.
+    pub(super) fn budget(&mut self, key: &Key) {
+        let Some(budget) = self.get(Kind::Budget, &key.namespace, &key.name) else {
+            return;
+        };
+        let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        let Some(selector) = self.view.budgets.get(&place) else {
+            return;
+        };
+        let storage = &self.kinds.of(Kind::Pod).storage;
+        let all = self.registry.all_stored(storage, Some(&key.namespace));
+        let pods: Vec<Arc<Stored>> = all
+            .filter(|pod| selects_by(selector.as_ref(), pod))
+            .cloned()
+            .collect();
+        let old = &budget.value["status"];
+        let mut status = old.as_object().cloned().unwrap_or_default();
+        let generation = &budget.value["metadata"]["generation"];
+        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        let wanted = match self.wanted(&budget.value, &pods) {
+            Ok(wanted) => wanted,
+            Err(why) => {
+                status.insert("disruptionsAllowed".to_owned(), json!(0));
+                let told = ("False", "SyncFailed", why.as_str());
+                self.put_allowed(&mut conditions, told, &old["observedGeneration"]);
+                status.insert("conditions".to_owned(), Value::Array(conditions));
+                self.report(Kind::Budget, Part::Controllers, &budget, status.into());
+                return;
+            }
+        };
+        let disrupted = self.disrupted(key, old, &pods);
+        let healthy = pods.iter().filter(|pod| {
+            pod.meta("deletionTimestamp").is_empty()
+                && !disrupted.contains_key(&*pod.name)
+                && holds(&pod.value, "Ready")
+        });
+        let healthy = i64::try_from(healthy.count()).unwrap_or(i64::MAX);
+        let spare = (healthy - wanted.healthy).max(0);
+        let allowed = if wanted.expected > 0 { spare } else { 0 };
+        for (field, count) in [
+            ("currentHealthy", healthy),
+            ("desiredHealthy", wanted.healthy),
+            ("expectedPods", wanted.expected),
+            ("disruptionsAllowed", allowed),
+        ] {
+            status.insert(field.to_owned(), json!(count));
+        }
+        if disrupted.is_empty() {
+            status.remove("disruptedPods");
+        } else {
+            status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
+        }
+        status.insert("observedGeneration".to_owned(), generation.clone());
+        let told = if allowed > 0 {
+            ("True", "SufficientPods", "")
+        } else {
+            ("False", "InsufficientPods", "")
+        };
+        self.put_allowed(&mut conditions, told, generation);
+        status.insert("conditions".to_owned(), Value::Array(conditions));
+        self.report(Kind::Budget, Part::Controllers, &budget, status.into());
+    }
+
+    fn put_allowed(
+        &self,
+        conditions: &mut Vec<Value>,
+        (holds, reason, message): (&str, &str, &str),
+        generation: &Value,
+    ) {
+        let mut known = conditions.iter();
+        let known = known.find(|one| one["type"] == "DisruptionAllowed" && one["status"] == holds);
+        let since = known.map_or_else(
+            || json!(self.wall()),
+            |known| known["lastTransitionTime"].clone(),
+        );
+        let condition = json!({
+            "type": "DisruptionAllowed", "status": holds, "reason": reason, "message": message,
+            "lastTransitionTime": since, "observedGeneration": generation,
+        });
+        set_condition(conditions, condition);
+    }
+
+    /// What the budget asks for.
+    ///
+    /// # Errors
+    /// Why that cannot be said.
+    fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<Wanted, String> {
+        let spec = &budget["spec"];
+        let (most, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
+        if !most.is_null() {
+            let expected = self.expected(pods)?;
+            let healthy = (expected - share(most, expected, true)).max(0);
+            return Ok(Wanted { expected, healthy });
+        }
+        if let Some(healthy) = least.as_i64() {
+            let expected = i64::try_from(pods.len()).unwrap_or(i64::MAX);
+            return Ok(Wanted { expected, healthy });
+        }
+        if least.is_string() {
+            let expected = self.expected(pods)?;
+            let healthy = share(least, expected, true);
+            return Ok(Wanted { expected, healthy });
+        }
+        Ok(Wanted {
+            expected: 0,
+            healthy: 0,
+        })
+    }
+
+    /// The replicas of all controllers of these Pods; those without one do not count.
+    fn expected(&self, pods: &[Arc<Stored>]) -> Result<i64, String> {
+        let mut scales: HashMap<Arc<str>, i64> = HashMap::new();
+        for pod in pods {
+            let Some(controller) = controller_of(&pod.value) else {
+                continue;
+            };
+            if scales.contains_key(&controller.uid) {
+                continue;
+            }
+            let scale = self.scale_of(&pod.namespace, &controller);
+            let Some((uid, scale)) = scale else {
+                return Err(format!("found no controllers for pod \"{}\"", pod.name));
+            };
+            scales.insert(uid, scale);
+        }
+        Ok(scales.values().sum())
+    }
+
+    /// The uid and the replicas of a controller, or of the Deployment above it.
+    fn scale_of(&self, namespace: &str, controller: &Controller) -> Option<(Arc<str>, i64)> {
+        let kind = controller.kind?;
+        if !matches!(kind, Kind::ReplicaSet | Kind::StatefulSet) {
+            return None;
+        }
+        let found = self.get(kind, namespace, &controller.name)?;
+        let found = Some(found).filter(|found| found.meta("uid") == &*controller.uid)?;
+        let above = controller_of(&found.value).filter(|own| own.kind == Some(Kind::Deployment));
+        let above = above.and_then(|own| self.get(Kind::Deployment, namespace, &own.name));
+        let top = above.unwrap_or(found);
+        let replicas = number(&top.value["spec"]["replicas"], 1);
+        Some((top.meta("uid").into(), replicas))
+    }
+
+    /// The Pods that were evicted and are still there, as long as they count as gone.
+    fn disrupted(&mut self, key: &Key, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
+        let mut kept = Map::new();
+        for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {
+            let mut all = pods.iter();
+            let pod = all.find(|pod| *pod.name == **name);
+            let there = pod.is_some_and(|pod| pod.meta("deletionTimestamp").is_empty());
+            let passed = time(since).map_or(i64::MAX, |since| {
+                let now = self.now.wall.as_second();
+                now.saturating_sub(since.as_second())
+            });
+            let left = PATIENCE.saturating_sub(passed);
+            if there && left > 0 {
+                kept.insert(name.clone(), since.clone());
+                let left = Duration::from_secs(left.unsigned_abs());
+                self.later(key.clone(), self.now.tick.saturating_add(left));
+            }
+        }
+        kept
+    }
+}
