@@ -21,6 +21,7 @@ mod health;
 mod documents;
 mod gzip;
 mod body;
+mod trust;
 mod webhooks;
 mod context;
 mod admin;

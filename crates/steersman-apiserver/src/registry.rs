@@ -54,6 +54,7 @@ mod admit;
 mod connect;
 mod apply;
 mod watch;
+mod furnish;
 mod snapshot;
 
 pub(crate) use metadata::{members as members_of, of as metadata_of, time as time_text};

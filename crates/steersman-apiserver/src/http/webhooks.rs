@@ -14,14 +14,14 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower::ServiceExt;
 
 use crate::http::decode::LIMIT;
+use crate::http::trust::Trust;
 use crate::webhook::{Answer, Call, Endpoint};
 
 /// What a webhook answered: the HTTP status and the body, or why there is none.
@@ -170,15 +170,13 @@ async fn over_https(
     (host, port): &(String, u16),
     mut request: Request<Full<Bytes>>,
 ) -> Exchanged {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&call.ca).flatten() {
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let trust = Trust::of(&call.ca, Arc::clone(&provider))?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trust))
         .with_no_client_auth();
     let name = ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
     let stream = TcpStream::connect((host.as_str(), *port))

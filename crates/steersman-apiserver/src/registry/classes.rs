@@ -30,7 +30,7 @@ const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
 const USUAL: (i64, &str) = (0, "PreemptLowerPriority");
 
 /// The classes that every cluster has.
-const SYSTEM: [(&str, i64); 2] = [
+pub(super) const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];

@@ -13,6 +13,7 @@ mod acts;
 mod classes;
 mod definitions;
 mod deletes;
+mod furnish;
 mod garbage;
 mod hostile;
 mod kinds;

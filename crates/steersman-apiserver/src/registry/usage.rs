@@ -2,25 +2,10 @@
 
 use serde_json::Value;
 
-use crate::schema::StorageKey;
 use crate::schema::quantity::Quantity;
+use crate::schema::{StorageKey, kinds};
 
 use super::limits::{Amounts, add, amounts, asked_by_pod};
-
-/// What a quota can say of Pods, beside huge pages and what nodes announce themselves.
-const OF_PODS: &[&str] = &[
-    "count/pods",
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-];
 
 const OF_SERVICES: &[&str] = &[
     "count/services",
@@ -73,7 +58,8 @@ pub(super) fn covers(storage: &StorageKey, resource: &str) -> bool {
     match storage.as_str() {
         "pods." => {
             let huge = resource.strip_prefix("requests.").unwrap_or(resource);
-            OF_PODS.contains(&resource)
+            matches!(resource, "pods" | "count/pods")
+                || kinds::COMPUTE.contains(&resource)
                 || huge.starts_with("hugepages-")
                 || (resource.starts_with("requests.") && is_announced(resource))
         }

@@ -37,6 +37,7 @@ use crate::status::FieldError;
 
 use super::resource::Resource;
 
+pub(crate) use quota::COMPUTE;
 pub(crate) use selector::selects;
 
 use place::Errors;

@@ -79,6 +79,10 @@ impl Serving {
             tasks: tasks.clone(),
         };
         tasks.spawn(accepting.run());
+        let now = server.now();
+        server
+            .context
+            .with_registry(|registry| registry.furnish(address, now));
         let token = server.add_token(User::admin(), false);
         Ok(Self {
             server,

@@ -37,7 +37,8 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
     ..Kind::PLAIN
 };
 
-const COMPUTE: &[&str] = &[
+/// What a quota can say of the resources that Pods compute with.
+pub(crate) const COMPUTE: &[&str] = &[
     "cpu",
     "memory",
     "ephemeral-storage",
