@@ -108,71 +108,52 @@ pub(super) fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
-/// `old` is what the value was before, where it can be found again.
+/// `old` is what the value was before, where it can be found again. Answers how many rules were
+/// looked at, by which the alternatives of `anyOf` and `oneOf` are ranked.
 fn check(
     schema: &Structural,
     value: &Value,
     old: Option<&Value>,
     path: &Path,
     errors: &mut Vec<FieldError>,
-) {
+) -> usize {
     let before = errors.len();
-    check_value(schema, value, old, path, errors);
+    let looked_at = check_value(schema, value, old, path, errors);
     let whole = path.field.is_empty();
     if errors.len() > before && !whole && old == Some(value) {
         errors.truncate(before);
     }
+    looked_at
 }
 
+/// The rules in the order of upstream's validators: the type, the combined schemas, what there is
+/// for values of this type, and between the others the enumeration.
 fn check_value(
     schema: &Structural,
     value: &Value,
     old: Option<&Value>,
     path: &Path,
     errors: &mut Vec<FieldError>,
-) {
+) -> usize {
     let rules = &schema.rules;
-    let null = value.is_null() && schema.nullable;
-    if !null && !check_type(schema, value, path, errors) {
-        return;
-    }
-    if !rules.allowed.is_empty() && !rules.allowed.contains(value) {
-        let allowed: Vec<String> = rules.allowed.iter().map(Value::to_string).collect();
-        errors.push(FieldError::not_supported(
-            &path.field,
-            &value.to_string(),
-            &allowed,
-        ));
-    }
-    if null {
-        return;
-    }
-    match value {
-        Value::Object(members) => {
-            let sizes = rules.properties;
-            check_size(members.len(), sizes, "properties", path, errors);
-            for name in &rules.required {
-                if !members.contains_key(name) {
-                    errors.push(FieldError::required(path.member(name).field, ""));
-                }
-            }
-            let old = old.filter(|_| rules.map_type != "atomic");
-            for (name, member) in members {
-                let named = schema.properties.get(name);
-                if let Some(sub) = named.or_else(|| schema.additional.schema()) {
-                    let old = old.and_then(|old| old.get(name));
-                    check(sub, member, old, &path.member(name), errors);
-                }
-            }
+    if value.is_null() {
+        if !schema.nullable {
+            check_type(schema, value, path, errors);
         }
+        check_allowed(schema, value, path, errors);
+        return 1;
+    }
+    check_type(schema, value, path, errors);
+    let mut looked_at = 1 + check_combinators(schema, value, path, errors);
+    match value {
         Value::Array(items) => {
-            check_size(items.len(), rules.items, "items", path, errors);
             if let Some(sub) = &schema.items {
                 let old = Known::of(schema, old);
                 for (index, item) in items.iter().enumerate() {
-                    check(sub, item, old.find(item), &path.item(index), errors);
+                    looked_at += check(sub, item, old.find(item), &path.item(index), errors);
                 }
             }
+            check_size(items.len(), rules.items, "items", path, errors);
         }
         Value::String(text) => check_text(schema, text, path, errors),
         Value::Number(number) => {
@@ -180,9 +161,40 @@ fn check_value(
                 check_number(schema, value, number, path, errors);
             }
         }
-        Value::Null | Value::Bool(_) => {}
+        Value::Null | Value::Bool(_) | Value::Object(_) => {}
     }
-    check_combinators(schema, value, path, errors);
+    check_allowed(schema, value, path, errors);
+    if let Value::Object(members) = value {
+        let before = errors.len();
+        check_size(members.len(), rules.properties, "properties", path, errors);
+        if errors.len() > before {
+            // Upstream looks no further into an object of the wrong size.
+            return looked_at;
+        }
+        let old = old.filter(|_| rules.map_type != "atomic");
+        for (name, member) in members {
+            let named = schema.properties.get(name);
+            if let Some(sub) = named.or_else(|| schema.additional.schema()) {
+                let old = old.and_then(|old| old.get(name));
+                looked_at += check(sub, member, old, &path.member(name), errors);
+            }
+        }
+        for name in &rules.required {
+            if !members.contains_key(name) {
+                errors.push(FieldError::required(path.member(name).field, ""));
+            }
+        }
+    }
+    looked_at
+}
+
+fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let allowed = &schema.rules.allowed;
+    if !allowed.is_empty() && !allowed.contains(value) {
+        let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
+        let value = value.to_string();
+        errors.push(FieldError::not_supported(&path.field, &value, &allowed));
+    }
 }
 
 /// The items that a list had, by their keys: only those of a list that is a map are found again.
@@ -212,13 +224,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Answers whether the other rules make sense for the value.
-fn check_type(
-    schema: &Structural,
-    value: &Value,
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) -> bool {
+fn check_type(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let found = type_name(value);
     let wanted = if schema.int_or_string {
         "integer,string"
@@ -229,23 +235,21 @@ fn check_type(
         "" => true,
         "integer,string" => matches!(found, "integer" | "string"),
         "number" => matches!(found, "integer" | "number"),
+        // A number without a fraction is an integer, however it is written.
+        "integer" => {
+            found == "integer" || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
         wanted => wanted == found,
     };
-    if fits {
-        return true;
+    if !fits {
+        let body = &path.body;
+        let detail = format!("{body} in body must be of type {wanted}: {}", quoted(found));
+        errors.push(FieldError::type_invalid(
+            &path.field,
+            &quoted(found),
+            &detail,
+        ));
     }
-    let body = &path.body;
-    let detail = format!("{body} in body must be of type {wanted}: {}", quoted(found));
-    errors.push(FieldError::type_invalid(
-        &path.field,
-        &quoted(found),
-        &detail,
-    ));
-    if wanted == "integer" && found == "number" {
-        let detail = format!("Checked value must be of type integer (default format) in {body}");
-        errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
-    }
-    false
 }
 
 fn check_size(
@@ -269,15 +273,14 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
     let (least, most) = schema.rules.length;
     let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     let body = &path.body;
-    if let Some(least) = least.filter(|least| length < *least) {
-        let detail = format!("{body} in body should be at least {least} chars long");
-        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
-    }
+    // Upstream stops at the first of the three.
     if let Some(most) = most.filter(|most| length > *most) {
         let detail = format!("may not be more than {most} bytes");
         errors.push(FieldError::too_long(&path.field, &detail));
-    }
-    if let Some((pattern, Some(regex))) = &schema.rules.pattern
+    } else if let Some(least) = least.filter(|least| length < *least) {
+        let detail = format!("{body} in body should be at least {least} chars long");
+        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
+    } else if let Some((pattern, Some(regex))) = &schema.rules.pattern
         && !regex.is_match(text)
     {
         let detail = format!("{body} in body should match '{pattern}'");
@@ -305,6 +308,17 @@ fn check_number(
     errors: &mut Vec<FieldError>,
 ) {
     let body = &path.body;
+    if !is_in_range(schema, value, number) {
+        let format = match schema.format.as_str() {
+            "" => "(default format)".to_owned(),
+            format => format!("with format {format}"),
+        };
+        let detail = format!(
+            "Checked value must be of type {} {format} in {body}",
+            schema.kind
+        );
+        errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
+    }
     let mut refuse = |detail: String| {
         errors.push(FieldError::invalid(
             &path.field,
@@ -312,6 +326,11 @@ fn check_number(
             &detail,
         ));
     };
+    if let Some(factor) = schema.rules.multiple_of
+        && !is_multiple(number, factor)
+    {
+        refuse(format!("{body} in body should be a multiple of {factor}"));
+    }
     if let Some((least, exclusive)) = schema.rules.minimum {
         if exclusive && number <= least {
             refuse(format!("{body} in body should be greater than {least}"));
@@ -330,13 +349,15 @@ fn check_number(
             ));
         }
     }
-    if let Some(factor) = schema.rules.multiple_of
-        && !is_multiple(number, factor)
-    {
-        refuse(format!("{body} in body should be a multiple of {factor}"));
-    }
+}
+
+/// Whether a number is one of the schema's type and format.
+fn is_in_range(schema: &Structural, value: &Value, number: f64) -> bool {
     let whole = schema.kind == "integer";
-    let fits = match schema.format.as_str() {
+    if whole && number.fract() != 0.0 {
+        return false;
+    }
+    match schema.format.as_str() {
         "int32" if whole => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
         "uint32" if whole => (0.0..=f64::from(u32::MAX)).contains(&number),
         "uint64" if whole => (0.0..18_446_744_073_709_551_616.0).contains(&number),
@@ -346,17 +367,6 @@ fn check_number(
             value.is_i64() || (!value.is_u64() && (-BOUND..BOUND).contains(&number))
         }
         _ => true,
-    };
-    if !fits {
-        let format = match schema.format.as_str() {
-            "" => "(default format)".to_owned(),
-            format => format!("with format {format}"),
-        };
-        let detail = format!(
-            "Checked value must be of type {} {format} in {body}",
-            schema.kind
-        );
-        errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
     }
 }
 
@@ -378,58 +388,98 @@ fn number_text(value: &Value) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
+/// Answers how many rules were looked at, as upstream counts them: of alternatives, those of the
+/// one that is told.
 fn check_combinators(
     schema: &Structural,
     value: &Value,
     path: &Path,
     errors: &mut Vec<FieldError>,
-) {
+) -> usize {
     let rules = &schema.rules;
     let body = &path.body;
+    let before = errors.len();
+    let mut looked_at = 0;
     let broken = |sub: &Structural| {
         let mut broken = Vec::new();
-        check_value(sub, value, None, path, &mut broken);
-        broken
+        let looked_at = check_value(sub, value, None, path, &mut broken);
+        (broken, looked_at)
     };
     let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);
+    // What is told already is not told again.
+    let tell = |told: Vec<FieldError>, errors: &mut Vec<FieldError>| {
+        for one in told {
+            if !errors[before..].contains(&one) {
+                errors.push(one);
+            }
+        }
+    };
     if !rules.any_of.is_empty() {
         let outcomes: Vec<_> = rules.any_of.iter().map(broken).collect();
-        if outcomes.iter().all(|outcome| !outcome.is_empty()) {
-            errors.push(whole(format!(
-                "\"{body}\" must validate at least one schema (anyOf)"
-            )));
-            errors.extend(outcomes.into_iter().next().unwrap_or_default());
+        match outcomes.iter().find(|(broken, _)| broken.is_empty()) {
+            Some((_, count)) => looked_at += count,
+            None => {
+                errors.push(whole(format!(
+                    "\"{body}\" must validate at least one schema (anyOf)"
+                )));
+                let (best, count) = best_of(outcomes);
+                looked_at += count;
+                tell(best, errors);
+            }
         }
     }
     if !rules.one_of.is_empty() {
         let outcomes: Vec<_> = rules.one_of.iter().map(broken).collect();
-        let valid = outcomes.iter().filter(|outcome| outcome.is_empty()).count();
-        if valid != 1 {
-            let found = if valid == 0 {
-                "Found none valid".to_owned()
-            } else {
-                format!("Found {valid} valid alternatives")
-            };
-            errors.push(whole(format!(
-                "\"{body}\" must validate one and only one schema (oneOf). {found}"
-            )));
-            if valid == 0 {
-                errors.extend(outcomes.into_iter().next().unwrap_or_default());
+        let mut fitting = outcomes.iter().filter(|(broken, _)| broken.is_empty());
+        let first = fitting.next().map(|(_, count)| *count);
+        let further = fitting.count();
+        match first {
+            Some(count) if further == 0 => looked_at += count,
+            Some(_) => errors.push(whole(format!(
+                "\"{body}\" must validate one and only one schema (oneOf). Found {} valid alternatives",
+                further + 1
+            ))),
+            None => {
+                errors.push(whole(format!(
+                    "\"{body}\" must validate one and only one schema (oneOf). Found none valid"
+                )));
+                let (best, count) = best_of(outcomes);
+                looked_at += count;
+                tell(best, errors);
             }
         }
     }
-    let all: Vec<FieldError> = rules.all_of.iter().flat_map(broken).collect();
-    if !all.is_empty() {
-        errors.extend(all);
+    let mut fitting = 0;
+    for (broken, count) in rules.all_of.iter().map(broken) {
+        looked_at += count;
+        fitting += usize::from(broken.is_empty());
+        tell(broken, errors);
+    }
+    if fitting < rules.all_of.len() {
+        let none = if fitting == 0 { ". None validated" } else { "" };
         errors.push(whole(format!(
-            "\"{body}\" must validate all the schemas (allOf)"
+            "\"{body}\" must validate all the schemas (allOf){none}"
         )));
     }
-    if rules.not.as_ref().is_some_and(|sub| broken(sub).is_empty()) {
+    let not = rules.not.as_ref();
+    if not.is_some_and(|sub| broken(sub).0.is_empty()) {
         errors.push(whole(format!(
             "\"{body}\" must not validate the schema (not)"
         )));
     }
+    looked_at
+}
+
+/// Of schemas that do not fit, the first of those of which most was looked at.
+fn best_of(outcomes: Vec<(Vec<FieldError>, usize)>) -> (Vec<FieldError>, usize) {
+    let mut outcomes = outcomes.into_iter();
+    let mut best = outcomes.next().unwrap_or_default();
+    for outcome in outcomes {
+        if outcome.1 > best.1 {
+            best = outcome;
+        }
+    }
+    best
 }
 
 #[cfg(test)]

@@ -113,3 +113,54 @@ fn combinators_are_checked() {
     );
     assert!(texts(&schema, &json!({"spec": {"a": 1, "o": {"b": 1}}})).is_empty());
 }
+
+#[test]
+fn of_alternatives_the_one_that_says_most_is_told() {
+    let schema = spec(&json!({"a": {}, "o": {"type": "object",
+        "anyOf": [
+            {"required": ["a"]},
+            {"properties": {"b": {"minimum": 5}, "c": {}}},
+        ],
+        "allOf": [{"required": ["d"]}, {"required": ["e"]}],
+        "properties": {"a": {}, "b": {"type": "integer"}, "c": {}, "d": {}, "e": {}}}}));
+    let of = |object: serde_json::Value| texts(&schema, &json!({"spec": {"a": 1, "o": object}}));
+    let any = "<nil>: Invalid value: \"\": \"spec.o\" must validate at least one schema (anyOf)";
+    let all = "<nil>: Invalid value: \"\": \"spec.o\" must validate all the schemas (allOf)";
+    assert_eq!(
+        of(json!({"b": 1, "c": 2, "d": 3})),
+        [
+            any,
+            "spec.o.b: Invalid value: 1: spec.o.b in body should be greater than or equal to 5",
+            "spec.o.e: Required value",
+            all,
+        ]
+    );
+    assert_eq!(
+        of(json!({"a": 1})),
+        [
+            "spec.o.d: Required value",
+            "spec.o.e: Required value",
+            &format!("{all}. None validated"),
+        ]
+    );
+}
+
+#[test]
+fn other_rules_are_looked_at_beside_a_wrong_type() {
+    let schema = spec(&json!({"a": {}, "e": {"type": "string", "enum": ["x"]},
+        "i": {"type": "integer", "multipleOf": 2, "maximum": 4},
+        "s": {"type": "string", "minLength": 3, "pattern": "^a"}}));
+    assert_eq!(
+        texts(
+            &schema,
+            &json!({"spec": {"a": 1, "e": 5, "i": 5, "s": "b"}})
+        ),
+        [
+            "spec.e: Invalid value: \"integer\": spec.e in body must be of type string: \"integer\"",
+            "spec.e: Unsupported value: 5: supported values: \"x\"",
+            "spec.i: Invalid value: 5: spec.i in body should be a multiple of 2",
+            "spec.i: Invalid value: 5: spec.i in body should be less than or equal to 4",
+            "spec.s: Invalid value: \"b\": spec.s in body should be at least 3 chars long",
+        ]
+    );
+}
