@@ -43,7 +43,8 @@ pub(crate) fn answer(
             health::answer(endpoint, check.as_deref(), ask.query).ok_or(Refusal::PageNotFound)
         }
         Route::Root => Ok(paths(resources)),
-        Route::OpenApiV2 if ask.method == "GET" && openapi_v2::is_accepted(ask.accept) => {
+        // The handlers of OpenAPI do not look at the method.
+        Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {
             let made = cache.get(resources, "openapi/v2", || {
                 let (bytes, tag) = (openapi_v2::document(resources), String::new());
                 Some(Document { bytes, tag })
@@ -51,20 +52,22 @@ pub(crate) fn answer(
             let bytes = made.map(|document| document.bytes).unwrap_or_default();
             Ok(Reply::new(200, openapi_v2::CONTENT_TYPE, bytes))
         }
-        Route::OpenApiV2 if ask.method == "GET" && openapi_v2::is_unknown(ask.accept) => {
-            Ok(Reply::new(406, "", ""))
+        Route::OpenApiV2 if openapi_v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
+        Route::OpenApiV2 => {
+            let made = cache.get(resources, "openapi/v2 json", || {
+                Some(document(&openapi_v2::json(resources)))
+            });
+            Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
         }
-        // Newer clients that are told it is not there use v3.
-        Route::OpenApiV2 => Ok(Reply::new(404, "", "")),
         Route::OpenApi { path } => match openapi_v3(resources, path, cache) {
-            Some(document) if ask.method == "GET" => Ok(tagged(document, ask)),
-            _ => Ok(Reply::new(404, "", "")),
+            Some(document) => Ok(tagged(document, ask)),
+            None => Ok(Reply::new(404, "", "")),
         },
+        Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
         Route::Objects(_) | Route::Unknown => Err(Refusal::PageNotFound),
         Route::Group(name) if ask.method == "DELETE" => group(name, ask, resources),
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
         Route::Version => Ok(Reply::document(200, &version(), Format::Json)),
-        Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
         Route::CoreVersions => root(ask, resources, true, cache),
         Route::Groups => root(ask, resources, false, cache),
         Route::Group(name) => group(name, ask, resources),

@@ -1,13 +1,15 @@
-//! Machine: OpenAPI v2 in protobuf, for kubectl before 1.29, which validates with nothing else.
+//! Machine: OpenAPI v2: as JSON with the schemas of all kinds, and in protobuf for kubectl before
+//! 1.29, which validates with nothing else.
 //!
-//! Only what those versions look for is in it: a PATCH of each kind that takes `fieldValidation`.
-//! The numbers are the fields of gnostic's `OpenAPIv2.proto`.
+//! Only what those versions look for is in the latter: a PATCH of each kind that takes
+//! `fieldValidation`. The numbers are the fields of gnostic's `OpenAPIv2.proto`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use crate::http::openapi;
 use crate::schema::Resource;
 
 /// The media type of the document, as clients ask for it.
@@ -33,7 +35,82 @@ pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
     })
 }
 
-/// The document.
+/// The document as JSON: that of v3, all versions in one, in the words of v2.
+pub(crate) fn json(resources: &[Arc<Resource>]) -> Value {
+    let (mut paths, mut definitions) = (Map::new(), Map::new());
+    for path in openapi::paths(resources) {
+        let Some(mut document) = openapi::document(resources, &path) else {
+            continue;
+        };
+        point_to_definitions(&mut document);
+        if let Value::Object(schemas) = document["components"]["schemas"].take() {
+            definitions.extend(schemas);
+        }
+        let Value::Object(of_version) = document["paths"].take() else {
+            continue;
+        };
+        for (path, item) in of_version {
+            let Value::Object(item) = item else { continue };
+            let item: Map<String, Value> = item
+                .into_iter()
+                .map(|(action, operation)| (action, in_v2(operation)))
+                .collect();
+            paths.insert(path, Value::Object(item));
+        }
+    }
+    json!({
+        "swagger": "2.0",
+        "info": { "title": "Kubernetes", "version": "v1.36.0" },
+        "paths": paths,
+        "definitions": definitions,
+    })
+}
+
+/// An operation whose parameters and answers have their types where v2 has them.
+fn in_v2(mut operation: Value) -> Value {
+    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        if let (Value::Object(schema), Some(parameter)) =
+            (parameter["schema"].take(), parameter.as_object_mut())
+        {
+            parameter.remove("schema");
+            parameter.extend(schema);
+        }
+    }
+    let answers = operation["responses"].as_object_mut();
+    for answer in answers.into_iter().flat_map(Map::values_mut) {
+        answer["schema"] = answer["content"]["application/json"]["schema"].take();
+        if let Some(answer) = answer.as_object_mut() {
+            answer.remove("content");
+        }
+    }
+    if operation["parameters"].is_null()
+        && let Some(operation) = operation.as_object_mut()
+    {
+        operation.remove("parameters");
+    }
+    operation
+}
+
+/// References lead to where v2 keeps its schemas. A document of ours is only as deep as schemas
+/// may be.
+fn point_to_definitions(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(target) if name == "$ref" => {
+                        *target = target.replace("#/components/schemas/", "#/definitions/");
+                    }
+                    member => point_to_definitions(member),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(point_to_definitions),
+        _ => {}
+    }
+}
+
+/// The document in protobuf.
 pub(crate) fn document(resources: &[Arc<Resource>]) -> Bytes {
     let mut paths = Message::default();
     for resource in resources
@@ -155,6 +232,25 @@ mod tests {
         let mut long = Message::default();
         long.text(2, &"x".repeat(300));
         assert_eq!(long.bytes[..3], [0x12, 0xac, 0x02]);
+    }
+
+    #[test]
+    fn the_document_in_json_has_the_schemas_and_leads_to_them() {
+        let resources: Vec<_> = crate::schema::built_in()
+            .into_iter()
+            .map(Arc::new)
+            .collect();
+        let document = json(&resources);
+        let name = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
+        let patch = &document["paths"][name]["patch"];
+        let reference = patch["responses"]["200"]["schema"]["$ref"]
+            .as_str()
+            .unwrap();
+        let schema = reference.strip_prefix("#/definitions/").unwrap();
+        assert!(document["definitions"][schema]["properties"]["spec"].is_object());
+        assert_eq!(patch["parameters"][0]["type"], "string");
+        assert!(patch["parameters"][0].get("schema").is_none());
+        assert!(!document.to_string().contains("#/components/"));
     }
 
     #[test]

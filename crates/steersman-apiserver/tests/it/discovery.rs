@@ -176,7 +176,6 @@ async fn openapi_has_what_kubectl_looks_for() {
     for path in [
         "/openapi/v3/apis/none.example.com/v1",
         "/openapi/v3/nothing",
-        "/openapi/v2",
     ] {
         let none = get(&server, path).await;
         assert_eq!((none.status, none.text.as_str()), (404, ""), "{path}");
@@ -195,8 +194,12 @@ async fn openapi_v2_is_there_for_the_clients_that_know_nothing_else() {
         "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
     );
     let json = [("accept", "application/json")];
-    assert_eq!(
-        ask(&server, "GET", "/openapi/v2", &json, "").await.status,
-        404
-    );
+    // As upstream, whatever the method.
+    for method in ["GET", "POST"] {
+        let document = ask(&server, method, "/openapi/v2", &json, "")
+            .await
+            .expect(200);
+        let schema = &document["definitions"]["io.k8s.api.core.v1.ConfigMap"];
+        assert_eq!(schema["properties"]["immutable"]["type"], "boolean");
+    }
 }

@@ -255,11 +255,11 @@ async fn a_head_that_is_too_long_is_refused() {
     let header = "a".repeat(2 << 20);
     for (request, code) in [
         (
-            format!("GET {path}?labelSelector={selector} HTTP/1.1\r\nhost: x\r\n\r\n"),
+            format!("GET {path}?x={selector} HTTP/1.1\r\nhost: x\r\n\r\n"),
             "200",
         ),
         (
-            format!("GET {path}?labelSelector={url} HTTP/1.1\r\nhost: x\r\n\r\n"),
+            format!("GET {path}?x={url} HTTP/1.1\r\nhost: x\r\n\r\n"),
             "414",
         ),
         (

@@ -123,7 +123,7 @@ fn of_alternatives_the_one_that_says_most_is_told() {
         ],
         "allOf": [{"required": ["d"]}, {"required": ["e"]}],
         "properties": {"a": {}, "b": {"type": "integer"}, "c": {}, "d": {}, "e": {}}}}));
-    let of = |object: serde_json::Value| texts(&schema, &json!({"spec": {"a": 1, "o": object}}));
+    let of = |object: Value| texts(&schema, &json!({"spec": {"a": 1, "o": object}}));
     let any = "<nil>: Invalid value: \"\": \"spec.o\" must validate at least one schema (anyOf)";
     let all = "<nil>: Invalid value: \"\": \"spec.o\" must validate all the schemas (allOf)";
     assert_eq!(
