@@ -12,6 +12,7 @@ use super::check;
 use super::fill::{part, set};
 use super::place::{Errors, Place};
 use super::pod;
+use super::reference;
 use super::selector;
 use crate::schema::names;
 
@@ -297,21 +298,12 @@ fn check_manager(manager: &Place<'_>, errors: &mut Errors) {
     if !manager.is_set() {
         return;
     }
-    let text = manager.text();
-    match text.split_once('/') {
-        _ if text.is_empty() => errors.required(manager, ""),
-        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-            let rule = names::NameRule::Subdomain;
-            for detail in names::check_name(rule, domain) {
-                errors.invalid_as(manager, &json!(domain), &detail);
-            }
-        }
-        _ => errors.invalid(
-            manager,
-            "must be a domain-prefixed path (such as \"acme.io/foo\")",
-        ),
+    if manager.is_empty() {
+        errors.required(manager, "");
+    } else {
+        reference::check_domain_path(manager, errors);
     }
-    if text.len() > 63 {
+    if manager.len() > 63 {
         errors.too_long(manager, 63);
     }
 }

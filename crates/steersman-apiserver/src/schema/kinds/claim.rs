@@ -25,6 +25,8 @@ pub(super) const CLAIM: Kind = Kind {
             put(object, "status", json!({"phase": "Pending"}));
         }
         if let Some(spec) = given(object, "spec") {
+            let before = old.map_or(&Value::Null, |old| &old["spec"]);
+            keep_sources(spec, before);
             agree(spec);
         }
     },
@@ -59,6 +61,29 @@ pub(super) const MODES: &[&str] = &[
 pub(super) fn spec_defaults(spec: &mut Value) {
     set(spec, "volumeMode", json!("Filesystem"));
     set(spec, "resources", json!({}));
+}
+
+/// Drops sources that the server does not know: of the older field all but claims and snapshots,
+/// of the newer one those of other namespaces (upstream: `EnforceDataSourceBackwardsCompatibility`
+/// and `DropDisabledFields`). What a claim has already stays.
+fn keep_sources(spec: &mut Value, before: &Value) {
+    let foreign = |spec: &Value| {
+        let namespace = spec["dataSourceRef"]["namespace"].as_str();
+        namespace.is_some_and(|namespace| !namespace.is_empty())
+    };
+    if foreign(spec) && !foreign(before) {
+        drop(spec, "dataSourceRef");
+    }
+    let used = !before["dataSource"].is_null() || !before["dataSourceRef"].is_null();
+    let source = &spec["dataSource"];
+    let text = |field: &str| source[field].as_str().unwrap_or_default();
+    let known = matches!(
+        (text("apiGroup"), text("kind")),
+        ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    );
+    if !source.is_null() && !used && !known {
+        drop(spec, "dataSource");
+    }
 }
 
 /// The older of the two fields for a source and the newer one say the same (upstream:

@@ -85,7 +85,12 @@ fn check_schema(root: &Place<'_>, errors: &mut Errors) {
     }
     let method = spec.down("distinguisherMethod.type");
     if spec.at("distinguisherMethod").is_set() {
-        check::one_of(&method, &["ByNamespace", "ByUser"], errors);
+        let known = &["ByNamespace", "ByUser"];
+        if !known.contains(&method.text()) {
+            // The value that is shown is the whole method.
+            let shown = format!("{{\"Type\":{}}}", Value::from(method.text()));
+            errors.not_supported_written(&method, &shown, known);
+        }
     }
     let level = spec.down("priorityLevelConfiguration.name");
     if level.is_empty() {
@@ -219,7 +224,7 @@ fn check_paths(rule: &Place<'_>, errors: &mut Errors) {
             errors.invalid(&path, "must not contain white-space");
         } else if text.contains("//") {
             errors.invalid(&path, "must not contain double slash");
-        } else if text.trim_end_matches("/*").contains('*') {
+        } else if text.strip_suffix("/*").unwrap_or(text).contains('*') {
             errors.invalid(&path, "wildcard can only do suffix matching");
         }
     }
@@ -228,6 +233,11 @@ fn check_paths(rule: &Place<'_>, errors: &mut Errors) {
 fn check_level(root: &Place<'_>, errors: &mut Errors) {
     let spec = root.at("spec");
     let (kind, limited) = (spec.at("type"), spec.at("limited"));
+    let exempt = root.down("metadata.name").text() == "exempt";
+    if exempt != (kind.text() == "Exempt") {
+        let detail = "type must be 'Exempt' if and only if name is 'exempt'";
+        errors.invalid_text(&kind, detail);
+    }
     match kind.text() {
         "Exempt" => {
             if limited.is_set() {
@@ -301,5 +311,30 @@ fn check_queues(at: &Place<'_>, errors: &mut Errors) {
     } else if hand.int() > queues.int() {
         let detail = format!("should not be greater than queues ({})", queues.int());
         errors.invalid(&hand, &detail);
+    } else if !is_dealt(queues.int(), hand.int()) {
+        let (deck, hand_size) = (queues.int(), hand.int());
+        let detail = format!(
+            "required entropy bits of deckSize {deck} and handSize {hand_size} should not be greater than {MOST_BITS}"
+        );
+        errors.invalid(&hand, &detail);
     }
+}
+
+/// The bits of a hash by which a hand is dealt.
+const MOST_BITS: u32 = 60;
+
+/// Whether a hash has bits enough to deal a hand (upstream: `RequiredEntropyBits`): as many hands
+/// as there are with repetition are told apart by it.
+fn is_dealt(deck: i64, hand: i64) -> bool {
+    let mut hands: u128 = 1;
+    for _ in 0..hand {
+        hands = hands.saturating_mul(u128::try_from(deck).unwrap_or_default());
+        if hands > 1 << MOST_BITS {
+            return false;
+        }
+        if deck <= 1 {
+            break;
+        }
+    }
+    true
 }

@@ -357,64 +357,17 @@ fn flows_name_a_level_and_levels_their_queues() {
             "spec.limited.limitResponse.queuing.handSize: Invalid value: 8: should not be greater than queues (4)"
         ]
     );
-}
-
-/// Upstream: `TestValidatePersistentVolumes` and `TestValidateOverhead`.
-#[test]
-fn a_volume_needs_what_its_source_needs() {
-    let volume = |spec: Value| {
-        let mut object = json!({"metadata": {"name": "v"},
-            "spec": {"capacity": {"storage": "1"}, "accessModes": ["ReadWriteOnce"]}});
-        for (field, value) in spec.as_object().into_iter().flatten() {
-            object["spec"][field] = value.clone();
-        }
-        object
+    // Upstream: `TestPriorityLevelConfigurationValidation`: 100^10 hands are more than 2^60.
+    let level = |queuing: Value| {
+        let response = json!({"type": "Queue", "queuing": queuing});
+        json!({"spec": {"type": "Limited", "limited": {"limitResponse": response}}})
     };
-    for (spec, expected) in [
-        (
-            json!({"local": {"path": "/x"}, "nodeAffinity": {}}),
-            "spec.nodeAffinity.required: Required value: must specify required node constraints",
-        ),
-        (
-            json!({"storageos": {"volumeName": "v", "secretRef": {"name": "s"}}}),
-            "spec.storageos.secretRef.namespace: Required value",
-        ),
-        (
-            json!({"glusterfs": {"endpoints": "e", "path": "p", "endpointsNamespace": ""}}),
-            "spec.glusterfs.endpointsNamespace: Invalid value: \"\": if the endpointnamespace is set, it must be a valid namespace name",
-        ),
-        (
-            json!({"hostPath": {"path": "/x", "type": "Odd"}}),
-            "spec.hostPath.type: Unsupported value: \"Odd\": supported values: \"\", \"BlockDevice\", \"CharDevice\", \"Directory\", \"DirectoryOrCreate\", \"File\", \"FileOrCreate\", \"Socket\"",
-        ),
-    ] {
-        assert_eq!(
-            refused("v1", "PersistentVolume", volume(spec), None),
-            [expected]
-        );
-    }
-    let on = |key: &str| {
-        volume(
-            json!({"local": {"path": "/x"}, "nodeAffinity": {"required": {"nodeSelectorTerms":
-            [{"matchExpressions": [{"key": key, "operator": "Exists"}]}]}}}),
-        )
-    };
-    let changed = |key: &str| {
-        let old = Some(on("beta.kubernetes.io/os"));
-        refused("v1", "PersistentVolume", on(key), old)
-    };
-    assert_eq!(changed("kubernetes.io/os"), [""; 0]);
-    assert!(
-        changed("other")[0]
-            .ends_with("field is immutable, except for updating from beta label to GA")
-    );
-    let class = json!({"handler": "h", "overhead": {"podFixed": {"cpu": "-1"}},
-        "scheduling": {"tolerations": [{"operator": "Exists"}, {"operator": "Exists"}]}});
+    let told = |queuing: Value| refused(FLOW, "PriorityLevelConfiguration", level(queuing), None);
+    assert_eq!(told(json!({"queues": 64, "handSize": 10})), [""; 0]);
     assert_eq!(
-        refused("node.k8s.io/v1", "RuntimeClass", class, None),
+        told(json!({"queues": 100, "handSize": 10})),
         [
-            "overhead.limits[cpu]: Invalid value: \"-1\": must be greater than or equal to 0",
-            "scheduling.tolerations[1]: Duplicate value: {\"Key\":\"\",\"Operator\":\"Exists\",\"Value\":\"\",\"Effect\":\"\",\"TolerationSeconds\":null}",
+            "spec.limited.limitResponse.queuing.handSize: Invalid value: 10: required entropy bits of deckSize 100 and handSize 10 should not be greater than 60"
         ]
     );
 }
@@ -496,4 +449,5 @@ fn nodes_keep_what_was_assigned_to_them() {
     );
 }
 
+mod volumes;
 mod warnings;

@@ -45,18 +45,17 @@ pub(super) fn check(containers: &Place<'_>, around: &Around<'_>, errors: &mut Er
         errors.required(containers, "");
         return;
     }
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for container in containers.items() {
         check_common(&container, around, errors);
         let name = container.at("name");
-        if names.contains(&name.text()) {
+        if !names.insert(name.text()) {
             errors.duplicate(&name);
         }
-        names.push(name.text());
         handlers::check(&container, around.grace, errors);
         check_restarts(&container, errors);
     }
-    let mut ports = Vec::new();
+    let mut ports = HashSet::new();
     for container in containers.items() {
         check_host_ports(&container, &mut ports, errors);
     }
@@ -69,18 +68,18 @@ pub(super) fn check_init(
     around: &Around<'_>,
     errors: &mut Errors,
 ) {
-    let mut names: Vec<&str> = others.items().map(|one| one.at("name").text()).collect();
+    let mut names: HashSet<&str> = others.items().map(|one| one.at("name").text()).collect();
     for container in containers.items() {
         check_common(&container, around, errors);
         check_restarts(&container, errors);
         let name = container.at("name");
-        if names.contains(&name.text()) {
+        if names.contains(name.text()) {
             errors.duplicate(&name);
         } else if !name.is_empty() {
-            names.push(name.text());
+            names.insert(name.text());
         }
         // They run one by one, so each has the ports to itself.
-        check_host_ports(&container, &mut Vec::new(), errors);
+        check_host_ports(&container, &mut HashSet::new(), errors);
         if container.at("restartPolicy").text() == "Always" {
             handlers::check(&container, around.grace, errors);
             continue;
@@ -108,7 +107,7 @@ pub(super) fn check_ephemeral(
     around: &Around<'_>,
     errors: &mut Errors,
 ) {
-    let targets: Vec<&str> = others
+    let targets: HashSet<&str> = others
         .iter()
         .flat_map(Place::items)
         .map(|one| one.at("name").text())
@@ -118,12 +117,11 @@ pub(super) fn check_ephemeral(
         check_common(&container, around, errors);
         check_image(&container, errors);
         let name = container.at("name");
-        if names.contains(&name.text()) {
+        if !names.insert(name.text()) {
             errors.duplicate(&name);
         }
-        names.push(name.text());
         let target = container.at("targetContainerName");
-        if !target.is_empty() && !targets.contains(&target.text()) {
+        if !target.is_empty() && !targets.contains(target.text()) {
             errors.not_found(&target);
         }
         let detail = "cannot be set for an Ephemeral Container";
@@ -238,7 +236,7 @@ fn check_ports(ports: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_host_ports(container: &Place<'_>, seen: &mut Vec<String>, errors: &mut Errors) {
+fn check_host_ports(container: &Place<'_>, seen: &mut HashSet<String>, errors: &mut Errors) {
     for one in container.at("ports").items() {
         let port = one.at("hostPort");
         if port.int() == 0 {
@@ -246,10 +244,8 @@ fn check_host_ports(container: &Place<'_>, seen: &mut Vec<String>, errors: &mut 
         }
         let (protocol, ip) = (one.at("protocol").text(), one.at("hostIP").text());
         let shown = format!("{protocol}/{ip}/{}", port.int());
-        if seen.contains(&shown) {
+        if !seen.insert(shown.clone()) {
             errors.duplicate_as(&port, &Value::from(shown));
-        } else {
-            seen.push(shown);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Machine: what a write to a Pod's status may bring (upstream: `ValidatePodStatusUpdate`).
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::schema::kinds::address;
@@ -21,57 +23,81 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let nominated = status.at("nominatedNodeName");
     if !nominated.is_empty() && nominated.value() != old_status.at("nominatedNodeName").value() {
         check::subdomain(&nominated, &mut errors);
+        if !before.down("spec.nodeName").is_empty() {
+            let detail = "may not be set on pods that are already bound to a node";
+            errors.forbidden(&nominated, detail);
+        }
     }
     let class = status.at("qosClass");
     if class.text() != old_status.at("qosClass").text() {
         errors.invalid_text(&class, check::IMMUTABLE);
     }
-    let restarts = before.down("spec.restartPolicy").text();
-    for (field, restarts) in [
-        ("containerStatuses", restarts),
-        ("initContainerStatuses", restarts),
-        ("ephemeralContainerStatuses", "Never"),
+    let spec = before.at("spec");
+    let policy = spec.at("restartPolicy").text();
+    for (field, listed, policy) in [
+        ("containerStatuses", "containers", policy),
+        ("initContainerStatuses", "initContainers", policy),
+        ("ephemeralContainerStatuses", "ephemeralContainers", "Never"),
     ] {
-        let sidecars: Vec<&str> = before
-            .down("spec.initContainers")
-            .items()
-            .filter(|one| {
-                field == "initContainerStatuses" && one.at("restartPolicy").text() == "Always"
-            })
-            .map(|one| one.at("name").text())
-            .collect();
+        let listed = spec.at(listed);
+        let containers = listed.items().map(|one| (one.at("name").text(), one));
+        let containers: HashMap<&str, Place<'_>> = containers.collect();
+        let may_restart = |name: &str, code: i64| {
+            let own = containers.get(name);
+            own.map_or(policy == "Always", |own| restarts(own, policy, code))
+        };
         let old = old_status.at(field);
-        check_states(&status.at(field), &old, restarts, &sidecars, &mut errors);
+        check_states(&status.at(field), &old, &may_restart, &mut errors);
     }
     check_addresses(&status, "podIP", "podIPs", &mut errors);
     check_addresses(&status, "hostIP", "hostIPs", &mut errors);
     errors
 }
 
+/// Whether a container runs again that ended with this code, by its rules, its own policy and its
+/// Pod's (upstream: `containerShouldRestart`).
+fn restarts(container: &Place<'_>, policy: &str, code: i64) -> bool {
+    for rule in container.at("restartPolicyRules").items() {
+        let codes = rule.at("exitCodes");
+        let mut values = codes.at("values").items();
+        let listed = values.any(|value| value.number() == Some(code));
+        let applies = match codes.at("operator").text() {
+            "In" => listed,
+            "NotIn" => !listed,
+            _ => false,
+        };
+        if codes.is_set() && applies {
+            return rule.at("action").text().starts_with("Restart");
+        }
+    }
+    let own = container.at("restartPolicy").text();
+    match if own.is_empty() { policy } else { own } {
+        "Always" => true,
+        "OnFailure" => code != 0,
+        _ => false,
+    }
+}
+
 /// What has ended for good does not run again.
 fn check_states(
     new: &Place<'_>,
     old: &Place<'_>,
-    restarts: &str,
-    sidecars: &[&str],
+    may_restart: &dyn Fn(&str, i64) -> bool,
     errors: &mut Errors,
 ) {
-    if restarts == "Always" {
-        return;
-    }
+    let now = new.items().map(|one| (one.at("name").text(), one));
+    let now: HashMap<&str, Place<'_>> = now.collect();
     for (index, before) in old.items().enumerate() {
         let ended = before.down("state.terminated");
         let name = before.at("name").text();
-        let again = restarts == "OnFailure" && ended.at("exitCode").int() != 0;
-        if !ended.is_set() || again || sidecars.contains(&name) {
+        if !ended.is_set() || may_restart(name, ended.at("exitCode").int()) {
             continue;
         }
-        for after in new.items() {
-            if after.at("name").text() == name && !after.down("state.terminated").is_set() {
-                let path = format!("{}[{index}].state", new.path());
-                let detail = "may not be transitioned to non-terminated state";
-                errors.forbidden(&Place::new(path, &Value::Null), detail);
-            }
+        let after = now.get(name);
+        if after.is_some_and(|after| !after.down("state.terminated").is_set()) {
+            let path = format!("{}[{index}].state", new.path());
+            let detail = "may not be transitioned to non-terminated state";
+            errors.forbidden(&Place::new(path, &Value::Null), detail);
         }
     }
 }

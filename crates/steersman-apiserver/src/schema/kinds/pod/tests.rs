@@ -372,6 +372,63 @@ fn sources_and_sums_are_refused_as_the_server_does() {
     );
 }
 
+/// Upstream: `TestValidatePodUpdate`, the cases of node affinity of gated Pods.
+#[test]
+fn what_a_gated_pod_demands_of_its_node_is_only_added_to() {
+    let gated = |expressions: Value| {
+        json!({"schedulingGates": [{"name": "g"}], "affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
+                [{"matchExpressions": expressions}]}}}})
+    };
+    let one = |key: &str| json!({"key": key, "operator": "Exists"});
+    let before = gated(json!([one("a")]));
+    assert_eq!(
+        changed(&before, &gated(json!([one("a"), one("b")]))),
+        [""; 0]
+    );
+    let terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    assert_eq!(
+        changed(&before, &gated(json!([one("b")]))),
+        [format!(
+            "{terms}[0] Invalid value: {{\"MatchExpressions\":[{{\"Key\":\"b\",\"Operator\":\"Exists\",\"Values\":null}}],\"MatchFields\":null}}: only additions are allowed (no mutations or deletions)"
+        )]
+    );
+    let open = json!({"schedulingGates": [{"name": "g"}]});
+    assert_eq!(
+        changed(&before, &open),
+        [format!(
+            "{terms} Invalid value: null: no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        )]
+    );
+    assert_eq!(changed(&open, &before), [""; 0]);
+}
+
+/// Upstream: `TestValidatePodStatusUpdate`: rules of a container decide before its Pod's policy.
+#[test]
+fn a_container_runs_again_by_its_own_rules() {
+    let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let again = |container: Value, code: i64| {
+        let mut spec = with(&container);
+        spec["restartPolicy"] = json!("Never");
+        let state = |state: Value| {
+            let mut pod = completed(&spec);
+            pod["status"]["containerStatuses"] = json!([{"name": "c", "state": state}]);
+            pod
+        };
+        let ended = state(json!({"terminated": {"exitCode": code}}));
+        told((POD.validate_status)(
+            &state(json!({"running": {}})),
+            &ended,
+        ))
+        .is_empty()
+    };
+    let ruled = json!({"restartPolicy": "Never", "restartPolicyRules": rules});
+    assert!(again(ruled.clone(), 42) && !again(ruled, 1));
+    assert!(again(json!({"restartPolicy": "OnFailure"}), 1));
+    assert!(!again(json!({"restartPolicy": "OnFailure"}), 0));
+    assert!(again(json!({"restartPolicy": "Always"}), 0) && !again(json!({}), 1));
+}
+
 /// Upstream: `validateMatchLabelKeysAndMismatchLabelKeys`. What the server added is no fault of
 /// the Pod's.
 #[test]

@@ -89,6 +89,7 @@ pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
                 "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
             errors.invalid(&selector, detail);
         }
+        check_node_affinity(&new.at("spec"), &old.at("spec"), errors);
         put_back(&mut compared, before, "nodeSelector");
         put_back_node_affinity(&mut compared, before);
     }
@@ -181,6 +182,64 @@ fn check_gates(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) {
             errors.forbidden(&name, &detail);
         }
     }
+}
+
+/// What a gated Pod demands of its node is only added to (upstream: `validateNodeAffinityMutation`).
+fn check_node_affinity(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) {
+    const TERMS: &str =
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let (after, before) = (after.down(TERMS), before.down(TERMS));
+    if before.is_empty() {
+        return;
+    }
+    if after.len() != before.len() {
+        let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        let written: Vec<String> = after.items().map(|term| written(&term)).collect();
+        let shown = match after.is_set() {
+            true => format!("[{}]", written.join(",")),
+            false => "null".to_owned(),
+        };
+        errors.invalid_written(&after, &shown, detail);
+        return;
+    }
+    for (new, old) in after.items().zip(before.items()) {
+        let parts = ["matchExpressions", "matchFields"];
+        let nothing = parts.iter().all(|part| old.at(part).is_empty());
+        let added = |part: &str| {
+            let (new, old) = (new.value()[part].as_array(), old.value()[part].as_array());
+            let (new, old) = (
+                new.map_or(&[][..], |new| new),
+                old.map_or(&[][..], |old| old),
+            );
+            new.get(..old.len()) == Some(old) && (!nothing || new.is_empty())
+        };
+        if !parts.iter().all(|part| added(part)) {
+            let detail = "only additions are allowed (no mutations or deletions)";
+            errors.invalid_written(&new, &written(&new), detail);
+        }
+    }
+}
+
+/// A term about nodes as Go writes the type behind it.
+fn written(term: &Place<'_>) -> String {
+    let part = |field: &'static str| {
+        let all = term.at(field);
+        let each = all.items().map(|one| {
+            format!(
+                "{{\"Key\":{},\"Operator\":{},\"Values\":{}}}",
+                Value::from(one.at("key").text()),
+                Value::from(one.at("operator").text()),
+                one.at("values").value()
+            )
+        });
+        let each: Vec<String> = each.collect();
+        match all.is_set() {
+            true => format!("[{}]", each.join(",")),
+            false => "null".to_owned(),
+        }
+    };
+    let (expressions, fields) = (part("matchExpressions"), part("matchFields"));
+    format!("{{\"MatchExpressions\":{expressions},\"MatchFields\":{fields}}}")
 }
 
 /// Whether every toleration is still there, whatever became of its seconds.
