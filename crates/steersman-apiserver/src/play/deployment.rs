@@ -10,7 +10,7 @@ use crate::store::Stored;
 use super::events::{Source, Told};
 use super::facts::{Key, Kind, annotation, number, time};
 use super::pods_of::selector_of;
-use super::rollout::{Size, Terms};
+use super::rollout::{Share, Size, Terms};
 use super::sets::{
     DESIRED, HISTORY, MOST, OWN, REVISION, Sets, annotations_of, is_complete, new_set, progressing,
     put_condition, revision_of, same_template,
@@ -165,17 +165,29 @@ impl World<'_> {
         };
         let new = sets.new.as_ref().map(size).unwrap_or_default();
         let old: Vec<Size> = sets.old.iter().map(size).collect();
-        let active: Vec<usize> = (0..old.len()).filter(|at| old[*at].wanted > 0).collect();
         let (mut new_size, mut old_sizes): (i64, Vec<i64>) =
             (new.wanted, old.iter().map(|size| size.wanted).collect());
-        if paused {
-            // A paused rollout still scales: the one set that is active.
-            match (active.as_slice(), new.wanted) {
-                ([], _) => new_size = terms.replicas,
-                ([one], 0) => old_sizes[*one] = terms.replicas,
-                _ => {}
+        let recreate = deployment.value["spec"]["strategy"]["type"] == "Recreate";
+        let shares: Vec<Share> = sets
+            .all()
+            .map(|set| Share {
+                size: size(set),
+                desired: annotation(&set.value, DESIRED).parse().ok(),
+                most: annotation(&set.value, MOST).parse().ok(),
+            })
+            .collect();
+        let scaled = shares.iter().any(|set| {
+            let other = set.desired.is_some_and(|desired| desired != terms.replicas);
+            set.size.wanted > 0 && other
+        });
+        if paused || scaled {
+            let at = sets.new.is_some().then_some(old.len());
+            let mut sizes = terms.rescale(&shares, at, !recreate);
+            if at.is_some() {
+                new_size = sizes.pop().unwrap_or(new_size);
             }
-        } else if deployment.value["spec"]["strategy"]["type"] == "Recreate" {
+            old_sizes = sizes;
+        } else if recreate {
             old_sizes.fill(0);
             let running: i64 = sets
                 .old

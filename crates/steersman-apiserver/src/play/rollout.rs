@@ -23,6 +23,16 @@ pub(super) struct Size {
     pub(super) available: i64,
 }
 
+/// What is known of one ReplicaSet when its Deployment is scaled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) size: Size,
+    /// What its Deployment wanted when the set was last sized, by its annotations: the replicas, and
+    /// those with the surge.
+    pub(super) desired: Option<i64>,
+    pub(super) most: Option<i64>,
+}
+
 impl Terms {
     pub(super) fn of(deployment: &Value) -> Self {
         let spec = &deployment["spec"];
@@ -81,6 +91,80 @@ impl Terms {
         }
         sizes
     }
+
+    /// How large the sets become, the oldest first, where the Deployment is scaled or paused: one
+    /// that is alone follows at once; several share what comes or goes in proportion to their sizes,
+    /// so that a rollout in between goes on as it was. `new` is the place of the present template's.
+    ///
+    /// Upstream: `DeploymentController.scale`.
+    pub(super) fn rescale(&self, sets: &[Share], new: Option<usize>, rolling: bool) -> Vec<i64> {
+        let mut sizes: Vec<i64> = sets.iter().map(|set| set.size.wanted).collect();
+        let mut active: Vec<usize> = (0..sets.len()).filter(|at| sizes[*at] > 0).collect();
+        let alone = match active.as_slice() {
+            [] => new.or_else(|| sets.len().checked_sub(1)),
+            [one] => Some(*one),
+            _ => None,
+        };
+        if let Some(alone) = alone {
+            sizes[alone] = self.replicas;
+            return sizes;
+        }
+        let saturated = new.map(|at| sets[at]).is_some_and(|set| {
+            set.size.wanted == self.replicas
+                && set.size.available == self.replicas
+                && set.desired == Some(self.replicas)
+        });
+        if saturated {
+            let zero = |(at, size): (usize, i64)| if Some(at) == new { size } else { 0 };
+            return sizes.into_iter().enumerate().map(zero).collect();
+        }
+        if !rolling {
+            return sizes;
+        }
+        let allowed = if self.replicas > 0 {
+            self.replicas + self.surge
+        } else {
+            0
+        };
+        let change = allowed - sizes.iter().sum::<i64>();
+        // The larger ones first; of those of one size the newer grow and the older shrink first.
+        active.sort_by_key(|at| {
+            let age = i64::try_from(*at).unwrap_or(i64::MAX);
+            (-sizes[*at], if change > 0 { -age } else { age })
+        });
+        let mut given = 0;
+        for at in &active {
+            let left = change - given;
+            let own = self.proportion(sets[*at]);
+            let own = if change > 0 {
+                own.min(left)
+            } else {
+                own.max(left)
+            };
+            if change != 0 && left != 0 {
+                sizes[*at] += own;
+                given += own;
+            }
+        }
+        if let Some(first) = active.first() {
+            sizes[*first] = (sizes[*first] + change - given).max(0);
+        }
+        sizes
+    }
+
+    /// By how much a set would grow if all did alike.
+    fn proportion(&self, set: Share) -> i64 {
+        let wanted = set.size.wanted;
+        if self.replicas == 0 {
+            return -wanted;
+        }
+        let before = set.most.filter(|most| *most > 0).unwrap_or(wanted).max(1);
+        // Rounded to the nearest; wide enough for whatever annotations say.
+        let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
+        let doubled = 2 * i128::from(wanted) * total + before;
+        let size = i64::try_from(doubled.div_euclid(2 * before)).unwrap_or(i64::MAX);
+        size - wanted
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +208,38 @@ mod tests {
             unavailable: 1,
         };
         assert_eq!(terms.shrink(&[size(3, 1), size(1, 1)], size(1, 1)), [1, 1]);
+    }
+
+    #[test]
+    fn a_rollout_that_is_scaled_keeps_its_proportions() {
+        let terms = |replicas| Terms {
+            replicas,
+            surge: 3,
+            unavailable: 2,
+        };
+        let set = |wanted| Share {
+            size: size(wanted, wanted.min(8)),
+            desired: Some(10),
+            most: Some(13),
+        };
+        // The example of the documentation: 15 instead of 10 in the middle of a rollout.
+        let both = [set(8), set(5)];
+        assert_eq!(terms(15).rescale(&both, Some(1), true), [11, 7]);
+        assert_eq!(terms(5).rescale(&both, Some(1), true), [5, 3]);
+        assert_eq!(terms(0).rescale(&both, Some(1), true), [0, 0]);
+        assert_eq!(terms(15).rescale(&both, Some(1), false), [8, 5]);
+        // One that is alone follows at once.
+        assert_eq!(terms(7).rescale(&[set(0), set(5)], Some(1), true), [0, 7]);
+        assert_eq!(terms(7).rescale(&[set(4), set(0)], Some(1), true), [7, 0]);
+        assert_eq!(terms(7).rescale(&[set(0), set(0)], Some(1), true), [0, 7]);
+        assert!(terms(7).rescale(&[], None, true).is_empty());
+        // The new one has all that is asked for: the old ones are done.
+        let done = Share {
+            size: size(8, 8),
+            desired: Some(8),
+            most: Some(11),
+        };
+        assert_eq!(terms(8).rescale(&[set(3), done], Some(1), true), [0, 8]);
     }
 
     #[test]

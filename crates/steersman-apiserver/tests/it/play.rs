@@ -6,6 +6,7 @@ mod events;
 mod jobs;
 mod kinds;
 mod ownership;
+mod rollouts;
 
 use std::time::Duration;
 
