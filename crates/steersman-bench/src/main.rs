@@ -14,6 +14,10 @@ use clap::{Parser, Subcommand};
 
 use crate::server::role::Role;
 
+/// As in the program `steersman-apiserver`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The command line.
 #[derive(Debug, Parser)]
 struct Flags {
