@@ -18,6 +18,7 @@ mod openapi_v2;
 mod verbs;
 mod cache;
 mod health;
+mod metrics;
 mod documents;
 mod gzip;
 mod body;

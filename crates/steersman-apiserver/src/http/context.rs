@@ -15,6 +15,7 @@ use crate::auth::{Impersonations, User};
 use crate::faults::{Faults, RequestLog};
 use crate::http::cache::DocumentCache;
 use crate::http::gate::{self, Admitted};
+use crate::http::metrics::RequestCounts;
 use crate::http::query::Query;
 use crate::http::request_info;
 use crate::http::webhooks::Webhooks;
@@ -47,6 +48,8 @@ pub(crate) struct Context {
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
+    /// What was asked so far.
+    pub(crate) counts: Mutex<RequestCounts>,
     /// Discovery and OpenAPI as they were last made.
     pub(crate) documents: Mutex<DocumentCache>,
     /// Who is asked before a write, and about versions.
@@ -69,6 +72,7 @@ impl Context {
             tuning,
             log,
             faults,
+            counts: Mutex::default(),
             documents: Mutex::default(),
             webhooks: Webhooks::default(),
             impersonations: Mutex::default(),

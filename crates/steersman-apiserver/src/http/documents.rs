@@ -30,8 +30,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) if_none_match: Option<&'a str>,
 }
 
-/// Answers a route that names no objects. `Objects` and `Unknown` are answered as pages that are
-/// not there.
+/// Answers a route that names a document. `Objects`, `Metrics` and `Unknown` are answered as pages
+/// that are not there.
 pub(crate) fn answer(
     route: &Route,
     ask: &Ask<'_>,
@@ -64,7 +64,7 @@ pub(crate) fn answer(
             None => Ok(Reply::new(404, "", "")),
         },
         Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
-        Route::Objects(_) | Route::Unknown => Err(Refusal::PageNotFound),
+        Route::Objects(_) | Route::Metrics | Route::Unknown => Err(Refusal::PageNotFound),
         Route::Group(name) if ask.method == "DELETE" => group(name, ask, resources),
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
         Route::Version => Ok(Reply::document(200, &version(), Format::Json)),
@@ -94,6 +94,7 @@ fn paths(resources: &[Arc<Resource>]) -> Reply {
         "/apis",
         "/healthz",
         "/livez",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/readyz",

@@ -14,6 +14,8 @@ pub(crate) enum Route {
     Root,
     /// `/version`.
     Version,
+    /// `/metrics`.
+    Metrics,
     /// `/api`: the versions of the core group.
     CoreVersions,
     /// `/apis`: the groups.
@@ -83,6 +85,7 @@ impl Route {
                 }
             }
             ["version"] => Self::Version,
+            ["metrics"] => Self::Metrics,
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["apis", group] => Self::Group((*group).to_owned()),

@@ -25,6 +25,7 @@ use crate::http::decode::LIMIT;
 use crate::http::documents::{self, Ask};
 use crate::http::gate::Admitted;
 use crate::http::gzip;
+use crate::http::metrics;
 use crate::http::negotiate::{self, Format};
 use crate::http::path::{ObjectPath, Route};
 use crate::http::query::Query;
@@ -152,6 +153,7 @@ impl ApiService {
         let accept = text(&parts.headers, header::ACCEPT);
         let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
         self.context.log.finish(record.sequence, reply.code);
+        self.context.counts.lock().count(&record, reply.code);
         let gzip = gzip::is_accepted(text(&parts.headers, header::ACCEPT_ENCODING));
         Ok(self.respond(reply, &record, &decision, gzip))
     }
@@ -197,6 +199,12 @@ impl ApiService {
         B::Data: Send,
     {
         let accept = text(&parts.headers, header::ACCEPT);
+        if *route == Route::Metrics {
+            let counts = self.context.counts.lock();
+            let print = |registry: &mut Registry| counts.print(registry);
+            let text = self.context.with_registry(print);
+            return Ok(Reply::new(200, metrics::CONTENT_TYPE, text));
+        }
         let Route::Objects(path) = route else {
             let if_none_match = text(&parts.headers, header::IF_NONE_MATCH);
             let ask = Ask {

@@ -1,7 +1,7 @@
 //! Machine: what the server holds, and the few ways in which it changes.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -194,6 +194,20 @@ impl Registry {
     #[must_use]
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.catalogue.find(group, version, plural).map(Arc::clone)
+    }
+
+    /// How many objects of each group and resource are stored, of those of which there are any.
+    pub(crate) fn object_counts(&self) -> BTreeMap<(&str, &str), usize> {
+        let mut counts = BTreeMap::new();
+        // What several versions serve counts once.
+        let mut seen = HashSet::new();
+        for resource in self.catalogue.all() {
+            let count = self.store.count(&resource.storage);
+            if count > 0 && seen.insert(&resource.storage) {
+                counts.insert((resource.group.as_str(), resource.plural.as_str()), count);
+            }
+        }
+        counts
     }
 
     /// The newest revision of the store.

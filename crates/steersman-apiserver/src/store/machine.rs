@@ -127,6 +127,14 @@ impl Store {
         table.objects.get(&object_key(namespace, name))
     }
 
+    /// How many objects there are.
+    #[must_use]
+    pub fn count(&self, storage: &StorageKey) -> usize {
+        self.tables
+            .get(storage)
+            .map_or(0, |table| table.objects.len())
+    }
+
     /// Objects of one namespace (or all), in order, newest state.
     pub fn list<'a>(
         &'a self,

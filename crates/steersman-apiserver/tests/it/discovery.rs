@@ -203,3 +203,20 @@ async fn openapi_v2_is_there_for_the_clients_that_know_nothing_else() {
         assert_eq!(schema["properties"]["immutable"]["type"], "boolean");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_what_was_asked_and_what_is_stored() {
+    let server = server();
+    get(&server, "/api/v1/namespaces/default").await.expect(200);
+    for _ in 0..2 {
+        get(&server, "/api/v1/namespaces/none").await.expect(404);
+    }
+    let metrics = get(&server, "/metrics").await;
+    assert_eq!(metrics.status, 200);
+    for line in [
+        "apiserver_request_total{code=\"404\",component=\"apiserver\",group=\"\",resource=\"namespaces\",scope=\"resource\",subresource=\"\",verb=\"GET\",version=\"v1\"} 2\n",
+        "apiserver_resource_objects{group=\"\",resource=\"namespaces\"} 4\n",
+    ] {
+        assert!(metrics.text.contains(line), "{}", metrics.text);
+    }
+}
