@@ -33,6 +33,7 @@ mod limits;
 mod usage;
 mod quota;
 mod security;
+mod signing;
 mod classes;
 mod service_address;
 mod create;

@@ -273,6 +273,15 @@ fn subresources(resource: &Resource) -> Vec<Below<'_>> {
             verbs: SUBRESOURCE_VERBS,
         }));
     }
+    if resource.is("certificates.k8s.io", "CertificateSigningRequest") {
+        all.push(Below {
+            name: "approval",
+            group: "",
+            version: "",
+            kind: &resource.kind,
+            verbs: SUBRESOURCE_VERBS,
+        });
+    }
     if resource.built_in && resource.kind == "Namespace" {
         all.push(Below {
             name: "finalize",

@@ -174,6 +174,9 @@ fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
             Ok(Face::Object(Subresource::EphemeralContainers))
         }
         Some("resize") if is_pod(resource) => Ok(Face::Object(Subresource::Resize)),
+        Some("approval") if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
+            Ok(Face::Object(Subresource::Approval))
+        }
         Some("status" | "scale") if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
             let subject = Subject::new(&resource.group, &resource.plural);

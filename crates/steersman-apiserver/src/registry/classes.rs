@@ -120,6 +120,7 @@ impl Registry {
         } else if admission.is_of("scheduling.k8s.io", "PriorityClass") {
             self.check_only_default(admission, object, old)?;
         }
+        self.admit_signing(admission, object, old)?;
         self.admit_security(admission, object, old)
     }
 

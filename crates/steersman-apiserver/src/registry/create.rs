@@ -11,6 +11,7 @@ use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
 use super::metadata;
 use super::options::{Target, WriteOptions, Written};
+use super::signing;
 use super::state::Registry;
 
 /// How often another generated name is tried before the collision is reported.
@@ -65,6 +66,9 @@ impl Registry {
         let asked = managed::asked(resource, &object);
         intake::complete(resource, &mut object);
         self.track_create(resource, &mut object, (&asked, ownership), now);
+        if signing::is_request(resource) {
+            signing::sign_for(&options.user, &mut object);
+        }
         let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
         self.admit_defaults(&admission, &mut object)?;
         self.admit_new(&admission, &mut object)?;

@@ -92,6 +92,15 @@ pub(super) fn merge(
             }
             merged
         }
+        Subresource::Approval => {
+            let mut merged = all_but(old, "");
+            let status = metadata::members(&mut merged["status"]);
+            match new["status"].get("conditions") {
+                Some(conditions) => status.insert("conditions".to_owned(), conditions.clone()),
+                None => status.remove("conditions"),
+            };
+            merged
+        }
         Subresource::Status => {
             let mut new = new;
             let mut merged = all_but(old, "status");

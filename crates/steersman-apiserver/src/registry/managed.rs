@@ -33,6 +33,7 @@ pub(super) fn subresource_name(subresource: Subresource) -> &'static str {
         Subresource::Finalize => "finalize",
         Subresource::EphemeralContainers => "ephemeralcontainers",
         Subresource::Resize => "resize",
+        Subresource::Approval => "approval",
     }
 }
 
@@ -44,7 +45,7 @@ pub(super) fn ignored<'a>(
     object: &'a Value,
 ) -> Vec<&'a str> {
     match subresource {
-        Subresource::Status => {
+        Subresource::Status | Subresource::Approval => {
             let labelled = resource.built_in && matches!(resource.kind.as_str(), "Pod" | "Node");
             let members = object.as_object().into_iter().flatten();
             let names = members.map(|(name, _)| name.as_str());

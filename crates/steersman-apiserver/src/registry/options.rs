@@ -26,6 +26,8 @@ pub enum Subresource {
     EphemeralContainers,
     /// `/resize` of a Pod: only the resources of its containers change.
     Resize,
+    /// `/approval` of a CertificateSigningRequest: only `status.conditions` changes.
+    Approval,
 }
 
 /// What a verb works on: an object, a part of one, or all objects of a resource.

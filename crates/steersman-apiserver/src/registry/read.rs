@@ -55,7 +55,8 @@ impl Registry {
             | Subresource::Status
             | Subresource::Finalize
             | Subresource::EphemeralContainers
-            | Subresource::Resize => self.present(resource, stored),
+            | Subresource::Resize
+            | Subresource::Approval => self.present(resource, stored),
             Subresource::Scale => self.scale(resource, stored),
         }
     }

@@ -23,6 +23,7 @@ mod policies;
 mod quotas;
 mod reads;
 mod security;
+mod signing;
 mod watches;
 mod writes;
 

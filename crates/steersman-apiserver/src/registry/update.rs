@@ -24,6 +24,7 @@ use super::options::{PatchKind, Subresource, Target, WriteOptions, Written};
 use super::patched;
 use super::read::parse_version;
 use super::scale;
+use super::signing;
 use super::state::{MODIFIED, Registry};
 
 /// One write to an object that exists, on its way.
@@ -220,6 +221,9 @@ impl Registry {
     /// What the strategy of a built-in kind does with an update before anybody checks it.
     fn prepare(&mut self, write: &Write<'_>, new: &mut Value, old: &Value) -> Result<(), Status> {
         let kind = kinds::of(write.resource);
+        if signing::is_request(write.resource) {
+            signing::time_conditions(new, old, write.now);
+        }
         match (write.subresource, kind) {
             (Subresource::Main, kind) => {
                 if write.resource.is("", "Service") {
@@ -289,7 +293,8 @@ impl Registry {
             | Subresource::Status
             | Subresource::Finalize
             | Subresource::EphemeralContainers
-            | Subresource::Resize => self.answered(resource, &object, foreseen)?,
+            | Subresource::Resize
+            | Subresource::Approval => self.answered(resource, &object, foreseen)?,
         };
         Ok(Written {
             object,
@@ -349,6 +354,7 @@ impl Registry {
             Subresource::Status => intake::check_status(write.resource, new, old, warnings),
             Subresource::EphemeralContainers => kinds::validate_ephemeral(new, old),
             Subresource::Resize => kinds::validate_resize(new, old),
+            Subresource::Approval => kinds::validate_approval(new, old),
             Subresource::Main | Subresource::Scale | Subresource::Finalize => {
                 intake::check(write.resource, new, Some(old), warnings)
             }

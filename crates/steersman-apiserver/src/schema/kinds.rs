@@ -160,6 +160,12 @@ pub(crate) fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError>
     pod::check_ephemeral(object, old).into()
 }
 
+/// Checks what an approval of a CertificateSigningRequest brings.
+#[must_use]
+pub(crate) fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
+    certificates::check_approval(object, old).into()
+}
+
 /// Checks what a resize of a Pod brings.
 #[must_use]
 pub(crate) fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {

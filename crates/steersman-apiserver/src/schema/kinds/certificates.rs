@@ -33,8 +33,16 @@ pub(super) const SIGNING_REQUEST: Kind = Kind {
         }
     },
     validate: signing_request,
+    validate_status: |object, old| check_face(object, old, Face::Status),
     ..Kind::PLAIN
 };
+
+/// Which face of a request is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Face {
+    Status,
+    Approval,
+}
 
 pub(super) const API_SERVICE: Kind = Kind {
     defaults: |object| {
@@ -111,6 +119,91 @@ fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
         errors.invalid(&expiry, detail);
     }
     errors
+}
+
+/// Checks what a write to the approval brings.
+pub(super) fn check_approval(object: &Value, old: &Value) -> Errors {
+    check_face(object, old, Face::Approval)
+}
+
+/// The conditions and the certificate of a request (upstream: `validateConditions` and
+/// `validateCertificateSigningRequestUpdate`).
+fn check_face(object: &Value, old: &Value, face: Face) -> Errors {
+    let mut errors = Errors::default();
+    let status = Place::root(object).at("status");
+    let conditions = status.at("conditions");
+    check_conditions(&conditions, old, &mut errors);
+    let of = |object: &Value, kind: &str| -> Vec<Value> {
+        let all = object["status"]["conditions"].as_array();
+        let all = all.into_iter().flatten();
+        all.filter(|one| one["type"] == kind).cloned().collect()
+    };
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of(object, kind).len() < of(old, kind).len() {
+            let detail = format!("updates may not remove a condition of type \"{kind}\"");
+            errors.forbidden(&conditions, &detail);
+        }
+    }
+    for kind in ["Approved", "Denied"] {
+        let (new, before) = (of(object, kind), of(old, kind));
+        if face == Face::Approval || new.len() < before.len() || new == before {
+            continue;
+        }
+        let what = if new.len() > before.len() {
+            "add"
+        } else {
+            "modify"
+        };
+        let detail = format!("updates may not {what} a condition of type \"{kind}\"");
+        errors.forbidden(&conditions, &detail);
+    }
+    let certificate = status.at("certificate");
+    let before = &old["status"]["certificate"];
+    if certificate.value() != before {
+        if face == Face::Approval {
+            errors.forbidden(&certificate, "updates may not set certificate content");
+        } else if !before.is_null() && before != "" {
+            let detail = "updates may not modify existing certificate content";
+            errors.forbidden(&certificate, detail);
+        }
+    }
+    errors
+}
+
+fn check_conditions(conditions: &Place<'_>, old: &Value, errors: &mut Errors) {
+    let before = old["status"]["conditions"].as_array();
+    let had = |kind: &str| {
+        let mut before = before.into_iter().flatten();
+        before.any(|one| one["type"] == kind)
+    };
+    let both = had("Approved") && had("Denied");
+    let mut seen: Vec<&str> = Vec::new();
+    for condition in conditions.items() {
+        let (kind, status) = (condition.at("type"), condition.at("status"));
+        if kind.is_empty() {
+            errors.required(&kind, "");
+        }
+        let decides = matches!(kind.text(), "Approved" | "Denied" | "Failed");
+        let allowed: &[&str] = if decides {
+            &["True"]
+        } else {
+            &["False", "True", "Unknown"]
+        };
+        check::required_one_of(&status, allowed, errors);
+        let other = match kind.text() {
+            "Approved" => "Denied",
+            "Denied" => "Approved",
+            _ => "",
+        };
+        if !both && !other.is_empty() && seen.contains(&other) {
+            let detail = "Approved and Denied conditions are mutually exclusive";
+            errors.invalid(&kind, detail);
+        }
+        if seen.contains(&kind.text()) {
+            errors.duplicate(&kind);
+        }
+        seen.push(kind.text());
+    }
 }
 
 fn api_service(object: &Value, _old: Option<&Value>) -> Errors {

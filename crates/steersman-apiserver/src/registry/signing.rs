@@ -1,0 +1,135 @@
+//! Machine: certificate signing requests: who asked, and who may approve and sign (upstream:
+//! `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer as _;
+
+use crate::auth::{Attributes, MASTERS, User};
+use crate::schema::Resource;
+use crate::status::Status;
+
+use super::admission::Admission;
+use super::metadata;
+use super::options::Subresource;
+use super::state::Registry;
+
+const GROUP: &str = "certificates.k8s.io";
+/// The signer of certificates with which clients show who they are.
+const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
+
+/// Whether a resource is that of the requests.
+pub(super) fn is_request(resource: &Resource) -> bool {
+    resource.is(GROUP, "CertificateSigningRequest")
+}
+
+/// Writes into a new request who asks, whatever it says itself.
+pub(super) fn sign_for(user: &User, request: &mut Value) {
+    let spec = metadata::members(&mut request["spec"]);
+    let groups = &user.groups;
+    for (field, value, there) in [
+        ("username", json!(user.name), !user.name.is_empty()),
+        ("uid", json!(user.uid), !user.uid.is_empty()),
+        ("groups", json!(groups), !groups.is_empty()),
+        ("extra", json!(user.extra), !user.extra.is_empty()),
+    ] {
+        spec.remove(field);
+        if there {
+            spec.insert(field.to_owned(), value);
+        }
+    }
+}
+
+/// Gives conditions the times that their author left out: one keeps the time of its change while
+/// its status is the same.
+pub(super) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
+    let now = Value::from(metadata::time(now));
+    let before = old["status"]["conditions"].as_array();
+    let conditions = request["status"].get_mut("conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let same = before.into_iter().flatten().find(|known| {
+            known["type"] == condition["type"] && known["status"] == condition["status"]
+        });
+        let changed = same.map_or(&now, |same| &same["lastTransitionTime"]);
+        let changed = if changed.is_null() { &now } else { changed }.clone();
+        let fields = metadata::members(condition);
+        for (field, time) in [
+            ("lastUpdateTime", now.clone()),
+            ("lastTransitionTime", changed),
+        ] {
+            if fields.get(field).is_none_or(Value::is_null) {
+                fields.insert(field.to_owned(), time);
+            }
+        }
+    }
+}
+
+impl Registry {
+    /// Judges a new request and the writes to its faces.
+    ///
+    /// # Errors
+    /// 403 for who may neither approve nor sign for the signer, and for a request of a client
+    /// certificate by which anybody would be everybody's master.
+    pub(super) fn admit_signing(
+        &self,
+        admission: &Admission<'_>,
+        request: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if !is_request(admission.target.resource) {
+            return Ok(());
+        }
+        let Some(old) = old else {
+            if request["spec"]["signerName"] == CLIENTS && asks_for_all(request) {
+                let why = format!("use of {CLIENTS} signer with {MASTERS} group is not allowed");
+                return Err(admission.refusal(request, &why));
+            }
+            return Ok(());
+        };
+        let changed = |field: &str| old["status"][field] != request["status"][field];
+        let verb = match admission.target.subresource {
+            Subresource::Approval => "approve",
+            Subresource::Status if changed("certificate") || changed("conditions") => "sign",
+            _ => return Ok(()),
+        };
+        let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
+        let domain = signer.split('/').next().unwrap_or_default();
+        let allowed = [signer, &format!("{domain}/*")].iter().any(|name| {
+            let asked = Attributes::of(verb, GROUP, "signers", name);
+            self.authorizer().authorize(admission.user, &asked).allowed
+        });
+        if allowed {
+            return Ok(());
+        }
+        let why = format!("user not permitted to {verb} requests with signerName \"{signer}\"");
+        Err(admission.refusal(request, &why))
+    }
+}
+
+/// Whether the certificate that is asked for would be one of the group that may do everything.
+fn asks_for_all(request: &Value) -> bool {
+    let text = request["spec"]["request"].as_str().unwrap_or_default();
+    let pem = STANDARD.decode(text).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&pem);
+    let body = pem
+        .split("-----")
+        .nth(2)
+        .map(|body| body.split_whitespace().collect::<String>());
+    let der = STANDARD
+        .decode(body.unwrap_or_default())
+        .unwrap_or_default();
+    let Ok((_, parsed)) = X509CertificationRequest::from_der(&der) else {
+        return false;
+    };
+    let subject = &parsed.certification_request_info.subject;
+    subject
+        .iter_organization()
+        .any(|group| group.as_str().is_ok_and(|group| group == MASTERS))
+}
