@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::check;
-use super::fill::{part, set};
+use super::fill::{part, put, set};
 use super::place::{Errors, Place};
 use super::pod;
 use super::reference;
@@ -368,6 +368,12 @@ fn check_update(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     if suspended {
         open_scheduling(&mut template, spec.at("template").value());
     }
+    let mut conditions = old.down("status.conditions").items();
+    let paused = conditions
+        .any(|one| one.at("type").text() == "Suspended" && one.at("status").text() == "True");
+    if suspended || (before.at("suspend").flag() && paused) {
+        open_resources(&mut template, spec.at("template").value());
+    }
     check::immutable(&spec.at("template"), &template, errors);
     for field in [
         "completionMode",
@@ -404,6 +410,23 @@ fn open_scheduling(old: &mut Value, new: &Value) {
             Some(value) => members.insert(field.to_owned(), value.clone()),
             None => members.remove(field),
         };
+    }
+}
+
+/// What the Pods of a Job ask for is open while none of them runs.
+fn open_resources(old: &mut Value, new: &Value) {
+    for list in ["/spec/containers", "/spec/initContainers"] {
+        let containers = old.pointer_mut(list).and_then(Value::as_array_mut);
+        let others = new.pointer(list).and_then(Value::as_array);
+        let pairs = containers
+            .into_iter()
+            .flatten()
+            .zip(others.into_iter().flatten());
+        for (container, other) in pairs {
+            if let Some(resources) = other.get("resources") {
+                put(container, "resources", resources.clone());
+            }
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Machine: what a write to a Job's status may bring (upstream: `ValidateJobStatusUpdate`).
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::schema::kinds::check;
@@ -128,6 +130,17 @@ fn check_end(write: &Write<'_>, errors: &mut Errors) {
     if finishes && !start.is_set() {
         errors.required(&start, "startTime is required for finished job");
     }
+    let uncounted = write.status.at("uncountedTerminatedPods");
+    let (succeeded, lost) = (uncounted.at("succeeded"), uncounted.at("failed"));
+    if finishes && !(succeeded.is_empty() && lost.is_empty()) {
+        let shown = format!(
+            "{{\"Succeeded\":{},\"Failed\":{}}}",
+            succeeded.value(),
+            lost.value()
+        );
+        let detail = "uncountedTerminatedPods needs to be empty for finished job";
+        errors.invalid_written(&uncounted, &shown, detail);
+    }
 }
 
 /// What was said once stays said.
@@ -175,15 +188,13 @@ fn check_changes(write: &Write<'_>, errors: &mut Errors) {
 }
 
 fn check_uncounted(uncounted: &Place<'_>, errors: &mut Errors) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for field in ["succeeded", "failed"] {
         for uid in uncounted.at(field).items() {
             if uid.is_empty() {
                 errors.invalid_text(&uid, "must not be empty");
-            } else if seen.contains(&uid.text()) {
+            } else if !seen.insert(uid.text()) {
                 errors.duplicate(&uid);
-            } else {
-                seen.push(uid.text());
             }
         }
     }

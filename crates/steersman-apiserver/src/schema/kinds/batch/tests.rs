@@ -92,6 +92,8 @@ fn what_a_job_is_to_do_stays() {
     let mut suspended = job_of(&json!({"suspend": true}));
     let mut moved = suspended.clone();
     moved["spec"]["template"]["spec"]["nodeSelector"] = json!({"a": "b"});
+    moved["spec"]["template"]["spec"]["containers"][0]["resources"] =
+        json!({"requests": {"cpu": "1"}});
     assert_eq!(told((JOB.validate)(&moved, Some(&suspended))), [""; 0]);
     suspended["spec"]["suspend"] = json!(false);
     assert_eq!(told((JOB.validate)(&moved, Some(&suspended))).len(), 1);
@@ -110,6 +112,14 @@ fn a_finished_job_says_so_in_order() {
         "completionTime": "2026-01-01T00:01:00Z", "succeeded": 1,
         "conditions": [is("SuccessCriteriaMet"), is("Complete")]}));
     assert_eq!(told((JOB.validate_status)(&done, &running)), [""; 0]);
+    let mut owing = done;
+    owing["status"]["uncountedTerminatedPods"] = json!({"succeeded": ["u"]});
+    assert_eq!(
+        told((JOB.validate_status)(&owing, &running)),
+        [
+            "status.uncountedTerminatedPods Invalid value: {\"Succeeded\":[\"u\"],\"Failed\":null}: uncountedTerminatedPods needs to be empty for finished job"
+        ]
+    );
     let early = with(json!({"active": 1, "conditions": [is("Complete")]}));
     let found = told((JOB.validate_status)(&early, &with(json!({}))));
     let fields: Vec<_> = found
