@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 mod fields;
 mod lists;
+mod patterns;
 mod rules;
 mod print;
 mod openapi;

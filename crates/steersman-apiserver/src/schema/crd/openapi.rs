@@ -1,9 +1,8 @@
 //! Machine: checks an `openAPIV3Schema`: keywords that are not supported, list types, structure, defaults.
 
-use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::{lists, print, rules};
+use super::{lists, patterns, print, rules};
 use crate::schema::structural::Structural;
 use crate::schema::validate::{quoted, validate_at};
 use crate::status::FieldError;
@@ -199,7 +198,7 @@ fn keywords(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let detail = "items must be a schema object and not an array";
             errors.push(FieldError::forbidden(at("items"), detail));
         }
-        if let Some(why) = node["pattern"].as_str().and_then(broken_pattern) {
+        if let Some(why) = node["pattern"].as_str().and_then(patterns::mistake) {
             let detail = format!(
                 "must be a valid regular expression, but isn't: error parsing regexp: {why}"
             );
@@ -244,30 +243,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(members) => members.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     }
-}
-
-/// What is wrong with a pattern, in the words of Go's parser. Patterns that only this server does
-/// not understand are none of the author's faults and pass.
-fn broken_pattern(pattern: &str) -> Option<String> {
-    let why = Regex::new(pattern).err()?.to_string();
-    let known = [
-        ("unclosed group", "missing closing ): "),
-        ("unclosed character class", "missing closing ]: "),
-        ("unopened group", "unexpected ): "),
-        ("look-around", "invalid or unsupported Perl syntax: "),
-        (
-            "repetition operator missing expression",
-            "missing argument to repetition operator: ",
-        ),
-    ];
-    let (kind, words) = known.iter().find(|(kind, _)| why.contains(kind))?;
-    let part = match *kind {
-        "look-around" => "(?!",
-        "repetition operator missing expression" => pattern.get(..1).unwrap_or(pattern),
-        "unclosed character class" => pattern.rfind('[').map_or(pattern, |at| &pattern[at..]),
-        _ => pattern,
-    };
-    Some(format!("{words}`{part}`"))
 }
 
 /// The skeleton: every node says its type, and metadata is left to the server.

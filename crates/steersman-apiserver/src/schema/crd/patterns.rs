@@ -1,0 +1,334 @@
+//! Words: what is wrong with a regular expression, in the words of Go's parser.
+//!
+//! Go's syntax is nearly that of the crate that runs the patterns here, but it refuses more:
+//! stacked repetitions, counts above a thousand, escapes of letters. The pattern is looked through
+//! from left to right as `regexp/syntax` does, up to the first mistake.
+
+use regex::Regex;
+
+/// Counts of a repetition go up to this one.
+const MOST_TIMES: u32 = 1000;
+
+/// The classes that may stand between `[:` and `:]`.
+const CLASSES: &[&str] = &[
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+    "space", "upper", "word", "xdigit",
+];
+
+type Found = Result<usize, String>;
+
+/// The first mistake in a pattern; nothing where Go would take it.
+#[must_use]
+pub(super) fn mistake(pattern: &str) -> Option<String> {
+    look(pattern).err()
+}
+
+fn wrong<T>(what: &str, part: &str) -> Result<T, String> {
+    Err(format!("{what}: `{part}`"))
+}
+
+fn look(pattern: &str) -> Result<(), String> {
+    let (mut at, mut open) = (0, 0_usize);
+    // Whether there is something to repeat, and where the repetition before began.
+    let (mut argument, mut repeated) = (false, None);
+    while let Some(first) = pattern[at..].chars().next() {
+        let rest = &pattern[at..];
+        let last = repeated.take();
+        let repetition = match first {
+            '*' | '+' | '?' => Some(1),
+            '{' => count(rest)?,
+            _ => None,
+        };
+        if let Some(length) = repetition {
+            let lazy = rest[length..].starts_with('?');
+            let end = at + length + usize::from(lazy);
+            if let Some(begin) = last {
+                return wrong("invalid nested repetition operator", &pattern[begin..end]);
+            }
+            if !argument {
+                return wrong("missing argument to repetition operator", &pattern[at..end]);
+            }
+            repeated = Some(at);
+            at = end;
+            continue;
+        }
+        match first {
+            '(' => {
+                let (length, opens) = group(rest)?;
+                open += usize::from(opens);
+                // Flags alone leave what comes before them to be repeated.
+                argument &= !opens;
+                at += length;
+            }
+            '|' => {
+                argument = false;
+                at += 1;
+            }
+            ')' => {
+                let Some(left) = open.checked_sub(1) else {
+                    return wrong("unexpected )", pattern);
+                };
+                open = left;
+                argument = true;
+                at += 1;
+            }
+            '[' => {
+                at += class(rest)?;
+                argument = true;
+            }
+            '\\' => {
+                at += match rest.strip_prefix("\\Q") {
+                    Some(quoted) => quoted.find("\\E").map_or(rest.len(), |end| end + 4),
+                    None if ["\\A", "\\b", "\\B", "\\z"]
+                        .iter()
+                        .any(|one| rest.starts_with(one)) =>
+                    {
+                        2
+                    }
+                    None => escape(rest)?.1,
+                };
+                argument = true;
+            }
+            other => {
+                at += other.len_utf8();
+                argument = true;
+            }
+        }
+    }
+    if open > 0 {
+        return wrong("missing closing )", pattern);
+    }
+    Ok(())
+}
+
+/// The length of a repetition in braces; other braces are letters like any.
+fn count(rest: &str) -> Result<Option<usize>, String> {
+    let Some(end) = rest.find('}') else {
+        return Ok(None);
+    };
+    let number = |digits: &str| {
+        let plain = !digits.is_empty()
+            && digits.bytes().all(|digit| digit.is_ascii_digit())
+            && (digits.len() == 1 || !digits.starts_with('0'));
+        plain.then(|| digits.parse().unwrap_or(u32::MAX))
+    };
+    let inner = &rest[1..end];
+    let (least, most) = match inner.split_once(',') {
+        None => (number(inner), number(inner)),
+        Some((least, "")) => (number(least), number(least)),
+        Some((least, most)) => (number(least), number(most)),
+    };
+    let (Some(least), Some(most)) = (least, most) else {
+        return Ok(None);
+    };
+    if least > MOST_TIMES || most > MOST_TIMES || least > most {
+        return wrong("invalid repeat count", &rest[..=end]);
+    }
+    Ok(Some(end + 1))
+}
+
+/// The length of what begins a group, and whether it begins one at all: flags alone do not.
+fn group(rest: &str) -> Result<(usize, bool), String> {
+    let Some(inner) = rest.strip_prefix("(?") else {
+        return Ok((1, true));
+    };
+    for lead in ["P<", "<"] {
+        let Some(named) = inner.strip_prefix(lead).filter(|named| !named.is_empty()) else {
+            continue;
+        };
+        let Some(end) = named.find('>') else {
+            return wrong("invalid named capture", rest);
+        };
+        let length = 2 + lead.len() + end + 1;
+        let word = |c: char| c == '_' || c.is_ascii_alphanumeric();
+        if end == 0 || !named[..end].chars().all(word) {
+            return wrong("invalid named capture", &rest[..length]);
+        }
+        return Ok((length, true));
+    }
+    let (mut taken, mut minus, mut flag) = (2, false, false);
+    for c in inner.chars() {
+        taken += c.len_utf8();
+        match c {
+            'i' | 'm' | 's' | 'U' => flag = true,
+            '-' if !minus => (minus, flag) = (true, false),
+            ':' | ')' if !minus || flag => return Ok((taken, c == ':')),
+            _ => break,
+        }
+    }
+    wrong("invalid or unsupported Perl syntax", &rest[..taken])
+}
+
+/// The length of a class in brackets.
+fn class(whole: &str) -> Found {
+    let mut at = if whole.starts_with("[^") { 2 } else { 1 };
+    let mut first = true;
+    while first || !whole[at..].starts_with(']') {
+        first = false;
+        let rest = &whole[at..];
+        if let Some(end) = rest.strip_prefix("[:").and_then(|name| name.find(":]")) {
+            let name = &rest[2..end + 2];
+            if !CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+                return wrong("invalid character class range", &rest[..end + 4]);
+            }
+            at += end + 4;
+            continue;
+        }
+        let (low, length) = member(rest, whole)?;
+        at += length;
+        let Some(low) = low else {
+            continue;
+        };
+        let above = whole[at..].strip_prefix('-');
+        if let Some(above) = above.filter(|above| !above.is_empty() && !above.starts_with(']')) {
+            let (high, length) = member(above, whole)?;
+            at += 1 + length;
+            if high.is_some_and(|high| high < low) {
+                let part = &rest[..rest.len() - whole[at..].len()];
+                return wrong("invalid character class range", part);
+            }
+        }
+    }
+    Ok(at + 1)
+}
+
+/// A letter of a class, where it is one, and its length.
+fn member(rest: &str, whole: &str) -> Result<(Option<char>, usize), String> {
+    match rest.chars().next() {
+        None => wrong("missing closing ]", whole),
+        Some('\\') => escape(rest),
+        Some(c) => Ok((Some(c), c.len_utf8())),
+    }
+}
+
+/// What a backslash and what follows stand for, where it is one letter, and their length.
+fn escape(rest: &str) -> Result<(Option<char>, usize), String> {
+    let Some(c) = rest[1..].chars().next() else {
+        return wrong("trailing backslash at end of expression", "");
+    };
+    let length = 1 + c.len_utf8();
+    let refuse = |length: usize| wrong("invalid escape sequence", &rest[..length]);
+    let after = &rest[length..];
+    match c {
+        'd' | 'D' | 's' | 'S' | 'w' | 'W' => Ok((None, length)),
+        'p' | 'P' => {
+            let name = match after.strip_prefix('{') {
+                Some(name) => name.find('}').map_or(0, |end| end + 2),
+                None => after.chars().next().map_or(0, char::len_utf8),
+            };
+            let part = if name == 0 {
+                rest
+            } else {
+                &rest[..length + name]
+            };
+            let known = part.replacen("{^", "{", 1);
+            if name == 0 || (known != "\\p{Any}" && Regex::new(&known).is_err()) {
+                return wrong("invalid character class range", part);
+            }
+            Ok((None, length + name))
+        }
+        'x' => {
+            let digits = |text: &str| {
+                let value = u32::from_str_radix(text, 16).ok();
+                value.and_then(char::from_u32)
+            };
+            let (text, end) = match after.strip_prefix('{') {
+                Some(inner) => match inner.find('}') {
+                    Some(close) => (&inner[..close], length + close + 2),
+                    None => return refuse(rest.len()),
+                },
+                None => match after.get(..2) {
+                    Some(two) => (two, length + 2),
+                    None => return refuse(rest.len()),
+                },
+            };
+            match digits(text).filter(|_| !text.starts_with('+')) {
+                Some(value) => Ok((Some(value), end)),
+                None => refuse(end),
+            }
+        }
+        '0' => Ok((Some('\0'), length)),
+        '1'..='7' if after.starts_with(|next: char| matches!(next, '0'..='7')) => {
+            let digits = after.bytes().take(2);
+            let octal = digits
+                .take_while(|digit| matches!(digit, b'0'..=b'7'))
+                .count();
+            let value = u32::from_str_radix(&rest[1..length + octal], 8).ok();
+            Ok((value.and_then(char::from_u32), length + octal))
+        }
+        'a' => Ok((Some('\u{7}'), length)),
+        'f' => Ok((Some('\u{c}'), length)),
+        'n' => Ok((Some('\n'), length)),
+        'r' => Ok((Some('\r'), length)),
+        't' => Ok((Some('\t'), length)),
+        'v' => Ok((Some('\u{b}'), length)),
+        c if c.is_ascii() && !c.is_ascii_alphanumeric() => Ok((Some(c), length)),
+        _ => refuse(length),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mistake;
+
+    /// The mistakes and their words are those of Go's own `regexp` tests and of `regexp/syntax`.
+    #[test]
+    fn mistakes_are_told_in_the_words_of_go() {
+        for (pattern, told) in [
+            ("*", "missing argument to repetition operator: `*`"),
+            ("a|*", "missing argument to repetition operator: `*`"),
+            ("(+?)", "missing argument to repetition operator: `+?`"),
+            ("(abc", "missing closing ): `(abc`"),
+            ("abc)", "unexpected ): `abc)`"),
+            ("x[a-z", "missing closing ]: `[a-z`"),
+            ("[z-a]", "invalid character class range: `z-a`"),
+            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+            ("\\p{Foo}", "invalid character class range: `\\p{Foo}`"),
+            ("abc\\", "trailing backslash at end of expression: ``"),
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a*+", "invalid nested repetition operator: `*+`"),
+            ("a{2}{3}?", "invalid nested repetition operator: `{2}{3}?`"),
+            ("a{2,1}", "invalid repeat count: `{2,1}`"),
+            ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("\\q", "invalid escape sequence: `\\q`"),
+            ("\\1", "invalid escape sequence: `\\1`"),
+            ("(?P<n", "invalid named capture: `(?P<n`"),
+            ("(?P<a-b>x)", "invalid named capture: `(?P<a-b>`"),
+            ("(?!x)", "invalid or unsupported Perl syntax: `(?!`"),
+            ("(?=x)", "invalid or unsupported Perl syntax: `(?=`"),
+        ] {
+            assert_eq!(mistake(pattern).as_deref(), Some(told), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_go_takes_is_no_mistake() {
+        for pattern in [
+            "",
+            "^a(b|c)*$",
+            "a{2}",
+            "a{,3}",
+            "a{x",
+            "{",
+            "[]a]",
+            "[^]]",
+            "[a-]",
+            "[\\]a]",
+            "\\.\\-\\/",
+            "(?i)a",
+            "(?i-s:a)+",
+            "(?P<n>a)",
+            "(?<n>a)",
+            "\\pL\\p{Greek}\\p{^Greek}",
+            "\\Q**\\E*",
+            "[[:alpha:][:^digit:]]",
+            "a*?",
+            "\\x41\\x{1F600}",
+            "[\\x41-\\x5a]",
+            "^[0-9]+%$",
+            "é+",
+        ] {
+            assert_eq!(mistake(pattern), None, "{pattern}");
+        }
+    }
+}
