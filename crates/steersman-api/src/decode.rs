@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use steersman_object::{Kind, Object, ResourceVersion};
 
 use crate::asked::Asked;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, ListPage, Malformed, WatchEvent};
+use crate::head::RawObject;
 use crate::lines::{Lines, MAX_LINE, TooLong};
 use crate::raw;
 
@@ -56,6 +58,7 @@ struct BookmarkMetadata {
 pub(crate) struct Decoder {
     kind: Kind,
     drop_managed_fields: bool,
+    metadata_only: bool,
 }
 
 impl Decoder {
@@ -63,54 +66,109 @@ impl Decoder {
         Self {
             kind,
             drop_managed_fields,
+            metadata_only: false,
+        }
+    }
+
+    /// The same, which drops everything but the metadata where that is enough.
+    pub(crate) fn metadata_only(&self, enough: bool) -> Self {
+        Self {
+            metadata_only: enough,
+            ..self.clone()
         }
     }
 
     /// One page of a list; an item that does not decode becomes [`Decoded::Malformed`].
     pub(crate) fn page<K: Object>(&self, asked: &Asked, body: &[u8]) -> Result<ListPage<K>, Error> {
-        let list: RawList<'_> = serde_json::from_slice(body)
-            .map_err(|e| Error::decode(asked, format!("it is not a list: {}", place(&e))))?;
-        let items = list.items.unwrap_or_default();
-        let items = items
-            .into_iter()
-            .map(|item| self.object(item.get().as_bytes()))
-            .collect();
-        Ok(ListPage {
-            items,
-            version: ResourceVersion::new(list.metadata.resource_version),
-            continue_token: Some(list.metadata.r#continue).filter(|t| !t.is_empty()),
-            remaining: list.metadata.remaining_item_count,
-        })
+        page(asked, body, |item| self.object(item))
+    }
+
+    /// As [`page`](Self::page), of objects that nobody decodes yet.
+    pub(crate) fn raw_page(
+        &self,
+        asked: &Asked,
+        body: &[u8],
+    ) -> Result<ListPage<RawObject>, Error> {
+        page(asked, body, |item| self.raw_object(item))
     }
 
     /// One object; what does not decode is kept with what could be read of it.
     pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
         let prepared = raw::prepare(raw, self.kind.gvk(), self.drop_managed_fields);
         let bytes = prepared.as_deref().unwrap_or(raw);
-        let error = match serde_json::from_slice::<K>(bytes) {
-            Ok(mut object) => {
-                let meta = object.meta_mut();
-                if self.drop_managed_fields {
-                    // Cut from the bytes already, unless the name was written in another way.
-                    meta.managed_fields = None;
-                }
-                if meta.name.as_deref().is_some_and(|name| !name.is_empty()) {
-                    return Decoded::Good(object);
-                }
-                "metadata.name is missing".to_owned()
-            }
-            // An error may quote a value, and a Secret's values go nowhere.
-            Err(error) if self.kind.gvk().kind() == "Secret" => place(&error),
-            Err(error) => with_path::<K>(bytes).unwrap_or_else(|| error.to_string()),
+        let error = match decode_json::<K>(bytes, !is_secret(&self.kind)) {
+            Ok(object) if !object.key().name().is_empty() => return Decoded::Good(object),
+            Ok(_) => "metadata.name is missing".to_owned(),
+            Err(error) => error,
         };
-        let (key, uid, version) = raw::identity(raw);
-        Decoded::Malformed(Malformed {
-            key,
-            uid,
-            version,
-            error,
-        })
+        Decoded::Malformed(malformed(raw, error))
     }
+
+    /// One object that nobody decodes yet; where not even its metadata is readable, it is
+    /// malformed for everybody.
+    pub(crate) fn raw_object(&self, raw: &[u8]) -> Decoded<RawObject> {
+        let (gvk, drop) = (self.kind.gvk(), self.drop_managed_fields);
+        let prepared = if self.metadata_only {
+            raw::metadata_of(raw, gvk, drop)
+        } else {
+            raw::prepare(raw, gvk, drop)
+        };
+        let json = prepared.unwrap_or_else(|| raw.to_vec());
+        match RawObject::from_json(json) {
+            Ok(object) => Decoded::Good(object),
+            // An error may quote a value, and an annotation of a Secret may hold all of it.
+            Err(error) if is_secret(&self.kind) && !error.starts_with("metadata.name") => {
+                Decoded::Malformed(malformed(raw, "its metadata has another shape".to_owned()))
+            }
+            Err(error) => Decoded::Malformed(malformed(raw, error)),
+        }
+    }
+}
+
+/// Decodes the JSON of one object.
+///
+/// # Errors
+///
+/// What is wrong, for people, with the path of the field: `spec.replicas: invalid type …`. Where
+/// nothing may be quoted, only where it is: an error may hold a value, and a Secret's go nowhere.
+pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
+    serde_json::from_slice::<K>(json).map_err(|error| {
+        if !quotes {
+            return place(&error);
+        }
+        with_path::<K>(json).unwrap_or_else(|| error.to_string())
+    })
+}
+
+fn is_secret(kind: &Kind) -> bool {
+    kind.gvk().kind() == "Secret"
+}
+
+fn malformed(raw: &[u8], error: String) -> Malformed {
+    let (key, uid, version) = raw::identity(raw);
+    Malformed {
+        key,
+        uid,
+        version,
+        error,
+    }
+}
+
+fn page<T>(
+    asked: &Asked,
+    body: &[u8],
+    item: impl Fn(&[u8]) -> Decoded<T>,
+) -> Result<ListPage<T>, Error> {
+    let list: RawList<'_> = serde_json::from_slice(body)
+        .map_err(|e| Error::decode(asked, format!("it is not a list: {}", place(&e))))?;
+    let items = list.items.unwrap_or_default();
+    let items = items.into_iter().map(|raw| item(raw.get().as_bytes()));
+    Ok(ListPage {
+        items: items.collect(),
+        version: ResourceVersion::new(list.metadata.resource_version),
+        continue_token: Some(list.metadata.r#continue).filter(|t| !t.is_empty()),
+        remaining: list.metadata.remaining_item_count,
+    })
 }
 
 /// The lines of a watch body as events.
@@ -124,8 +182,8 @@ pub(crate) struct Events {
 }
 
 /// What one line is.
-enum Line<K> {
-    Event(WatchEvent<K>),
+enum Line {
+    Event(WatchEvent),
     /// The line is the beginning of something longer.
     Open,
     Broken(String),
@@ -146,7 +204,7 @@ impl Events {
     }
 
     /// The next event of what has arrived; after an error the watch is over.
-    pub(crate) fn next_event<K: Object>(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
+    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
         loop {
             let line = match self.lines.next_line() {
                 Ok(line) => line?,
@@ -162,7 +220,7 @@ impl Events {
     }
 
     /// What is left at the end of the body: an event without a line end, or a cut one.
-    pub(crate) fn finish<K: Object>(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
+    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         let rest = self.lines.rest();
         if let Some(event) = self.line(&rest) {
             return Some(event);
@@ -176,7 +234,7 @@ impl Events {
         })
     }
 
-    fn line<K: Object>(&mut self, line: &[u8]) -> Option<Result<WatchEvent<K>, Error>> {
+    fn line(&mut self, line: &[u8]) -> Option<Result<WatchEvent, Error>> {
         if self.open.is_empty() && line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
@@ -199,7 +257,7 @@ impl Events {
         }
     }
 
-    fn decode<K: Object>(&self, text: &[u8]) -> Line<K> {
+    fn decode(&self, text: &[u8]) -> Line {
         let event: RawEvent<'_> = match serde_json::from_slice(text) {
             Ok(event) => event,
             Err(error) if error.is_eof() => return Line::Open,
@@ -217,9 +275,9 @@ impl Events {
         };
         let raw = event.object.get().as_bytes();
         Line::Event(match event.kind.as_ref() {
-            "ADDED" => WatchEvent::Added(self.decoder.object(raw)),
-            "MODIFIED" => WatchEvent::Modified(self.decoder.object(raw)),
-            "DELETED" => WatchEvent::Deleted(self.decoder.object(raw)),
+            "ADDED" => WatchEvent::Added(self.decoder.raw_object(raw)),
+            "MODIFIED" => WatchEvent::Modified(self.decoder.raw_object(raw)),
+            "DELETED" => WatchEvent::Deleted(self.decoder.raw_object(raw)),
             "BOOKMARK" => match serde_json::from_slice::<BookmarkObject>(raw) {
                 Ok(BookmarkObject { metadata }) => WatchEvent::Bookmark {
                     version: ResourceVersion::new(metadata.resource_version),
@@ -249,7 +307,7 @@ fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool
 ///
 /// They are decoded once more for it, because keeping the path costs time that good objects need
 /// not spend.
-fn with_path<K: Object>(bytes: &[u8]) -> Option<String> {
+fn with_path<K: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let error = serde_path_to_error::deserialize::<_, K>(&mut deserializer).err()?;
     let path = error.path().to_string();

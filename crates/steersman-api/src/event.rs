@@ -3,6 +3,7 @@
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::error::Error;
+use crate::head::RawObject;
 
 /// An object as it arrived: decoded, or set aside with the reason.
 #[derive(Clone, Debug)]
@@ -41,16 +42,16 @@ pub struct ListPage<K> {
     pub remaining: Option<u64>,
 }
 
-/// One event of a watch.
+/// One event of a watch. What it holds is of no type yet: that is for those who look at it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum WatchEvent<K> {
+pub enum WatchEvent {
     /// An object came into view: created, or it now matches the selectors.
-    Added(Decoded<K>),
+    Added(Decoded<RawObject>),
     /// An object changed.
-    Modified(Decoded<K>),
+    Modified(Decoded<RawObject>),
     /// An object went out of view: deleted, or it no longer matches. Carries its last state.
-    Deleted(Decoded<K>),
+    Deleted(Decoded<RawObject>),
     /// Nothing happened up to this version.
     Bookmark {
         /// The version that the watch has reached.

@@ -11,6 +11,7 @@
 //! - [`asked`] has [`Asked`], what a request was about.
 //! - [`error`] has [`Error`], the one place where answers become errors.
 //! - [`options`] has what a request may ask for.
+//! - [`head`] has [`RawObject`], the JSON of an object that nobody has decoded yet, and its [`Head`].
 //! - [`event`] has [`ListPage`], [`WatchEvent`] and [`Decoded`].
 //! - `url` builds paths and queries; `raw` looks into an object's bytes before they are decoded;
 //!   `lines` cuts a watch body into lines; `decode` makes pages and events of them.
@@ -23,6 +24,7 @@
 pub mod asked;
 pub mod error;
 pub mod options;
+pub mod head;
 pub mod event;
 mod url;
 mod raw;
@@ -39,8 +41,10 @@ pub use kube_client;
 pub use api::Api;
 pub use asked::Asked;
 pub use connection::Connection;
+pub use decode::decode_json;
 pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, Malformed, WatchEvent};
+pub use head::{Head, RawObject};
 pub use list_watch::{ApiListWatch, ListWatch, WatchStream};
 pub use options::{
     DeleteOptions, ListOptions, Patch, PatchOptions, Propagation, VersionMatch, WatchOptions,

@@ -1,28 +1,37 @@
 //! Driver: lists and watches one kind; what reflectors are driven by.
 
 use std::future::Future;
-use std::marker::PhantomData;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use http_body_util::BodyExt as _;
 use kube_client::client::Body;
-use steersman_object::{Kind, Object};
+use steersman_object::Kind;
 
 use crate::asked::Asked;
 use crate::decode::{Decoder, Events};
 use crate::error::Error;
 use crate::event::{ListPage, WatchEvent};
+use crate::head::RawObject;
 use crate::options::{ListOptions, WatchOptions};
 use crate::transport::Call;
 use crate::url::Url;
 
+/// What a list of metadata alone accepts. A server that knows no such form sends whole objects, of
+/// which the rest is dropped.
+const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+/// As [`METADATA_LIST`], of a watch.
+const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
 /// The events of an open watch; after an error it has ended.
-pub type WatchStream<K> = BoxStream<'static, Result<WatchEvent<K>, Error>>;
+pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 
 /// Lists and watches the objects of one kind: the door between an api-server and a reflector.
 ///
-/// Implemented by [`ApiListWatch`] over a client, and by tests with a script.
+/// Implemented by [`ApiListWatch`] over a client, and by tests with a script. It knows no type:
+/// objects come as [`RawObject`]s, and are decoded by those who look at them.
 ///
 /// What an implementor owes: a page holds what the options ask for and carries the version of
 /// the whole list; a watch delivers events in the server's order and ends where the server ends
@@ -31,33 +40,33 @@ pub type WatchStream<K> = BoxStream<'static, Result<WatchEvent<K>, Error>>;
 /// Both requests are awaited without a deadline: it is the implementor who bounds how long an answer
 /// may take to begin, and to go on. [`ApiListWatch`] ends with an error of transport after 65 s
 /// without an answer, and after 30 s without more of a page.
-pub trait ListWatch<K>: Send + Sync + 'static {
+pub trait ListWatch: Send + Sync + 'static {
     /// One page of a list.
     fn list(
         &self,
         options: &ListOptions,
-    ) -> impl Future<Output = Result<ListPage<K>, Error>> + Send;
+    ) -> impl Future<Output = Result<ListPage<RawObject>, Error>> + Send;
 
     /// Opens a watch. Dropping the stream closes it.
     fn watch(
         &self,
         options: &WatchOptions,
-    ) -> impl Future<Output = Result<WatchStream<K>, Error>> + Send;
+    ) -> impl Future<Output = Result<WatchStream, Error>> + Send;
 }
 
 /// Lists and watches a kind of an api-server, in one namespace or in all.
 ///
 /// Objects come without their `managedFields` unless asked otherwise: these are half of an
 /// object's size, and hardly ever read.
-pub struct ApiListWatch<K> {
+#[derive(Clone)]
+pub struct ApiListWatch {
     client: kube_client::Client,
     kind: Kind,
     namespace: Option<String>,
     decoder: Decoder,
-    of: PhantomData<fn() -> K>,
 }
 
-impl<K: Object> ApiListWatch<K> {
+impl ApiListWatch {
     /// Lists and watches `kind` in `namespace`, or in all namespaces.
     #[must_use]
     pub fn new(client: kube_client::Client, kind: Kind, namespace: Option<String>) -> Self {
@@ -66,7 +75,6 @@ impl<K: Object> ApiListWatch<K> {
             decoder: Decoder::new(kind.clone(), true),
             kind,
             namespace,
-            of: PhantomData,
         }
     }
 
@@ -87,19 +95,7 @@ impl<K: Object> ApiListWatch<K> {
     }
 }
 
-impl<K> Clone for ApiListWatch<K> {
-    fn clone(&self) -> Self {
-        Self {
-            client: self.client.clone(),
-            kind: self.kind.clone(),
-            namespace: self.namespace.clone(),
-            decoder: self.decoder.clone(),
-            of: PhantomData,
-        }
-    }
-}
-
-impl<K> std::fmt::Debug for ApiListWatch<K> {
+impl std::fmt::Debug for ApiListWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ApiListWatch")
             .field("kind", &self.kind)
@@ -108,25 +104,34 @@ impl<K> std::fmt::Debug for ApiListWatch<K> {
     }
 }
 
-impl<K: Object> ListWatch<K> for ApiListWatch<K> {
-    async fn list(&self, options: &ListOptions) -> Result<ListPage<K>, Error> {
+impl ListWatch for ApiListWatch {
+    async fn list(&self, options: &ListOptions) -> Result<ListPage<RawObject>, Error> {
         let asked = self.asked("list");
         let url = self.url(&asked)?.list(options);
-        let (asked, body) = Call::get(asked, url).fetch(&self.client).await?;
-        self.decoder.page(&asked, &body)
+        let mut call = Call::get(asked, url);
+        let decoder = self.decoder.metadata_only(options.metadata_only);
+        if options.metadata_only {
+            call.accept = METADATA_LIST;
+        }
+        let (asked, body) = call.fetch(&self.client).await?;
+        decoder.raw_page(&asked, &body)
     }
 
-    async fn watch(&self, options: &WatchOptions) -> Result<WatchStream<K>, Error> {
+    async fn watch(&self, options: &WatchOptions) -> Result<WatchStream, Error> {
         let asked = self.asked("watch");
         let url = self.url(&asked)?.watch(options);
         let mut call = Call::get(asked, url);
+        let decoder = self.decoder.metadata_only(options.metadata_only);
+        if options.metadata_only {
+            call.accept = METADATA;
+        }
         // Newer servers compress each event as a gzip member of its own, which HTTP clients
         // do not take apart.
         call.identity = true;
         let (asked, response) = call.send(&self.client).await?;
         let open = Open {
             body: response.into_body(),
-            events: Events::new(self.decoder.clone(), asked.clone()),
+            events: Events::new(decoder, asked.clone()),
             asked,
             ended: false,
         };
@@ -147,7 +152,7 @@ struct Open {
 }
 
 impl Open {
-    async fn next<K: Object>(&mut self) -> Option<Result<WatchEvent<K>, Error>> {
+    async fn next(&mut self) -> Option<Result<WatchEvent, Error>> {
         while !self.ended {
             if let Some(event) = self.events.next_event() {
                 self.ended = event.is_err();

@@ -21,6 +21,9 @@ pub struct ListOptions {
     pub resource_version: Option<ResourceVersion>,
     /// How `resource_version` is meant.
     pub version_match: Option<VersionMatch>,
+    /// Whether the metadata of the objects is enough, and nothing else needs to be sent. Obeyed by
+    /// [`ListWatch`](crate::ListWatch)es; the typed verbs always ask for whole objects.
+    pub metadata_only: bool,
 }
 
 /// How the version asked for in a list is meant.
@@ -49,6 +52,8 @@ pub struct WatchOptions {
     pub timeout: Option<Duration>,
     /// WatchList (KEP-3157): begin with all objects, then a bookmark that says so.
     pub initial_events: bool,
+    /// Whether the metadata of the objects is enough, and nothing else needs to be sent.
+    pub metadata_only: bool,
 }
 
 /// What a create or an update asks for.
@@ -177,6 +182,7 @@ impl Default for WatchOptions {
             bookmarks: true,
             timeout: None,
             initial_events: false,
+            metadata_only: false,
         }
     }
 }

@@ -12,6 +12,8 @@ use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 struct Shape {
     api_version: bool,
     kind: bool,
+    /// The value of `metadata`, where it is an object.
+    metadata: Option<Range<usize>>,
     /// `"managedFields": […]` of the metadata, with the comma that goes with it.
     managed_fields: Option<Range<usize>>,
 }
@@ -54,6 +56,27 @@ pub(crate) fn prepare(raw: &[u8], gvk: &Gvk, drop_managed_fields: bool) -> Optio
         }
         None => out.extend_from_slice(&raw[open..]),
     }
+    Some(out)
+}
+
+/// An object of which only the metadata is kept, with its own `apiVersion` and `kind`: servers send
+/// metadata under those of `PartialObjectMetadata`. `None` where it has no metadata to find.
+pub(crate) fn metadata_of(raw: &[u8], gvk: &Gvk, drop_managed_fields: bool) -> Option<Vec<u8>> {
+    let shape = scan(raw)?;
+    let metadata = shape.metadata?;
+    let mut out = Vec::with_capacity(metadata.len() + 96);
+    out.push(b'{');
+    push_member(&mut out, "apiVersion", &gvk.api_version());
+    push_member(&mut out, "kind", gvk.kind());
+    out.extend_from_slice(b"\"metadata\":");
+    match shape.managed_fields.filter(|_| drop_managed_fields) {
+        Some(cut) => {
+            out.extend_from_slice(&raw[metadata.start..cut.start]);
+            out.extend_from_slice(&raw[cut.end..metadata.end]);
+        }
+        None => out.extend_from_slice(&raw[metadata]),
+    }
+    out.push(b'}');
     Some(out)
 }
 
@@ -101,7 +124,9 @@ fn scan(raw: &[u8]) -> Option<Shape> {
             b"apiVersion" => shape.api_version = true,
             b"kind" => shape.kind = true,
             b"metadata" if cursor.peek() == Some(b'{') => {
+                let start = cursor.at;
                 shape.managed_fields = managed_fields(cursor)?;
+                shape.metadata = Some(start..cursor.at);
                 return Some(());
             }
             _ => {}
@@ -119,7 +144,7 @@ fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
         members += 1;
         let first = members == 1;
         cursor.skip_value()?;
-        if name == b"managedFields" {
+        if spells(name, "managedFields") {
             found = Some((start..cursor.at, first));
         }
         Some(())
@@ -141,6 +166,16 @@ fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
             comma.unwrap_or(span.start)..span.end
         }
     }))
+}
+
+/// Whether the name of a member, as it stands between its quotes, is this one: it may be written
+/// with escapes.
+fn spells(name: &[u8], wanted: &str) -> bool {
+    if !name.contains(&b'\\') {
+        return name == wanted.as_bytes();
+    }
+    let quoted = [b"\"", name, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).is_ok_and(|name| name == wanted)
 }
 
 fn skip_space(raw: &[u8], mut at: usize) -> usize {

@@ -34,6 +34,8 @@ pub(crate) struct Call {
     pub(crate) body: Option<(&'static str, Vec<u8>)>,
     /// Ask that the answer is not compressed.
     pub(crate) identity: bool,
+    /// The forms of the answer that are understood.
+    pub(crate) accept: &'static str,
 }
 
 impl Call {
@@ -44,6 +46,7 @@ impl Call {
             url,
             body: None,
             identity: false,
+            accept: "application/json",
         }
     }
 
@@ -56,7 +59,7 @@ impl Call {
         let mut request = Request::builder()
             .method(self.method)
             .uri(self.url.into_string())
-            .header(ACCEPT, "application/json");
+            .header(ACCEPT, self.accept);
         if self.identity {
             request = request.header(ACCEPT_ENCODING, "identity");
         }

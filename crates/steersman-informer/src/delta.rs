@@ -3,22 +3,25 @@
 use steersman_api::Decoded;
 use steersman_object::ResourceVersion;
 
-use crate::entry::Entry;
+use crate::body::Extent;
+use crate::entry::RawEntry;
 
-/// An object of a delta: an entry, or an object that does not decode.
-pub(crate) type Item<K> = Decoded<Entry<K>>;
+/// An object of a delta: an entry, or an object that nobody can read.
+pub(crate) type Item = Decoded<RawEntry>;
 
 /// One thing the server said, in the order it said it.
 #[derive(Debug)]
-pub(crate) enum Delta<K> {
+pub(crate) enum Delta {
     /// An object is there, new or changed.
-    Put(Item<K>),
+    Put(Item),
     /// An object is gone; its last state.
-    Removed(Item<K>),
+    Removed(Item),
     /// This is all there is: a list, or the beginning of a streaming list. Each key once.
     Replaced {
         version: ResourceVersion,
-        items: Vec<Item<K>>,
+        items: Vec<Item>,
+        /// How much of each object was asked for.
+        extent: Extent,
     },
     /// Nothing happened up to this version.
     Bookmark { version: ResourceVersion },

@@ -1,8 +1,8 @@
 //! Words: what happened to one stored object.
 
-use steersman_object::{Object, ObjectKey};
+use steersman_object::ObjectKey;
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Untyped};
 
 /// What happened to one object, as the subscribers of an informer see it.
 ///
@@ -33,6 +33,9 @@ pub enum Event<K> {
         certainty: Certainty,
     },
 }
+
+/// An event as it is handed on: of no type.
+pub(crate) type RawEvent = Event<Untyped>;
 
 /// How a change came to be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,23 +155,29 @@ impl<K> Event<K> {
     }
 }
 
-impl<K: Object> Event<K> {
+impl<K> Event<K> {
     /// Whether nothing happened: the old object is the new one.
     #[must_use]
     pub fn is_resync(&self) -> bool {
         matches!(self, Self::Updated { old, new, .. } if old.is_same_version_as(new))
     }
+
+    /// The same event, of entries looked at as another type: their bodies have to decode as it
+    /// (VIEW-1).
+    pub(crate) fn cast<T>(&self) -> Event<T> {
+        match self {
+            Self::Created { new, origin } => Event::created(new.cast(), *origin),
+            Self::Updated { old, new, origin } => Event::updated(old.cast(), new.cast(), *origin),
+            Self::Deleted {
+                last_known,
+                certainty,
+            } => Event::deleted(last_known.cast(), *certainty),
+        }
+    }
 }
 
 impl<K> Clone for Event<K> {
     fn clone(&self) -> Self {
-        match self {
-            Self::Created { new, origin } => Self::created(new.clone(), *origin),
-            Self::Updated { old, new, origin } => Self::updated(old.clone(), new.clone(), *origin),
-            Self::Deleted {
-                last_known,
-                certainty,
-            } => Self::deleted(last_known.clone(), *certainty),
-        }
+        self.cast()
     }
 }

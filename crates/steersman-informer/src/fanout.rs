@@ -6,23 +6,22 @@ mod subscription;
 
 use std::sync::Arc;
 
-use steersman_object::Object;
-
-use crate::entry::Entry;
-use crate::event::Event;
+use crate::entry::RawEntry;
+use crate::event::{Event, Origin, RawEvent};
 use crate::fanout::mailbox::Mailbox;
 use crate::fanout::subscription::Seat;
+use crate::store::{Held, ViewId};
 
 pub use crate::fanout::subscription::{Delivery, Subscription};
 
-/// The subscribers of one informer.
+/// The subscribers of one informer, each to what one view makes of it.
 #[derive(Debug)]
-pub(crate) struct Fanout<K> {
-    seats: Vec<Arc<Seat<K>>>,
+pub(crate) struct Fanout {
+    seats: Vec<(ViewId, Arc<Seat>)>,
     bound: usize,
 }
 
-impl<K: Object> Fanout<K> {
+impl Fanout {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             seats: Vec::new(),
@@ -30,11 +29,12 @@ impl<K: Object> Fanout<K> {
         }
     }
 
-    /// Seats a subscriber who first gets `present` (FAN-1), and, where the informer is synced
-    /// already, the marker after it. To be called under the lock that distributes.
-    pub(crate) fn join<'a>(
+    /// Seats a subscriber who first gets `present` (FAN-1), and, where the view is synced already,
+    /// the marker after it. To be called under the lock that distributes.
+    pub(crate) fn join<'a, K>(
         &mut self,
-        present: impl Iterator<Item = &'a Entry<K>>,
+        held: &Arc<Held>,
+        present: impl Iterator<Item = &'a RawEntry>,
         synced: bool,
     ) -> Subscription<K> {
         let mut mailbox = Mailbox::new(self.bound);
@@ -44,36 +44,55 @@ impl<K: Object> Fanout<K> {
         }
         let seat = Arc::new(Seat::new(mailbox));
         // Where nothing happens, nobody else clears the seats that were left.
-        self.seats.retain(|seat| !seat.is_left());
-        self.seats.push(Arc::clone(&seat));
-        Subscription::new(seat)
+        self.seats.retain(|(_, seat)| !seat.is_left());
+        self.seats.push((held.id(), Arc::clone(&seat)));
+        Subscription::new(seat, Arc::clone(held))
     }
 
-    /// Puts events into every mailbox; nobody waits for anybody (FAN-2).
-    pub(crate) fn distribute(&mut self, events: &[Event<K>]) {
-        self.seats.retain(|seat| seat.push(events));
+    /// Puts a view's events into the mailboxes of its subscribers; nobody waits for anybody
+    /// (FAN-2).
+    pub(crate) fn distribute(&mut self, view: ViewId, events: &[RawEvent]) {
+        if !events.is_empty() {
+            self.seats
+                .retain(|(of, seat)| *of != view || seat.push(events));
+        }
     }
 
-    /// Everything that was there at the start has been distributed.
-    pub(crate) fn mark_synced(&self) {
-        for seat in &self.seats {
-            seat.mark_synced();
+    /// Hands over what is there to those who joined a view before it could be looked at.
+    pub(crate) fn fill<'a>(&mut self, view: ViewId, present: impl Iterator<Item = &'a RawEntry>) {
+        let created = |entry: &RawEntry| Event::created(entry.clone(), Origin::Initial);
+        let events: Vec<RawEvent> = present.map(created).collect();
+        self.distribute(view, &events);
+    }
+
+    /// Everything that was there at the start has been distributed to a view's subscribers.
+    pub(crate) fn mark_synced(&self, view: ViewId) {
+        for (of, seat) in &self.seats {
+            if *of == view {
+                seat.mark_synced();
+            }
         }
     }
 
     /// No more events will come.
     pub(crate) fn close(&mut self) {
-        for seat in self.seats.drain(..) {
+        for (_, seat) in self.seats.drain(..) {
             seat.close();
         }
     }
 
     /// Those who may have something to take, to be woken after the lock is released.
-    pub(crate) fn seats(&self) -> Vec<Arc<Seat<K>>> {
-        self.seats.clone()
+    pub(crate) fn seats(&self) -> Vec<Arc<Seat>> {
+        self.seats
+            .iter()
+            .map(|(_, seat)| Arc::clone(seat))
+            .collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.seats.iter().filter(|seat| !seat.is_left()).count()
+        self.seats
+            .iter()
+            .filter(|(_, seat)| !seat.is_left())
+            .count()
     }
 }

@@ -1,6 +1,9 @@
 //! Handle: one informer: declare it, run it, read it, subscribe to it.
 
+use std::any::type_name;
 use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use steersman_api::ListWatch;
@@ -8,14 +11,20 @@ use steersman_object::{Kind, Object};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
+use crate::mirror::Mirror;
 use crate::options::InformerOptions;
-use crate::pipeline::{self, Core};
+use crate::pipeline::Core;
 use crate::state::State;
-use crate::store::Store;
+use crate::store::{Held, IndexFn, Store};
 
 /// Mirrors the objects of one kind in memory and tells its subscribers what happens to them.
+///
+/// It looks at the objects as a `K`; how they are had knows no type, so that others may look at
+/// the same ones as another: see [`view`](Self::view). An object that does not decode as `K` is
+/// kept aside for those who look at it as one (`VIEW-1`), and nobody else.
 ///
 /// Declaring one does nothing but remember; [`run`](Self::run) does the work. Cheap to clone: all
 /// clones are the same informer.
@@ -50,22 +59,41 @@ use crate::store::Store;
 /// # }
 /// ```
 pub struct Informer<K> {
-    core: Arc<Core<K>>,
+    mirror: Mirror,
+    held: Arc<Held>,
+    of: PhantomData<fn() -> K>,
 }
 
 impl<K: Object> Informer<K> {
     /// Declares an informer of a kind.
+    ///
+    /// Where `K` is metadata alone (`PartialObjectMeta`), the server is asked for no more, until
+    /// somebody looks at the objects as a type that needs the whole.
     #[must_use]
     pub fn new(kind: Kind, options: InformerOptions) -> Self {
-        Self {
-            core: Arc::new(Core::new(kind, options)),
-        }
+        Mirror::new(kind, options).view()
+    }
+
+    /// The same informer, whose objects are looked at as another type.
+    ///
+    /// What is there is decoded before this returns. A type that needs more than is there (the
+    /// whole objects, where there is only metadata) has synced once these were had; those who need
+    /// only metadata see nothing of that.
+    #[must_use]
+    pub fn view<V: Object>(&self) -> Informer<V> {
+        self.mirror.view()
+    }
+
+    /// The same informer, of no type.
+    #[must_use]
+    pub fn mirror(&self) -> &Mirror {
+        &self.mirror
     }
 
     /// The kind of the objects.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        self.core.kind()
+        self.mirror.kind()
     }
 
     /// Mirrors the server until `cancel` fires. An informer runs once: a second run ends at once,
@@ -80,34 +108,35 @@ impl<K: Object> Informer<K> {
         cancel: CancellationToken,
     ) -> impl Future<Output = ()> + Send + use<K, L>
     where
-        L: ListWatch<K>,
+        L: ListWatch,
     {
-        let core = Arc::clone(&self.core);
-        pipeline::run(core, list_watch, cancel)
+        self.mirror.run(list_watch, cancel)
     }
 
     /// Reads what is held.
     #[must_use]
     pub fn store(&self) -> Store<K> {
-        self.core.store()
+        self.core().store(&self.held)
     }
 
     /// Subscribes, at any time: what is there comes first, then what happens, without a gap and
     /// without anything twice (`FAN-1`).
     pub fn subscribe(&self) -> Subscription<K> {
-        self.core.subscribe()
+        self.core().subscribe(&self.held)
     }
 
-    /// How many subscribers there are.
+    /// How many subscribers there are, whatever they look at the objects as.
     #[must_use]
     pub fn subscribers(&self) -> usize {
-        self.core.subscribers()
+        self.core().subscribers()
     }
 
     /// Adds an index, at any time: what is there is indexed before this returns.
     ///
     /// The function must be pure: the same object gives the same values, and nothing of this
-    /// informer may be called from it. One that panics gives no value for that object.
+    /// informer may be called from it. An object for which it panics is kept aside, as one that does
+    /// not decode. The index is of those who look at the objects as `K`, and lives as long as
+    /// somebody does.
     ///
     /// # Errors
     ///
@@ -116,25 +145,27 @@ impl<K: Object> Informer<K> {
     where
         F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
     {
-        self.core.add_index(name.as_ref(), Arc::new(function))
+        let name = name.as_ref();
+        let function = index_function(name, function);
+        self.core().add_index(&self.held, name, function)
     }
 
     /// How it is doing.
     #[must_use]
     pub fn state(&self) -> State {
-        self.core.state()
+        self.core().state(self.held.needs())
     }
 
     /// How it is doing, and a way to wait for that to change.
     #[must_use]
     pub fn state_changes(&self) -> watch::Receiver<State> {
-        self.core.state_changes()
+        self.core().state_changes(self.held.needs())
     }
 
     /// Whether the store has been complete at least once.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.core.has_synced()
+        self.core().has_synced(self.held.needs())
     }
 
     /// Waits until the store is complete for the first time.
@@ -147,23 +178,61 @@ impl<K: Object> Informer<K> {
     ///
     /// Dropping the future changes nothing.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        self.core.wait_for_sync().await
+        self.core().wait_for_sync(self.held.needs()).await
     }
+}
+
+impl Mirror {
+    /// Its objects, looked at as a `K`. All views of one type are one, and one that nobody holds
+    /// any more costs nothing.
+    ///
+    /// What is there is decoded before this returns.
+    #[must_use]
+    pub fn view<K: Object>(&self) -> Informer<K> {
+        Informer {
+            mirror: self.clone(),
+            held: self.core().view::<K>(),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<K> Informer<K> {
+    fn core(&self) -> &Core {
+        self.mirror.core()
+    }
+}
+
+/// An index function that knows no type any more; a panic of it is an answer.
+fn index_function<K, F>(name: &str, function: F) -> IndexFn
+where
+    K: Object,
+    F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
+{
+    let panicked: Arc<str> = format!("the index function {name:?} panicked").into();
+    Arc::new(move |entry: &RawEntry| {
+        let object = entry.raw_body().decoded::<K>()?;
+        let values = catch_unwind(AssertUnwindSafe(|| function(&object)));
+        values.map_err(|_| Arc::clone(&panicked))
+    })
 }
 
 impl<K> Clone for Informer<K> {
     fn clone(&self) -> Self {
         Self {
-            core: Arc::clone(&self.core),
+            mirror: self.mirror.clone(),
+            held: Arc::clone(&self.held),
+            of: PhantomData,
         }
     }
 }
 
-impl<K: Object> fmt::Debug for Informer<K> {
+impl<K> fmt::Debug for Informer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Informer")
-            .field("kind", self.core.kind())
-            .field("state", &self.core.state())
+            .field("kind", self.mirror.kind())
+            .field("as", &type_name::<K>())
+            .field("state", &self.core().state(self.held.needs()))
             .finish_non_exhaustive()
     }
 }

@@ -3,36 +3,43 @@
 //! The path of one event:
 //!
 //! ```text
-//! ListWatch ─▶ reflector ─▶ Delta ─▶ queue ─▶ indexer ─▶ Event ─▶ mailbox ─▶ Subscription
-//!              (machine,            (bounded)  (objects           (one per
-//!               driver)                         and indexes)       subscriber)
-//!                                                  │
-//!                                                  ▼
-//!                                                Store ─▶ reads
+//! ListWatch ─▶ reflector ─▶ Delta ─▶ queue ─▶ indexer ─▶ view ─▶ Event ─▶ mailbox ─▶ Subscription
+//!              (machine,            (bounded)  (objects)  (one per         (one per
+//!               driver)                           │        type)            subscriber)
+//!                                                 │          │
+//!                                                 └────┬─────┘
+//!                                                      ▼
+//!                                                    Store ─▶ reads
 //! ```
+//!
+//! Up to the view nothing knows a type: an object is its JSON and what routing needs of it. A view
+//! is what one type makes of the objects (`VIEW-1`): typed, dynamic and metadata-only readers and
+//! subscribers share one informer, and what one type cannot read is no other's problem.
 //!
 //! - The reflector decides when to list, when to watch and when to wait, and turns
 //!   what arrives into deltas, in the order the server sent them.
 //! - The queue holds them, and stops the reflector where it is full (`QUEUE-1`).
-//! - The indexer changes objects and indexes together (`STORE-1`) and says what that means to
-//!   those who look on: an [`Event`].
+//! - The indexer changes objects, and what each view makes of them with its indexes, together
+//!   (`STORE-1`), and each view says what that means to those who look on: an [`Event`].
 //! - Each subscriber has a mailbox of its own; a slow one costs only itself (`FAN-2`).
 //!
 //! `pipeline` is the only module that names more than one of these rooms. [`Informer`] is the
-//! handle.
+//! handle, [`Mirror`] the same without a type.
 //!
 //! Modules, words first:
 //!
 //! - [`error`], [`metrics`], [`state`], [`options`]: what the handle speaks in.
-//! - [`entry`] has [`Entry`], an object as it is held.
+//! - `body` has the JSON of one object and what types made of it; [`entry`] has [`Entry`], an object
+//!   as it is held.
 //! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
-//! - `pipeline` joins them; [`informer`] has the handle.
+//! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles.
 
 pub mod error;
 pub mod metrics;
 pub mod state;
 pub mod options;
+mod body;
 pub mod entry;
 pub mod event;
 mod delta;
@@ -41,6 +48,7 @@ mod queue;
 pub mod store;
 pub mod fanout;
 mod pipeline;
+pub mod mirror;
 pub mod informer;
 
 pub use entry::Entry;
@@ -49,6 +57,7 @@ pub use event::{Certainty, Event, Origin};
 pub use fanout::{Delivery, Subscription};
 pub use informer::Informer;
 pub use metrics::InformerMetrics;
+pub use mirror::Mirror;
 pub use options::{InformerOptions, WaysOut};
 pub use state::{Reason, State};
 pub use store::Store;

@@ -5,48 +5,56 @@
 //! so under the same lock and so misses nothing and gets nothing twice. Readers take only the
 //! store's own lock, which is held no longer than a batch takes to be filed.
 
-use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod inlet;
+mod looking;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use steersman_api::{Decoded, ListWatch};
+use steersman_api::{Decoded, ListWatch, Malformed};
 use steersman_object::{Kind, Object, ResourceVersion};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::body::Extent;
 use crate::delta::{Delta, Item};
-use crate::entry::Entry;
 use crate::error::Error;
-use crate::event::{Event, Origin};
-use crate::fanout::{Fanout, Subscription};
+use crate::event::Origin;
+use crate::fanout::Fanout;
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
-use crate::queue::channel::{Sender, channel};
-use crate::reflector::driver::{Driver, Sink};
+use crate::pipeline::inlet::Inlet;
+use crate::queue::channel::channel;
+use crate::reflector::driver::Driver;
 use crate::reflector::machine::Problem;
 use crate::state::{Reason, State};
-use crate::store::{Applied, Change, IndexFn, IndexValues, Indexer, Shared, Store};
+use crate::store::{Applied, Change, Held, Indexer, Shared, Store, Verdicts, View};
 
-/// One informer: everything but its requests.
-pub(crate) struct Core<K> {
+/// One informer: everything but its requests. It knows no type: whoever looks at its objects as a
+/// type holds a view.
+pub(crate) struct Core {
     kind: Kind,
     /// What the log calls the kind: `pods`, `websites.web.example.com`.
     name: String,
     options: InformerOptions,
     counters: Counters,
-    shared: Arc<Shared<K>>,
-    writer: Mutex<Writer<K>>,
-    state: watch::Sender<State>,
+    shared: Arc<Shared>,
+    writer: Mutex<Writer>,
+    /// As those see it who need no more than metadata, and those who need the whole.
+    states: [watch::Sender<State>; 2],
     progress: watch::Sender<Progress>,
+    /// How much of each object is wanted. Never less than before: it is the reflector's to obey.
+    wanted: watch::Sender<Extent>,
 }
 
-struct Writer<K> {
-    fanout: Fanout<K>,
+struct Writer {
+    fanout: Fanout,
     run: Run,
-    synced: bool,
+    /// How much of each object the store holds; nothing before the first list.
+    reached: Option<Extent>,
     problem: Option<Problem>,
+    views: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +66,15 @@ enum Run {
 
 /// How far the initial set has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Waiting,
-    Synced,
-    Stopped,
+struct Progress {
+    reached: Option<Extent>,
+    stopped: bool,
 }
 
-impl<K: Object> Core<K> {
+impl Core {
     pub(crate) fn new(kind: Kind, options: InformerOptions) -> Self {
         let indexer = RwLock::new(Indexer::default());
+        let declared = || watch::Sender::new(State::Declared);
         Self {
             counters: Counters::new(options.metrics.clone(), kind.to_string()),
             shared: Arc::new(Shared {
@@ -76,11 +84,16 @@ impl<K: Object> Core<K> {
             writer: Mutex::new(Writer {
                 fanout: Fanout::new(options.mailbox_bound),
                 run: Run::Declared,
-                synced: false,
+                reached: None,
                 problem: None,
+                views: 0,
             }),
-            state: watch::Sender::new(State::Declared),
-            progress: watch::Sender::new(Progress::Waiting),
+            states: [declared(), declared()],
+            progress: watch::Sender::new(Progress {
+                reached: None,
+                stopped: false,
+            }),
+            wanted: watch::Sender::new(Extent::Metadata),
             name: kind.qualified_plural(),
             kind,
             options,
@@ -91,95 +104,79 @@ impl<K: Object> Core<K> {
         &self.kind
     }
 
-    pub(crate) fn store(&self) -> Store<K> {
-        Store::new(Arc::clone(&self.shared))
+    pub(crate) fn store<K: Object>(&self, held: &Arc<Held>) -> Store<K> {
+        Store::new(Arc::clone(&self.shared), Arc::clone(held))
     }
 
-    pub(crate) fn state(&self) -> State {
-        self.state.borrow().clone()
+    pub(crate) fn state(&self, needs: Extent) -> State {
+        self.states[place(needs)].borrow().clone()
     }
 
-    pub(crate) fn state_changes(&self) -> watch::Receiver<State> {
-        self.state.subscribe()
+    pub(crate) fn state_changes(&self, needs: Extent) -> watch::Receiver<State> {
+        self.states[place(needs)].subscribe()
     }
 
-    pub(crate) fn has_synced(&self) -> bool {
-        self.writer.lock().synced
+    pub(crate) fn has_synced(&self, needs: Extent) -> bool {
+        self.writer.lock().reached >= Some(needs)
+    }
+
+    /// How much of each object is wanted.
+    pub(crate) fn wanted(&self) -> Extent {
+        *self.wanted.borrow()
     }
 
     pub(crate) fn subscribers(&self) -> usize {
         self.writer.lock().fanout.len()
     }
 
-    pub(crate) async fn wait_for_sync(&self) -> Result<(), Error> {
+    pub(crate) async fn wait_for_sync(&self, needs: Extent) -> Result<(), Error> {
         let mut progress = self.progress.subscribe();
-        let arrived = progress.wait_for(|p| *p != Progress::Waiting).await;
+        let enough = |progress: &Progress| progress.reached >= Some(needs);
+        let arrived = progress.wait_for(|p| p.stopped || enough(p)).await;
         match arrived.as_deref() {
-            Ok(Progress::Synced) => Ok(()),
-            Ok(Progress::Waiting | Progress::Stopped) | Err(_) => Err(Error::Stopped {
+            Ok(progress) if enough(progress) => Ok(()),
+            Ok(_) | Err(_) => Err(Error::Stopped {
                 kind: self.kind.to_string(),
             }),
         }
     }
 
-    pub(crate) fn subscribe(&self) -> Subscription<K> {
-        let mut writer = self.writer.lock();
-        let synced = writer.synced;
-        let subscription = {
-            let indexer = self.shared.indexer.read();
-            writer.fanout.join(indexer.entries(None), synced)
-        };
-        if writer.run == Run::Stopped {
-            writer.fanout.close();
-        }
-        subscription
-    }
-
-    pub(crate) fn add_index(&self, name: &str, function: IndexFn<K>) -> Result<(), Error> {
-        let _writer = self.writer.lock();
-        let entries: Vec<Entry<K>> = {
-            let indexer = self.shared.indexer.read();
-            if indexer.index_names().iter().any(|known| known == name) {
-                return Err(Error::IndexExists {
-                    kind: self.kind.to_string(),
-                    name: name.to_owned(),
-                });
-            }
-            indexer.entries(None).cloned().collect()
-        };
-        // Nothing changes while the writer's lock is held; readers go on meanwhile.
-        let values: Vec<(Entry<K>, IndexValues)> = entries
-            .into_iter()
-            .map(|entry| {
-                let values = self.values(&function, &entry);
-                (entry, values)
-            })
-            .collect();
-        let index = Indexer::filled_index(name, function, &values);
-        self.shared.indexer.write().add_index(index);
-        Ok(())
-    }
+    // ----- changes -----
 
     /// Applies a batch and hands the events to the subscribers.
-    fn apply(&self, batch: Vec<Delta<K>>) {
+    fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
-        let functions = self.shared.indexer.read().index_functions();
+        let left = !self.shared.indexer.read().views().iter().all(View::is_held);
+        if left {
+            self.shared.indexer.write().drop_left_views();
+        }
+        let judges = self.shared.indexer.read().judges();
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {
             match delta {
                 Delta::Put(item) => {
-                    let values = match &item {
-                        Decoded::Good(entry) => Some(self.all_values(&functions, entry)),
-                        Decoded::Malformed(_) => None,
+                    let verdicts = match &item {
+                        Decoded::Good(entry) => judges.iter().map(|j| j.verdict(entry)).collect(),
+                        Decoded::Malformed(_) => Verdicts::new(),
                     };
-                    changes.push(Change::Put(item, values));
+                    changes.push(Change::Put(item, verdicts));
                 }
-                Delta::Removed(item) => changes.push(Change::Removed(item)),
+                Delta::Removed(item) => {
+                    let verdicts = match &item {
+                        Decoded::Good(last) => judges.iter().map(|j| j.check(last)).collect(),
+                        Decoded::Malformed(_) => Verdicts::new(),
+                    };
+                    changes.push(Change::Removed(item, verdicts));
+                }
                 Delta::Bookmark { version } => changes.push(Change::Advance(version)),
                 Delta::Resync => changes.push(Change::Resync),
-                Delta::Replaced { version, items } => {
+                Delta::Replaced {
+                    version,
+                    items,
+                    extent,
+                } => {
                     self.change(&mut writer, std::mem::take(&mut changes));
-                    self.replace(&mut writer, &functions, items, version);
+                    self.replace(&mut writer, items, version, extent);
                 }
             }
         }
@@ -192,66 +189,110 @@ impl<K: Object> Core<K> {
     }
 
     /// Applies single changes, visible together (STORE-1).
-    fn change(&self, writer: &mut Writer<K>, changes: Vec<Change<K>>) {
+    fn change(&self, writer: &mut Writer, changes: Vec<Change>) {
         if changes.is_empty() {
             return;
         }
-        let mut applied = Applied::default();
-        {
+        let applied = {
             let mut indexer = self.shared.indexer.write();
+            let mut applied = indexer.unchanged();
             for change in changes {
                 indexer.apply(change, &mut applied);
             }
-        }
+            applied
+        };
         self.distribute(writer, &applied);
     }
 
     /// Builds the store that a relist makes beside the one there is, and swaps it in (STORE-1).
     fn replace(
         &self,
-        writer: &mut Writer<K>,
-        functions: &[IndexFn<K>],
-        items: Vec<Item<K>>,
+        writer: &mut Writer,
+        items: Vec<Item>,
         version: ResourceVersion,
+        extent: Extent,
     ) {
-        let origin = if writer.synced {
+        let origin = if writer.reached.is_some() {
             Origin::Live
         } else {
             Origin::Initial
         };
         let stored = self.shared.indexer.read();
-        let items = items
-            .into_iter()
-            .map(|item| {
-                let values = match &item {
-                    Decoded::Good(entry) => {
-                        let same = stored.get(entry.key());
-                        let same = same.is_some_and(|stored| entry.is_same_version_as(stored));
-                        (!same).then(|| self.all_values(functions, entry))
+        let judges = stored.judges();
+        let items = items.into_iter().map(|item| {
+            let verdicts = match &item {
+                Decoded::Good(entry) => {
+                    let same = stored.get(entry.key());
+                    if same.is_some_and(|stored| entry.is_same_version_as(stored)) {
+                        Verdicts::new()
+                    } else {
+                        judges.iter().map(|judge| judge.verdict(entry)).collect()
                     }
-                    Decoded::Malformed(_) => None,
-                };
-                (item, values)
-            })
-            .collect();
-        let (next, applied) = stored.replaced(items, version, origin);
+                }
+                Decoded::Malformed(_) => Verdicts::new(),
+            };
+            (item, verdicts)
+        });
+        let items = items.collect();
+        let (mut next, applied) = stored.replaced(items, version, origin, extent);
         drop(stored);
+        // Nobody sees it yet: what users wrote runs without a lock that readers wait for.
+        let fresh = next.reach(extent);
         let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
         // Dropped after the lock: freeing many objects takes a while.
         drop(before);
         self.distribute(writer, &applied);
-        if !writer.synced {
-            writer.synced = true;
-            writer.fanout.mark_synced();
-            self.progress.send_replace(Progress::Synced);
-            tracing::info!(kind = %self.name, objects = self.shared.indexer.read().len(), "synced");
-            self.publish(writer);
+        for told in fresh {
+            self.tell(&told.malformed);
+            let indexer = self.shared.indexer.read();
+            let view = indexer.view(told.view).into_iter();
+            let present = view.flat_map(|view| indexer.seen(view, None));
+            writer.fanout.fill(told.view, present);
+        }
+        if writer.reached < Some(extent) {
+            self.reach(writer, extent);
         }
     }
 
+    /// The store is complete, for all who need no more than `extent`.
+    fn reach(&self, writer: &mut Writer, extent: Extent) {
+        let before = writer.reached.replace(extent);
+        {
+            let indexer = self.shared.indexer.read();
+            for view in indexer.views() {
+                if before < Some(view.needs()) && view.needs() <= extent {
+                    writer.fanout.mark_synced(view.id());
+                }
+            }
+            if before.is_none() {
+                tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
+            }
+        }
+        self.progress
+            .send_modify(|progress| progress.reached = Some(extent));
+        self.publish(writer);
+    }
+
     /// Tells the subscribers of changes that the store has by now (FAN-3).
-    fn distribute(&self, writer: &mut Writer<K>, applied: &Applied<K>) {
-        for malformed in &applied.malformed {
+    fn distribute(&self, writer: &mut Writer, applied: &Applied) {
+        self.tell(&applied.malformed);
+        for word in &applied.words {
+            self.counters.event(word);
+        }
+        let (objects, malformed) = {
+            let indexer = self.shared.indexer.read();
+            (indexer.len(), indexer.unreadable())
+        };
+        self.counters.stored(objects, malformed);
+        for told in &applied.told {
+            self.tell(&told.malformed);
+            writer.fanout.distribute(told.view, &told.events);
+        }
+    }
+
+    /// Tells people of objects that are kept aside.
+    fn tell(&self, malformed: &[Malformed]) {
+        for malformed in malformed {
             tracing::warn!(
                 kind = %self.name,
                 object = %malformed.key,
@@ -260,38 +301,6 @@ impl<K: Object> Core<K> {
                 "an object does not decode and is kept aside"
             );
         }
-        for event in &applied.events {
-            self.counters.event(match event {
-                Event::Created { .. } => "created",
-                Event::Updated { .. } => "updated",
-                Event::Deleted { .. } => "deleted",
-            });
-        }
-        let (objects, malformed) = {
-            let indexer = self.shared.indexer.read();
-            (indexer.len(), indexer.malformed().len())
-        };
-        self.counters.stored(objects, malformed);
-        writer.fanout.distribute(&applied.events);
-    }
-
-    fn all_values(&self, functions: &[IndexFn<K>], entry: &Entry<K>) -> Vec<IndexValues> {
-        let each = functions.iter().map(|f| self.values(f, entry));
-        each.collect()
-    }
-
-    /// What an index function says of an object. One that panics costs its own value.
-    fn values(&self, function: &IndexFn<K>, entry: &Entry<K>) -> IndexValues {
-        let body = entry.body();
-        let values = catch_unwind(AssertUnwindSafe(|| function(&body)));
-        let values: BTreeSet<String> = values.map_or_else(
-            |_| {
-                tracing::error!(kind = %self.name, object = %entry.key(), "an index function panicked");
-                BTreeSet::new()
-            },
-            |values| values.into_iter().collect(),
-        );
-        values.into_iter().map(Arc::from).collect()
     }
 
     fn report(&self, problem: Option<&Problem>) {
@@ -302,7 +311,7 @@ impl<K: Object> Core<K> {
             return;
         }
         writer.problem = problem.cloned();
-        let synced = writer.synced;
+        let synced = writer.reached.is_some();
         self.publish(&writer);
         drop(writer);
         // Once per change of the reason, not once per attempt.
@@ -328,23 +337,26 @@ impl<K: Object> Core<K> {
         }
     }
 
-    fn publish(&self, writer: &Writer<K>) {
-        let state = match (writer.run, &writer.problem, writer.synced) {
-            (Run::Declared, _, _) => State::Declared,
-            (Run::Stopped, _, _) => State::Stopped,
-            (Run::Running, Some(problem), _) => State::Degraded {
-                reason: problem.reason,
-                message: problem.message.clone(),
-                since: problem.since,
-            },
-            (Run::Running, None, true) => State::Synced,
-            (Run::Running, None, false) => State::Syncing,
-        };
-        self.state.send_if_modified(|now| {
-            let modified = *now != state;
-            *now = state;
-            modified
-        });
+    fn publish(&self, writer: &Writer) {
+        for needs in [Extent::Metadata, Extent::Whole] {
+            let synced = writer.reached >= Some(needs);
+            let state = match (writer.run, &writer.problem, synced) {
+                (Run::Declared, _, _) => State::Declared,
+                (Run::Stopped, _, _) => State::Stopped,
+                (Run::Running, Some(problem), _) => State::Degraded {
+                    reason: problem.reason,
+                    message: problem.message.clone(),
+                    since: problem.since,
+                },
+                (Run::Running, None, true) => State::Synced,
+                (Run::Running, None, false) => State::Syncing,
+            };
+            self.states[place(needs)].send_if_modified(|now| {
+                let modified = *now != state;
+                *now = state;
+                modified
+            });
+        }
     }
 
     /// Marks the informer as running. An informer runs once.
@@ -363,22 +375,21 @@ impl<K: Object> Core<K> {
         writer.run = Run::Stopped;
         writer.fanout.close();
         self.publish(&writer);
-        self.progress.send_if_modified(|progress| {
-            let waiting = *progress == Progress::Waiting;
-            if waiting {
-                *progress = Progress::Stopped;
-            }
-            waiting
-        });
+        self.progress
+            .send_modify(|progress| progress.stopped = true);
+    }
+}
+
+/// Which of two states is for those who need so much.
+fn place(needs: Extent) -> usize {
+    match needs {
+        Extent::Metadata => 0,
+        Extent::Whole => 1,
     }
 }
 
 /// Runs the pipeline until it is cancelled or dropped.
-pub(crate) async fn run<K, L>(core: Arc<Core<K>>, list_watch: L, cancel: CancellationToken)
-where
-    K: Object,
-    L: ListWatch<K>,
-{
+pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: CancellationToken) {
     if !core.start() {
         tracing::error!(kind = %core.name, "the informer runs already or has stopped");
         return;
@@ -408,7 +419,7 @@ where
 }
 
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
-async fn resync<K: Object>(core: &Core<K>, every: Option<Duration>) {
+async fn resync(core: &Core, every: Option<Duration>) {
     let Some(every) = every else {
         return std::future::pending().await;
     };
@@ -419,41 +430,13 @@ async fn resync<K: Object>(core: &Core<K>, every: Option<Duration>) {
 }
 
 /// Marks the informer as stopped, however its run ends.
-struct Running<K: Object> {
-    core: Arc<Core<K>>,
+struct Running {
+    core: Arc<Core>,
 }
 
-impl<K: Object> Drop for Running<K> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.core.stop();
-    }
-}
-
-/// What the reflector is given: the queue to fill, and the store to compare with.
-struct Inlet<K> {
-    core: Arc<Core<K>>,
-    sender: Sender<K>,
-}
-
-impl<K: Object> Sink<K> for Inlet<K> {
-    fn ingest(&self, decoded: Decoded<K>) -> Item<K> {
-        decoded.map(|object| {
-            let entry = Entry::new(object);
-            // A relist costs memory only for what changed.
-            let indexer = self.core.shared.indexer.read();
-            match indexer.get(entry.key()) {
-                Some(stored) if stored.is_same_version_as(&entry) => stored.clone(),
-                Some(_) | None => entry,
-            }
-        })
-    }
-
-    async fn send(&self, delta: Delta<K>) {
-        self.sender.send(delta).await;
-    }
-
-    fn report(&self, problem: Option<&Problem>) {
-        self.core.report(problem);
     }
 }
 

@@ -8,13 +8,13 @@ use crate::delta::Delta;
 
 /// Deltas in arrival order; nothing is coalesced, and a relist is one element (QUEUE-1).
 #[derive(Debug)]
-pub(crate) struct Queue<K> {
-    waiting: VecDeque<Delta<K>>,
+pub(crate) struct Queue {
+    waiting: VecDeque<Delta>,
     bound: usize,
     closed: bool,
 }
 
-impl<K> Queue<K> {
+impl Queue {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -24,7 +24,7 @@ impl<K> Queue<K> {
     }
 
     /// Takes a delta, or gives it back where the bound is reached.
-    pub(crate) fn push(&mut self, delta: Delta<K>) -> Result<(), Delta<K>> {
+    pub(crate) fn push(&mut self, delta: Delta) -> Result<(), Delta> {
         if self.waiting.len() >= self.bound {
             return Err(delta);
         }
@@ -33,7 +33,7 @@ impl<K> Queue<K> {
     }
 
     /// Takes all that waits; empty where nothing does.
-    pub(crate) fn pop_batch(&mut self) -> Vec<Delta<K>> {
+    pub(crate) fn pop_batch(&mut self) -> Vec<Delta> {
         self.waiting.drain(..).collect()
     }
 
@@ -52,13 +52,13 @@ mod tests {
 
     use super::*;
 
-    fn bookmark(n: u32) -> Delta<()> {
+    fn bookmark(n: u32) -> Delta {
         Delta::Bookmark {
             version: ResourceVersion::new(n.to_string()),
         }
     }
 
-    fn versions(batch: Vec<Delta<()>>) -> Vec<String> {
+    fn versions(batch: Vec<Delta>) -> Vec<String> {
         batch
             .into_iter()
             .map(|delta| match delta {

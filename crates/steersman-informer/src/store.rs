@@ -1,16 +1,19 @@
-//! Room: the objects of one kind, with their indexes, and the handle that reads them.
+//! Room: the objects of one kind, what the types that look at them make of that, and the handle
+//! that reads them.
 //!
 //! What is consistent with what: a read takes one lock and sees one version of everything, so
 //! objects and indexes agree (`STORE-1`). Changes come a batch at a time; a relist is built beside
 //! the store and swapped in. Two reads are two versions.
 
 mod index;
+mod view;
 mod replace;
 mod indexer;
 mod reader;
 
 pub use reader::Store;
 
-pub(crate) use index::{IndexFn, IndexValues};
-pub(crate) use indexer::{Applied, Change, Indexer};
+pub(crate) use index::{Index, IndexFn};
+pub(crate) use indexer::{Applied, Change, Indexer, Verdicts};
 pub(crate) use reader::Shared;
+pub(crate) use view::{Held, Told, View, ViewId, values};

@@ -25,7 +25,7 @@ mod report;
 
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
-pub use object::{Object, TypedObject};
+pub use object::{Object, TypedObject, is_metadata_only};
 pub use report::{Report, report};
 pub use selector::LabelSelector;
 pub use version::ResourceVersion;

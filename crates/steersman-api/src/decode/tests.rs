@@ -24,17 +24,17 @@ fn events(chunks: &[&str]) -> Vec<String> {
     let mut words = Vec::new();
     for chunk in chunks {
         events.push(&Bytes::copy_from_slice(chunk.as_bytes()));
-        while let Some(event) = events.next_event::<ConfigMap>() {
+        while let Some(event) = events.next_event() {
             words.push(word(event));
         }
     }
-    words.extend(events.finish::<ConfigMap>().map(word));
+    words.extend(events.finish().map(word));
     words
 }
 
-fn word(event: Result<WatchEvent<ConfigMap>, Error>) -> String {
-    let named = |what: &str, object: Decoded<ConfigMap>| match object {
-        Decoded::Good(map) => format!("{what} {}", map.metadata.name.unwrap_or_default()),
+fn word(event: Result<WatchEvent, Error>) -> String {
+    let named = |what: &str, object: Decoded<RawObject>| match object {
+        Decoded::Good(map) => format!("{what} {}", map.head().key),
         Decoded::Malformed(malformed) => format!("{what} bad {}", malformed.key),
     };
     match event {
@@ -171,7 +171,7 @@ fn events_come_however_the_body_is_cut() {
     let body = concat!(
         r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#,
         "\n\n",
-        r#"{"type":"MODIFIED","object":{"metadata":{"name":"b"},"data":7}}"#,
+        r#"{"type":"MODIFIED","object":{"metadata":{"name":"b","labels":7}}}"#,
         "\r\n",
         r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
         "\n",
@@ -225,6 +225,75 @@ fn a_line_past_every_bound_is_one_error() {
     for _ in 0..=32 {
         events.push(&chunk);
     }
-    let error = events.next_event::<ConfigMap>().unwrap().unwrap_err();
+    let error = events.next_event().unwrap().unwrap_err();
     assert!(error.to_string().contains("32 MiB"), "{error}");
+}
+
+#[test]
+fn a_raw_object_has_its_head_and_its_bytes_and_nobody_has_decoded_it() {
+    let body = json!({"items": [
+        {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7",
+            "generation": 3, "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"l": "v"},
+            "finalizers": ["f"], "managedFields": [{"manager": "x"}],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pu"}]},
+            "data": "no map"},
+        {"metadata": {"name": "b", "labels": [1]}},
+        {"metadata": {"namespace": "n"}},
+        [{"name": "c"}],
+    ]});
+    let body = body.to_string();
+    let page = decoder::<ConfigMap>().raw_page(&asked(), body.as_bytes());
+    let mut items = page.unwrap().items.into_iter();
+    let raw = items.next().unwrap().good().unwrap();
+    let head = raw.head();
+    assert_eq!(head.key, ObjectKey::namespaced("n", "a"));
+    assert_eq!((head.uid.as_str(), head.version.as_str()), ("u", "7"));
+    assert_eq!((head.generation, head.deleting), (Some(3), true));
+    assert_eq!(head.labels.get("l").map(String::as_str), Some("v"));
+    assert_eq!(
+        (head.finalizers.len(), head.owners[0].uid.as_str()),
+        (1, "pu")
+    );
+    let json: serde_json::Value = serde_json::from_slice(raw.json()).unwrap();
+    assert_eq!(
+        (json["kind"].as_str(), json["data"].as_str()),
+        (Some("ConfigMap"), Some("no map"))
+    );
+    assert!(json["metadata"].get("managedFields").is_none());
+    let wrong: Vec<String> = items
+        .map(|item| match item {
+            Decoded::Malformed(malformed) => format!("{} {}", malformed.key, malformed.error),
+            Decoded::Good(object) => format!("{object:?}"),
+        })
+        .collect();
+    assert!(
+        wrong[0].starts_with("b metadata.labels: invalid type"),
+        "{wrong:?}"
+    );
+    assert!(wrong[1].ends_with("metadata.name is missing"), "{wrong:?}");
+    assert!(wrong[2].ends_with("it is not a JSON object"), "{wrong:?}");
+    let secret = json!({"metadata": {"name": "s", "labels": {"k": ["hunter"]}}}).to_string();
+    match decoder::<Secret>().raw_object(secret.as_bytes()) {
+        Decoded::Malformed(malformed) => assert!(!malformed.error.contains("hunter")),
+        Decoded::Good(_) => panic!("{secret}"),
+    }
+}
+
+#[test]
+fn of_metadata_alone_nothing_else_is_kept_whatever_the_server_sends() {
+    let decoder = decoder::<ConfigMap>().metadata_only(true);
+    for object in [
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+            "metadata": {"managedFields": [1], "name": "a", "labels": {"l": "v"}}}),
+        json!({"data": {"k": "v"}, "metadata": {"name": "a", "labels": {"l": "v"}}, "x": 1}),
+    ] {
+        let raw = decoder
+            .raw_object(object.to_string().as_bytes())
+            .good()
+            .unwrap();
+        let json: serde_json::Value = serde_json::from_slice(raw.json()).unwrap();
+        let expected = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "labels": {"l": "v"}}});
+        assert_eq!(json, expected);
+    }
 }

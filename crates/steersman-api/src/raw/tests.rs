@@ -21,6 +21,7 @@ fn managed_fields_are_cut_wherever_they_stand() {
         r#"{"name":"a","managedFields":[]}"#,
         r#"{ "name" : "a" , "managedFields" : [ 1 , 2 ] , "uid" : "u" }"#,
         r#"{"managedFields":null}"#,
+        r#"{"name":"a","managed\u0046ields":[1]}"#,
         r#"{"x":"managedFields","managedFields":{"deep":{"metadata":1}},"y":true}"#,
     ] {
         let raw = format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{metadata},"spec":1}}"#);

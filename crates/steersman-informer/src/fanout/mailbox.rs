@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use steersman_object::{Object, ObjectKey};
+use steersman_object::ObjectKey;
 
-use crate::entry::Entry;
-use crate::event::{Certainty, Event, Origin};
+use crate::entry::RawEntry;
+use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::fanout::synced::Marker;
 
 /// What one subscriber has not taken yet.
@@ -17,42 +17,42 @@ use crate::fanout::synced::Marker;
 /// subscriber has seen and those that exist. A collapsed step waits where the newest event would,
 /// except that what belongs to the initial set stays before the marker of its end.
 #[derive(Debug)]
-pub(crate) struct Mailbox<K> {
-    waiting: BTreeMap<u64, Waiting<K>>,
+pub(crate) struct Mailbox {
+    waiting: BTreeMap<u64, Waiting>,
     /// Where the step of each key waits; kept only while collapsed.
     places: HashMap<Arc<ObjectKey>, u64>,
     next: u64,
     bound: usize,
     collapsed: bool,
     /// The second half of a step that is two events.
-    half: VecDeque<Event<K>>,
+    half: VecDeque<RawEvent>,
     marker: Marker,
 }
 
 #[derive(Debug)]
-enum Waiting<K> {
-    Event(Event<K>),
-    Step(Step<K>),
+enum Waiting {
+    Event(RawEvent),
+    Step(Step),
 }
 
 /// From what the subscriber last took of a key to what is.
 #[derive(Debug)]
-struct Step<K> {
-    taken: Option<Entry<K>>,
+struct Step {
+    taken: Option<RawEntry>,
     /// How the object that was taken ended.
-    ended: Option<(Entry<K>, Certainty)>,
-    now: Option<(Entry<K>, Origin)>,
+    ended: Option<(RawEntry, Certainty)>,
+    now: Option<(RawEntry, Origin)>,
 }
 
 /// What a subscriber takes next.
 #[derive(Debug)]
-pub(crate) enum Taken<K> {
-    Event(Event<K>),
+pub(crate) enum Taken {
+    Event(RawEvent),
     Synced,
     Nothing,
 }
 
-impl<K> Mailbox<K> {
+impl Mailbox {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -66,9 +66,9 @@ impl<K> Mailbox<K> {
     }
 }
 
-impl<K: Object> Mailbox<K> {
+impl Mailbox {
     /// Puts in what is there when the subscriber joins (FAN-1).
-    pub(crate) fn fill(&mut self, present: impl Iterator<Item = Entry<K>>) {
+    pub(crate) fn fill(&mut self, present: impl Iterator<Item = RawEntry>) {
         for entry in present {
             let created = Event::created(entry, Origin::Initial);
             self.append(Waiting::Event(created));
@@ -80,7 +80,7 @@ impl<K: Object> Mailbox<K> {
         self.marker.set(self.next);
     }
 
-    pub(crate) fn push(&mut self, event: Event<K>) {
+    pub(crate) fn push(&mut self, event: RawEvent) {
         if !self.collapsed && self.waiting.len() >= self.bound {
             self.collapse();
         }
@@ -91,7 +91,7 @@ impl<K: Object> Mailbox<K> {
         }
     }
 
-    pub(crate) fn take(&mut self) -> Taken<K> {
+    pub(crate) fn take(&mut self) -> Taken {
         if let Some(event) = self.half.pop_front() {
             return Taken::Event(event);
         }
@@ -123,7 +123,7 @@ impl<K: Object> Mailbox<K> {
         self.waiting.len() + self.half.len() + usize::from(self.marker.is_waiting())
     }
 
-    fn append(&mut self, waiting: Waiting<K>) -> u64 {
+    fn append(&mut self, waiting: Waiting) -> u64 {
         let place = self.next;
         self.next += 1;
         self.waiting.insert(place, waiting);
@@ -143,14 +143,14 @@ impl<K: Object> Mailbox<K> {
         }
     }
 
-    fn fold(&mut self, event: Event<K>) {
+    fn fold(&mut self, event: RawEvent) {
         let place = self.next;
         self.next += 1;
         self.fold_at(event, place);
     }
 
     /// Merges an event, which would wait at `place`, with what waits for its key.
-    fn fold_at(&mut self, event: Event<K>, place: u64) {
+    fn fold_at(&mut self, event: RawEvent, place: u64) {
         let key = event.object().shared_key();
         let before = self.places.remove(&key);
         let waiting = before.and_then(|at| Some((at, self.waiting.remove(&at)?)));
@@ -171,8 +171,8 @@ impl<K: Object> Mailbox<K> {
     }
 }
 
-impl<K: Object> Step<K> {
-    fn of(event: Event<K>) -> Self {
+impl Step {
+    fn of(event: RawEvent) -> Self {
         match event {
             Event::Created { new, origin } => Self {
                 taken: None,
@@ -195,7 +195,7 @@ impl<K: Object> Step<K> {
         }
     }
 
-    fn fold(&mut self, event: Event<K>) {
+    fn fold(&mut self, event: RawEvent) {
         match event {
             Event::Created { new, origin } => self.now = Some((new, origin)),
             Event::Updated { new, origin, .. } => {
@@ -230,7 +230,7 @@ impl<K: Object> Step<K> {
     }
 
     #[expect(clippy::expect_used, reason = "proven below")]
-    fn any(&self) -> &Entry<K> {
+    fn any(&self) -> &RawEntry {
         let now = self.now.as_ref().map(|(entry, _)| entry);
         // A step that is nothing is never kept: one of the two is there.
         now.or(self.taken.as_ref())
@@ -238,7 +238,7 @@ impl<K: Object> Step<K> {
     }
 
     /// The step as one event, or two where another object has the name now.
-    fn events(self) -> Vec<Event<K>> {
+    fn events(self) -> Vec<RawEvent> {
         match (self.taken, self.now) {
             (None, None) => Vec::new(),
             (None, Some((new, origin))) => vec![Event::created(new, origin)],

@@ -1,14 +1,15 @@
 //! Handle: one subscriber's end of its mailbox: what is there, then what happens.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use steersman_object::Object;
 use tokio::sync::Notify;
 
-use crate::event::Event;
+use crate::event::{Event, RawEvent};
 use crate::fanout::mailbox::{Mailbox, Taken};
+use crate::store::Held;
 
 /// What a subscriber gets.
 #[derive(Clone, Debug)]
@@ -30,26 +31,33 @@ pub enum Delivery<K> {
 /// Dropping it unsubscribes.
 #[must_use = "a subscription that is dropped gets nothing"]
 pub struct Subscription<K> {
-    seat: Arc<Seat<K>>,
+    seat: Arc<Seat>,
+    /// Events come as long as somebody looks at objects as `K`.
+    _held: Arc<Held>,
+    of: PhantomData<fn() -> K>,
 }
 
 /// A mailbox and the bell that rings when something was put into it.
-pub(crate) struct Seat<K> {
-    inside: Mutex<Inside<K>>,
+pub(crate) struct Seat {
+    inside: Mutex<Inside>,
     bell: Notify,
 }
 
-struct Inside<K> {
-    mailbox: Mailbox<K>,
+struct Inside {
+    mailbox: Mailbox,
     /// Nothing will come any more.
     closed: bool,
     /// Nobody will take anything any more.
     left: bool,
 }
 
-impl<K: Object> Subscription<K> {
-    pub(crate) fn new(seat: Arc<Seat<K>>) -> Self {
-        Self { seat }
+impl<K> Subscription<K> {
+    pub(crate) fn new(seat: Arc<Seat>, held: Arc<Held>) -> Self {
+        Self {
+            seat,
+            _held: held,
+            of: PhantomData,
+        }
     }
 
     /// The next delivery, once there is one; `None` after the informer has stopped and all that
@@ -67,7 +75,7 @@ impl<K: Object> Subscription<K> {
                 (inside.mailbox.take(), inside.closed)
             };
             match taken {
-                Taken::Event(event) => return Some(Delivery::Event(event)),
+                Taken::Event(event) => return Some(Delivery::Event(event.cast())),
                 Taken::Synced => return Some(Delivery::Synced),
                 Taken::Nothing if closed => return None,
                 // The bell keeps one ring for whoever was not waiting: no wake-up is lost.
@@ -101,14 +109,14 @@ impl<K> fmt::Debug for Subscription<K> {
     }
 }
 
-impl<K> fmt::Debug for Seat<K> {
+impl fmt::Debug for Seat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seat").finish_non_exhaustive()
     }
 }
 
-impl<K: Object> Seat<K> {
-    pub(crate) fn new(mailbox: Mailbox<K>) -> Self {
+impl Seat {
+    pub(crate) fn new(mailbox: Mailbox) -> Self {
         Self {
             inside: Mutex::new(Inside {
                 mailbox,
@@ -120,7 +128,7 @@ impl<K: Object> Seat<K> {
     }
 
     /// Puts events in; says whether somebody still sits here.
-    pub(crate) fn push(&self, events: &[Event<K>]) -> bool {
+    pub(crate) fn push(&self, events: &[RawEvent]) -> bool {
         let mut inside = self.inside.lock();
         if inside.left {
             return false;

@@ -3,7 +3,7 @@
 //! On one thread nothing comes between two steps of a write, so a lock that is missing shows only
 //! here. The work is bounded, and nothing depends on how the threads happen to run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt as _;
@@ -11,30 +11,33 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_object::ObjectKey;
 
 use super::*;
+use crate::entry::Entry;
 use crate::fanout::Delivery;
+use crate::store::IndexFn;
 
 type Map = ConfigMap;
 
 const KEYS: u64 = 8;
 
 /// The map of this number at a version, with the version as its value.
-fn entry(number: u64, version: u64) -> Item<Map> {
+fn entry(number: u64, version: u64) -> Item {
     let mut map = Map::default();
     map.metadata.name = Some(format!("m{number}"));
     map.metadata.uid = Some(format!("u{number}"));
     map.metadata.resource_version = Some(version.to_string());
     map.data = Some(BTreeMap::from([("v".into(), version.to_string())]));
-    Decoded::Good(Entry::new(map))
+    Decoded::Good(Entry::new(map).cast())
 }
 
-fn put(number: u64, version: u64) -> Delta<Map> {
+fn put(number: u64, version: u64) -> Delta {
     Delta::Put(entry(number, version))
 }
 
-fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta<Map> {
+fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new(version.to_string()),
         items: numbers.map(|number| entry(number, version)).collect(),
+        extent: Extent::Whole,
     }
 }
 
@@ -43,11 +46,17 @@ fn value(map: &Map) -> Vec<String> {
     data.filter_map(|data| data.get("v").cloned()).collect()
 }
 
-fn core(mailbox_bound: usize) -> Core<Map> {
+/// A core, and a view of it.
+fn core(mailbox_bound: usize) -> (Core, Arc<Held>) {
     let options = InformerOptions::new().mailbox_bound(mailbox_bound);
     let core = Core::new(Kind::of::<Map>(), options);
     core.start();
-    core
+    let held = core.view::<Map>();
+    (core, held)
+}
+
+fn index(function: impl Fn(&Map) -> Vec<String> + Send + Sync + 'static) -> IndexFn {
+    Arc::new(move |entry| Ok(function(&*entry.raw_body().decoded::<Map>()?)))
 }
 
 /// How many writes are done; all, however the writer ends: a test that fails does not hang.
@@ -86,17 +95,18 @@ fn while_writing(versions: u64, write: impl Fn(u64) + Send, mut look: impl FnMut
 }
 
 /// Whether an index files exactly what is there.
-fn assert_agrees(indexer: &Indexer<Map>, index: &str) {
+fn assert_agrees(indexer: &Indexer, held: &Held, index: &str) {
+    let view = indexer.view(held.id()).unwrap();
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in indexer.entries(None) {
-        for value in value(&entry.body()) {
+        for value in value(&entry.cast::<Map>().body()) {
             values.entry(value).or_default().push(format!("{entry:?}"));
         }
     }
     let mut filed = 0;
     for (value, expected) in &values {
-        let found = indexer.indexed(index, value, None).unwrap();
-        let found: Vec<String> = found.map(|entry| format!("{entry:?}")).collect();
+        let found = view.index(index).unwrap().get(value).unwrap();
+        let found: Vec<String> = found.values().map(|entry| format!("{entry:?}")).collect();
         assert_eq!(&found, expected, "index {index}, value {value}");
         filed += found.len();
     }
@@ -106,8 +116,8 @@ fn assert_agrees(indexer: &Indexer<Map>, index: &str) {
 // STORE-1
 #[test]
 fn store_1_a_reader_sees_each_batch_whole_and_its_indexes_with_it() {
-    let core = core(1 << 20);
-    core.add_index("value", Arc::new(value)).unwrap();
+    let (core, held) = core(1 << 20);
+    core.add_index(&held, "value", index(value)).unwrap();
     let write = |version: u64| {
         let batch = if version.is_multiple_of(50) {
             vec![replaced(version, 0..KEYS)]
@@ -116,19 +126,19 @@ fn store_1_a_reader_sees_each_batch_whole_and_its_indexes_with_it() {
         };
         core.apply(batch);
     };
-    let store = core.store();
+    let store = core.store::<Map>(&held);
     while_writing(3000, write, || {
         let listed = store.list();
         let values: BTreeSet<_> = listed.iter().flat_map(|map| value(map)).collect();
         assert!(values.len() <= 1, "parts of several batches: {values:?}");
-        assert_agrees(&core.shared.indexer.read(), "value");
+        assert_agrees(&core.shared.indexer.read(), &held, "value");
     });
 }
 
 // STORE-1
 #[test]
 fn store_1_an_index_that_is_added_during_writes_misses_none() {
-    let core = core(1 << 20);
+    let (core, held) = core(1 << 20);
     core.apply(vec![replaced(1, 0..100)]);
     let mut added = 0;
     // Time enough for a write that nothing holds up.
@@ -140,8 +150,8 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
     while_writing(2000, write, || {
         if added < 20 {
             let name = format!("i{added}");
-            core.add_index(&name, Arc::new(slow)).unwrap();
-            assert_agrees(&core.shared.indexer.read(), &name);
+            core.add_index(&held, &name, index(slow)).unwrap();
+            assert_agrees(&core.shared.indexer.read(), &held, &name);
             added += 1;
         }
     });
@@ -150,7 +160,7 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
 // FAN-1
 #[test]
 fn fan_1_who_joins_during_writes_sees_everything_once() {
-    let core = core(1 << 20);
+    let (core, held) = core(1 << 20);
     core.apply(vec![replaced(1, 0..KEYS)]);
     let mut subscriptions = Vec::new();
     let write = |version: u64| {
@@ -163,11 +173,11 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
     };
     while_writing(2000, write, || {
         if subscriptions.len() < 100 {
-            subscriptions.push(core.subscribe());
+            subscriptions.push(core.subscribe::<Map>(&held));
         }
     });
     core.stop();
-    let entries = core.store().entries(None);
+    let entries = core.store::<Map>(&held).entries(None);
     let expected: Vec<String> = entries.iter().map(|entry| format!("{entry:?}")).collect();
     for mut subscription in subscriptions {
         let mut world: BTreeMap<ObjectKey, String> = BTreeMap::new();
@@ -193,11 +203,11 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
 // FAN-3
 #[test]
 fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
-    let core = core(0);
-    let store = core.store();
-    let mut subscription = core.subscribe();
+    let (core, held) = core(0);
+    let store = core.store::<Map>(&held);
+    let mut subscription = core.subscribe::<Map>(&held);
     // Those who are served after it, so that it is told well before the writer is done.
-    let others: Vec<_> = (0..200).map(|_| core.subscribe()).collect();
+    let others: Vec<_> = (0..200).map(|_| core.subscribe::<Map>(&held)).collect();
     let write = |version: u64| {
         core.apply(vec![match version % 2 {
             0 => replaced(version, 0..KEYS),
@@ -217,19 +227,19 @@ fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
 
 #[test]
 fn what_waited_for_a_subscriber_goes_with_it() {
-    let core = core(1 << 20);
+    let (core, held) = core(1 << 20);
     core.apply(vec![replaced(1, 0..1)]);
-    let subscription = core.subscribe();
-    let store = core.store();
-    let held = Arc::downgrade(&store.list()[0]);
+    let subscription = core.subscribe::<Map>(&held);
+    let store = core.store::<Map>(&held);
+    let object = Arc::downgrade(&store.list()[0]);
     core.apply(vec![Delta::Removed(entry(0, 2))]);
-    assert!(store.is_empty() && held.upgrade().is_some());
+    assert!(store.is_empty() && object.upgrade().is_some());
     drop(subscription);
     // Nothing has happened since that could have cleared it.
-    assert!(held.upgrade().is_none());
+    assert!(object.upgrade().is_none());
     assert_eq!(core.subscribers(), 0);
     for _ in 0..10 {
-        drop(core.subscribe());
+        drop(core.subscribe::<Map>(&held));
     }
     assert!(core.writer.lock().fanout.seats().len() <= 1);
 }

@@ -8,23 +8,23 @@ use tokio::sync::Notify;
 use crate::delta::Delta;
 use crate::queue::Queue;
 
-struct Shared<K> {
-    queue: Mutex<Queue<K>>,
+struct Shared {
+    queue: Mutex<Queue>,
     filled: Notify,
     drained: Notify,
 }
 
 /// The reflector's end; dropping it lets the other end finish.
-pub(crate) struct Sender<K> {
-    shared: Arc<Shared<K>>,
+pub(crate) struct Sender {
+    shared: Arc<Shared>,
 }
 
 /// The store's end.
-pub(crate) struct Receiver<K> {
-    shared: Arc<Shared<K>>,
+pub(crate) struct Receiver {
+    shared: Arc<Shared>,
 }
 
-pub(crate) fn channel<K>(bound: usize) -> (Sender<K>, Receiver<K>) {
+pub(crate) fn channel(bound: usize) -> (Sender, Receiver) {
     let shared = Arc::new(Shared {
         queue: Mutex::new(Queue::new(bound)),
         filled: Notify::new(),
@@ -36,9 +36,9 @@ pub(crate) fn channel<K>(bound: usize) -> (Sender<K>, Receiver<K>) {
     (sender, Receiver { shared })
 }
 
-impl<K> Sender<K> {
+impl Sender {
     /// Hands a delta over, once there is room for it.
-    pub(crate) async fn send(&self, delta: Delta<K>) {
+    pub(crate) async fn send(&self, delta: Delta) {
         let mut delta = delta;
         loop {
             let pushed = self.shared.queue.lock().push(delta);
@@ -52,16 +52,16 @@ impl<K> Sender<K> {
     }
 }
 
-impl<K> Drop for Sender<K> {
+impl Drop for Sender {
     fn drop(&mut self) {
         self.shared.queue.lock().close();
         self.shared.filled.notify_one();
     }
 }
 
-impl<K> Receiver<K> {
+impl Receiver {
     /// All that waits, once something does; `None` when nothing will come any more.
-    pub(crate) async fn recv_batch(&self) -> Option<Vec<Delta<K>>> {
+    pub(crate) async fn recv_batch(&self) -> Option<Vec<Delta>> {
         loop {
             let (batch, closed) = {
                 let mut queue = self.shared.queue.lock();

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use steersman_api::{Decoded, Error, ListOptions, ListWatch, WatchEvent, WatchOptions};
-use steersman_object::{Object, ResourceVersion};
+use steersman_api::{Decoded, Error, ListOptions, ListWatch, RawObject, WatchEvent, WatchOptions};
+use steersman_object::ResourceVersion;
 
+use crate::body::Extent;
 use crate::delta::{Delta, Item};
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
@@ -14,33 +15,41 @@ use crate::reflector::gathered::Gathered;
 use crate::reflector::machine::{End, Machine, Marked, Problem, Step};
 
 /// Where the reflector's findings go.
-pub(crate) trait Sink<K>: Send + Sync {
-    /// Makes an entry of what arrived, reusing the stored one where it is the same.
-    fn ingest(&self, decoded: Decoded<K>) -> Item<K>;
+pub(crate) trait Sink: Send + Sync {
+    /// Makes an entry of what arrived, reusing the stored one where it is the same. `extent` says
+    /// how much of it was asked for.
+    fn ingest(&self, decoded: Decoded<RawObject>, extent: Extent) -> Item;
 
     /// Hands a delta over, once there is room for it.
-    fn send(&self, delta: Delta<K>) -> impl Future<Output = ()> + Send;
+    fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
 
     /// Tells why requests fail at the moment, if they do.
     fn report(&self, problem: Option<&Problem>);
+
+    /// How much of each object is wanted; never less than before.
+    fn wanted(&self) -> Extent;
+
+    /// Waits until more is wanted than this.
+    fn wants_more(&self, than: Extent) -> impl Future<Output = ()> + Send;
 }
 
 /// Runs a machine against a server, until it is dropped.
-pub(crate) struct Driver<K, L, S> {
+pub(crate) struct Driver<L, S> {
     list_watch: L,
     sink: S,
     machine: Machine,
     labels: Option<String>,
     fields: Option<String>,
     counters: Counters,
-    gathered: Gathered<K>,
+    gathered: Gathered,
+    /// How much of each object is asked for.
+    extent: Extent,
 }
 
-impl<K, L, S> Driver<K, L, S>
+impl<L, S> Driver<L, S>
 where
-    K: Object,
-    L: ListWatch<K>,
-    S: Sink<K>,
+    L: ListWatch,
+    S: Sink,
 {
     pub(crate) fn new(
         list_watch: L,
@@ -50,6 +59,7 @@ where
     ) -> Self {
         Self {
             list_watch,
+            extent: sink.wanted(),
             sink,
             machine: Machine::new(options.watch_list, options.page_size, options.seed),
             labels: options.labels.clone(),
@@ -63,6 +73,11 @@ where
     #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
     pub(crate) async fn run(mut self) {
         loop {
+            let wanted = self.sink.wanted();
+            if wanted != self.extent {
+                self.extent = wanted;
+                self.machine.handle_widen(now());
+            }
             match self.machine.next(now()) {
                 Step::List {
                     version,
@@ -89,6 +104,7 @@ where
         let mut options = ListOptions::new().limit(limit.unwrap_or(0));
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
+        options.metadata_only = self.extent == Extent::Metadata;
         options.resource_version = Some(version);
         if page.is_none() {
             self.counters.list();
@@ -98,7 +114,7 @@ where
         match self.list_watch.list(&options).await {
             Ok(page) => {
                 for item in page.items {
-                    let item = self.sink.ingest(item);
+                    let item = self.sink.ingest(item, self.extent);
                     self.gathered.put(item);
                 }
                 if self.machine.handle_page(&page.version, page.continue_token) {
@@ -112,6 +128,7 @@ where
     async fn watch(&mut self, mut options: WatchOptions, timeout: Duration) {
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
+        options.metadata_only = self.extent == Extent::Metadata;
         options.timeout = Some(timeout);
         self.counters.watch();
         let mut stream = match self.list_watch.watch(&options).await {
@@ -122,7 +139,11 @@ where
         let mut initial = options.initial_events;
         loop {
             let deadline = self.machine.deadline(now()).into();
-            let event = match tokio::time::timeout_at(deadline, stream.next()).await {
+            let event = tokio::select! {
+                event = tokio::time::timeout_at(deadline, stream.next()) => event,
+                () = self.sink.wants_more(self.extent) => return,
+            };
+            let event = match event {
                 Ok(event) => event,
                 Err(_) if self.machine.handle_tick(now()) => {
                     return self.machine.handle_end(End::Silent, now());
@@ -149,7 +170,7 @@ where
 
     /// Handles one event; says whether the initial events of a streaming list go on, or `None`
     /// where the watch is to be given up.
-    async fn event(&mut self, event: WatchEvent<K>, initial: bool) -> Option<bool> {
+    async fn event(&mut self, event: WatchEvent, initial: bool) -> Option<bool> {
         if matches!(event, WatchEvent::Modified(_) | WatchEvent::Deleted(_)) {
             self.machine.handle_live_event(now());
         }
@@ -178,7 +199,7 @@ where
             // Errors were taken out before; kinds of events that are not known yet say nothing.
             _ => return Some(initial),
         };
-        let item = self.sink.ingest(item);
+        let item = self.sink.ingest(item, self.extent);
         let version = match &item {
             Decoded::Good(entry) => entry.version(),
             Decoded::Malformed(malformed) => &malformed.version,
@@ -195,7 +216,13 @@ where
 
     async fn replace(&mut self, version: ResourceVersion) {
         let items = self.gathered.take();
-        self.sink.send(Delta::Replaced { version, items }).await;
+        let extent = self.extent;
+        let replaced = Delta::Replaced {
+            version,
+            items,
+            extent,
+        };
+        self.sink.send(replaced).await;
     }
 
     /// An open watch brought an error: the connection broke, or the server said so.

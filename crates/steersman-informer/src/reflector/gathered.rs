@@ -8,23 +8,14 @@ use steersman_object::ObjectKey;
 use crate::delta::Item;
 
 /// The items of a list that is not complete yet, each key once, the newest of it.
-#[derive(Debug)]
-pub(crate) struct Gathered<K> {
-    items: Vec<Option<Item<K>>>,
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    items: Vec<Option<Item>>,
     places: HashMap<ObjectKey, usize>,
 }
 
-impl<K> Default for Gathered<K> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            places: HashMap::new(),
-        }
-    }
-}
-
-impl<K> Gathered<K> {
-    pub(crate) fn put(&mut self, item: Item<K>) {
+impl Gathered {
+    pub(crate) fn put(&mut self, item: Item) {
         let key = key_of(&item).clone();
         let place = *self.places.entry(key).or_insert(self.items.len());
         match self.items.get_mut(place) {
@@ -33,7 +24,7 @@ impl<K> Gathered<K> {
         }
     }
 
-    pub(crate) fn remove(&mut self, item: &Item<K>) {
+    pub(crate) fn remove(&mut self, item: &Item) {
         if let Some(place) = self.places.remove(key_of(item)) {
             self.items[place] = None;
         }
@@ -44,7 +35,7 @@ impl<K> Gathered<K> {
     }
 
     /// Takes what was gathered, in the order of arrival.
-    pub(crate) fn take(&mut self) -> Vec<Item<K>> {
+    pub(crate) fn take(&mut self) -> Vec<Item> {
         self.places.clear();
         std::mem::take(&mut self.items)
             .into_iter()
@@ -53,7 +44,7 @@ impl<K> Gathered<K> {
     }
 }
 
-fn key_of<K>(item: &Item<K>) -> &ObjectKey {
+fn key_of(item: &Item) -> &ObjectKey {
     match item {
         Decoded::Good(entry) => entry.key(),
         Decoded::Malformed(malformed) => &malformed.key,

@@ -279,6 +279,13 @@ impl Machine {
         self.silent_at(opened)
     }
 
+    /// More of each object is wanted than was asked for: everything is asked for again, at a state
+    /// no older than what was seen (VIEW-3).
+    pub(crate) fn handle_widen(&mut self, now: Instant) {
+        self.close(now);
+        self.restart(self.list_from.clone());
+    }
+
     /// The deadline has come. Says whether the watch is to be given up.
     pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
         let opened = self.watch.opened.unwrap_or(now);

@@ -5,28 +5,30 @@ use std::sync::Arc;
 
 use steersman_object::ObjectKey;
 
-use crate::entry::Entry;
+use crate::entry::RawEntry;
 
-/// What an index says about one object. Pure: the same object gives the same values.
-pub(crate) type IndexFn<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+/// What an index says about one object, or what went wrong. Pure: the same object gives the same
+/// values.
+pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>> + Send + Sync>;
 
 /// Entries in the order of their keys.
-pub(crate) type Ordered<K> = BTreeMap<Arc<ObjectKey>, Entry<K>>;
+pub(crate) type Ordered = BTreeMap<Arc<ObjectKey>, RawEntry>;
 
 /// The values of one object in one index.
 pub(crate) type IndexValues = Arc<[Arc<str>]>;
 
 /// One named index.
-pub(crate) struct Index<K> {
+#[derive(Clone)]
+pub(crate) struct Index {
     name: Arc<str>,
-    function: IndexFn<K>,
-    by_value: HashMap<Arc<str>, Ordered<K>>,
+    function: IndexFn,
+    by_value: HashMap<Arc<str>, Ordered>,
     /// What each object was found to have, so that leaving the index needs no second opinion.
     values: HashMap<Arc<ObjectKey>, IndexValues>,
 }
 
-impl<K> Index<K> {
-    pub(crate) fn new(name: &str, function: IndexFn<K>) -> Self {
+impl Index {
+    pub(crate) fn new(name: &str, function: IndexFn) -> Self {
         Self {
             name: name.into(),
             function,
@@ -35,30 +37,16 @@ impl<K> Index<K> {
         }
     }
 
-    /// An index of the same name and function, with nothing in it.
-    pub(crate) fn emptied(&self) -> Self {
-        Self {
-            name: Arc::clone(&self.name),
-            function: Arc::clone(&self.function),
-            by_value: HashMap::with_capacity(self.by_value.len()),
-            values: HashMap::with_capacity(self.values.len()),
-        }
-    }
-
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(crate) fn function(&self) -> IndexFn<K> {
+    pub(crate) fn function(&self) -> IndexFn {
         Arc::clone(&self.function)
     }
 
-    pub(crate) fn values_of(&self, key: &ObjectKey) -> IndexValues {
-        self.values.get(key).cloned().unwrap_or_default()
-    }
-
     /// Files an entry under its values, in place of the one before.
-    pub(crate) fn put(&mut self, entry: &Entry<K>, values: &IndexValues) {
+    pub(crate) fn put(&mut self, entry: &RawEntry, values: &IndexValues) {
         let key = entry.shared_key();
         if self.values.get(&key) != Some(values) {
             self.remove(&key);
@@ -89,16 +77,16 @@ impl<K> Index<K> {
     }
 
     /// The entries that have a value.
-    pub(crate) fn get(&self, value: &str) -> Option<&Ordered<K>> {
+    pub(crate) fn get(&self, value: &str) -> Option<&Ordered> {
         self.by_value.get(value)
     }
 }
 
 /// The entries of one namespace, or all of them.
-pub(crate) fn within<'a, K>(
-    entries: &'a Ordered<K>,
+pub(crate) fn within<'a>(
+    entries: &'a Ordered,
     namespace: Option<&'a str>,
-) -> Box<dyn Iterator<Item = &'a Entry<K>> + 'a> {
+) -> Box<dyn Iterator<Item = &'a RawEntry> + 'a> {
     let Some(namespace) = namespace else {
         return Box::new(entries.values());
     };

@@ -1,73 +1,68 @@
-//! Machine: objects and indexes, changed together, and what each change means to onlookers.
+//! Machine: objects, and what each view makes of them, changed together.
 
+use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed};
-use steersman_object::{Object, ObjectKey, ResourceVersion};
+use steersman_object::{ObjectKey, ResourceVersion};
 
+use crate::body::Extent;
 use crate::delta::Item;
-use crate::entry::Entry;
-use crate::event::{Certainty, Event, Origin};
-use crate::store::index::{Index, IndexFn, IndexValues, Ordered, within};
+use crate::entry::RawEntry;
+use crate::event::Origin;
+use crate::store::index::{Ordered, within};
 use crate::store::replace::{Fate, fate, is_of};
+use crate::store::view::{Check, Fact, Held, Judge, Told, Verdict, View, ViewId};
 
-/// The values of one object in every index, in the order of the indexes; `None` where the stored
-/// ones stay right.
-pub(crate) type Values = Option<Vec<IndexValues>>;
+/// What each view makes of an object, in the order of the views; empty where what is stored stays
+/// right.
+pub(crate) type Verdicts = Vec<Verdict>;
 
-/// A change whose index values were computed before any lock.
+/// A change that was judged before any lock.
 #[derive(Debug)]
-pub(crate) enum Change<K> {
-    Put(Item<K>, Values),
-    Removed(Item<K>),
+pub(crate) enum Change {
+    Put(Item, Verdicts),
+    Removed(Item, Verdicts),
     Advance(ResourceVersion),
     Resync,
 }
 
-/// What a change came to.
-#[derive(Debug)]
-pub(crate) struct Applied<K> {
-    /// In the order in which subscribers shall see them.
-    pub(crate) events: Vec<Event<K>>,
-    /// Objects that do not decode, at versions not seen before.
+/// What changes came to.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// One word for each change of a stored object.
+    pub(crate) words: Vec<&'static str>,
+    /// Objects that nobody can read, at versions not seen before.
     pub(crate) malformed: Vec<Malformed>,
+    /// What the onlookers of each view are told.
+    pub(crate) told: Vec<Told>,
 }
 
-/// Objects and indexes of one kind (STORE-1).
-pub(crate) struct Indexer<K> {
-    by_key: HashMap<Arc<ObjectKey>, Entry<K>>,
-    ordered: Ordered<K>,
-    indexes: Vec<Index<K>>,
+/// The objects of one kind, and the views of them (STORE-1).
+#[derive(Default)]
+pub(crate) struct Indexer {
+    by_key: HashMap<Arc<ObjectKey>, RawEntry>,
+    ordered: Ordered,
+    views: Vec<View>,
     malformed: BTreeMap<ObjectKey, Malformed>,
-    version: ResourceVersion,
+    version: Version,
 }
 
-impl<K> Default for Applied<K> {
-    fn default() -> Self {
-        Self {
-            events: Vec::new(),
-            malformed: Vec::new(),
-        }
-    }
-}
+/// The version up to which everything the server said has been applied.
+#[derive(Clone, Debug)]
+struct Version(ResourceVersion);
 
-impl<K> Default for Indexer<K> {
+impl Default for Version {
     fn default() -> Self {
-        Self {
-            by_key: HashMap::new(),
-            ordered: Ordered::new(),
-            indexes: Vec::new(),
-            malformed: BTreeMap::new(),
-            version: ResourceVersion::unset(),
-        }
+        Self(ResourceVersion::unset())
     }
 }
 
 // ===== reads =====
 
-impl<K> Indexer<K> {
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Entry<K>> {
+impl Indexer {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&RawEntry> {
         self.by_key.get(key)
     }
 
@@ -79,90 +74,128 @@ impl<K> Indexer<K> {
     pub(crate) fn entries<'a>(
         &'a self,
         namespace: Option<&'a str>,
-    ) -> impl Iterator<Item = &'a Entry<K>> {
+    ) -> impl Iterator<Item = &'a RawEntry> {
         within(&self.ordered, namespace)
     }
 
-    /// Entries that have a value in an index; `None` where there is no such index.
-    pub(crate) fn indexed<'a>(
+    /// A view; none once nobody holds it.
+    pub(crate) fn view(&self, id: ViewId) -> Option<&View> {
+        self.views.iter().find(|view| view.id() == id)
+    }
+
+    pub(crate) fn view_mut(&mut self, id: ViewId) -> Option<&mut View> {
+        self.views.iter_mut().find(|view| view.id() == id)
+    }
+
+    pub(crate) fn views(&self) -> &[View] {
+        &self.views
+    }
+
+    /// The view of a type, where somebody holds one.
+    pub(crate) fn held(&self, of: TypeId) -> Option<Arc<Held>> {
+        let view = self.views.iter().find(|view| view.type_id() == of)?;
+        view.held()
+    }
+
+    /// What a view sees of a namespace or of all, in the order of keys.
+    pub(crate) fn seen<'a>(
         &'a self,
-        name: &str,
-        value: &str,
+        view: &'a View,
         namespace: Option<&'a str>,
-    ) -> Option<impl Iterator<Item = &'a Entry<K>>> {
-        let index = self.indexes.iter().find(|index| index.name() == name)?;
-        let found = index.get(value).map(|entries| within(entries, namespace));
-        Some(found.into_iter().flatten())
+    ) -> impl Iterator<Item = &'a RawEntry> {
+        self.entries(namespace).filter_map(|entry| view.sees(entry))
     }
 
-    pub(crate) fn index_names(&self) -> Vec<String> {
-        let names = self.indexes.iter().map(|index| index.name().to_owned());
-        names.collect()
+    /// How each view judges objects, in the order of the views.
+    pub(crate) fn judges(&self) -> Vec<Judge> {
+        self.views.iter().map(View::judge).collect()
     }
 
-    pub(crate) fn index_functions(&self) -> Vec<IndexFn<K>> {
-        self.indexes.iter().map(Index::function).collect()
+    /// How to see whether an object of which so much is there can be read by each type that looks.
+    pub(crate) fn checks(&self, extent: Extent) -> Vec<Check> {
+        let looking = self.views.iter().filter(|view| view.needs() <= extent);
+        looking.filter_map(View::check).collect()
     }
 
+    /// Objects that nobody can read.
     pub(crate) fn malformed(&self) -> &BTreeMap<ObjectKey, Malformed> {
         &self.malformed
     }
 
+    /// How many objects somebody cannot read.
+    pub(crate) fn unreadable(&self) -> usize {
+        let aside = self.views.iter().flat_map(View::malformed);
+        let aside = aside.map(|malformed| &malformed.key);
+        let mut keys: Vec<&ObjectKey> = aside.chain(self.malformed.keys()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.len()
+    }
+
     /// The version up to which everything the server said has been applied.
     pub(crate) fn version(&self) -> &ResourceVersion {
-        &self.version
+        &self.version.0
     }
 }
 
 // ===== changes =====
 
-impl<K: Object> Indexer<K> {
-    /// Adds an index, filled with what is there. Says whether the name was free.
-    pub(crate) fn add_index(&mut self, index: Index<K>) {
-        self.indexes.push(index);
+impl Indexer {
+    /// Adds a view with what it makes of the objects there are.
+    pub(crate) fn add_view(&mut self, view: View) {
+        self.views.push(view);
     }
 
-    /// An index of `name` with these entries filed in it, to be added.
-    pub(crate) fn filled_index(
-        name: &str,
-        function: IndexFn<K>,
-        entries: &[(Entry<K>, IndexValues)],
-    ) -> Index<K> {
-        let mut index = Index::new(name, function);
-        for (entry, values) in entries {
-            index.put(entry, values);
+    /// Removes the views that nobody holds any more.
+    pub(crate) fn drop_left_views(&mut self) {
+        self.views.retain(View::is_held);
+    }
+
+    /// Nothing has changed yet.
+    pub(crate) fn unchanged(&self) -> Applied {
+        Applied {
+            told: self
+                .views
+                .iter()
+                .map(|view| Told::nothing(view.id()))
+                .collect(),
+            ..Applied::default()
         }
-        index
     }
 
-    /// Applies one change.
-    pub(crate) fn apply(&mut self, change: Change<K>, applied: &mut Applied<K>) {
+    /// Applies one change; `applied` was made by [`unchanged`](Self::unchanged).
+    pub(crate) fn apply(&mut self, change: Change, applied: &mut Applied) {
         match change {
-            Change::Put(Decoded::Good(entry), values) => {
+            Change::Put(Decoded::Good(entry), verdicts) => {
                 self.advance(entry.version());
-                self.put(&entry, values, applied);
+                self.put(entry, &verdicts, applied);
             }
             Change::Put(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
                 self.set_aside(malformed, applied);
             }
-            Change::Removed(Decoded::Good(last)) => {
+            Change::Removed(Decoded::Good(last), verdicts) => {
                 self.advance(last.version());
-                self.removed(&last, applied);
+                self.malformed.remove(last.key());
+                if let Some(stored) = self.take(last.key()) {
+                    let last = (stored.uid() == last.uid()).then_some(last);
+                    self.tell(&Fact::Gone { stored, last }, &verdicts, applied);
+                }
             }
-            Change::Removed(Decoded::Malformed(malformed)) => {
+            Change::Removed(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
                 self.malformed.remove(&malformed.key);
                 if let Some(stored) = self.take(&malformed.key) {
-                    let certainty = Certainty::FinalStateUnknown;
-                    applied.events.push(Event::deleted(stored, certainty));
+                    self.tell(&gone(stored), &[], applied);
                 }
             }
             Change::Advance(version) => self.advance(&version),
             Change::Resync => {
-                let entries = self.ordered.values();
-                let repeat = |e: &Entry<K>| Event::updated(e.clone(), e.clone(), Origin::Resync);
-                applied.events.extend(entries.map(repeat));
+                let repeat = |entry: &RawEntry| Fact::Repeated(entry.clone());
+                let facts: Vec<Fact> = self.ordered.values().map(repeat).collect();
+                for fact in facts {
+                    self.tell(&fact, &[], applied);
+                }
             }
         }
     }
@@ -171,44 +204,48 @@ impl<K: Object> Indexer<K> {
     /// the list. Each key comes once.
     pub(crate) fn replaced(
         &self,
-        items: Vec<(Item<K>, Values)>,
+        items: Vec<(Item, Verdicts)>,
         version: ResourceVersion,
         origin: Origin,
-    ) -> (Self, Applied<K>) {
+        extent: Extent,
+    ) -> (Self, Applied) {
         let mut next = Self {
             by_key: HashMap::with_capacity(items.len()),
             ordered: Ordered::new(),
-            indexes: self.indexes.iter().map(Index::emptied).collect(),
+            views: self.views.clone(),
             malformed: BTreeMap::new(),
-            version,
+            version: Version(version),
         };
-        let mut applied = Applied::default();
+        for view in &mut next.views {
+            // Until the first list nobody knew how much of the objects there would be.
+            view.set_ready(view.is_ready() && view.needs() <= extent);
+        }
+        let mut applied = self.unchanged();
+        let mut gone_first = Vec::new();
         let mut changes = Vec::new();
-        for (item, values) in items {
+        for (item, verdicts) in items {
             let stored = match &item {
                 Decoded::Good(entry) => self.get(entry.key()),
                 Decoded::Malformed(malformed) => self.get(&malformed.key),
             };
-            let unknown = Certainty::FinalStateUnknown;
             match fate(stored, Some(&item)) {
                 Fate::Appeared(new) => {
-                    next.insert(&new, values.unwrap_or_default());
-                    changes.push(Event::created(new, origin));
+                    next.insert(&new);
+                    changes.push((Fact::Appeared { new, origin }, verdicts));
                 }
-                Fate::Same(old) | Fate::Kept(old) => {
-                    next.insert(&old, self.values_of(old.key()));
-                }
+                Fate::Same(old) | Fate::Kept(old) => next.insert(&old),
                 Fate::Changed { old, new } => {
-                    next.insert(&new, values.unwrap_or_default());
-                    changes.push(Event::updated(old, new, Origin::Live));
+                    next.insert(&new);
+                    changes.push((Fact::Changed { old, new }, verdicts));
                 }
                 // STORE-4
                 Fate::Recreated { old, new } => {
-                    next.insert(&new, values.unwrap_or_default());
-                    applied.events.push(Event::deleted(old, unknown));
-                    changes.push(Event::created(new, Origin::Live));
+                    next.insert(&new);
+                    gone_first.push(gone(old));
+                    let origin = Origin::Live;
+                    changes.push((Fact::Appeared { new, origin }, verdicts));
                 }
-                Fate::Gone(old) => applied.events.push(Event::deleted(old, unknown)),
+                Fate::Gone(old) => gone_first.push(gone(old)),
                 Fate::Nothing => {}
             }
             if let Decoded::Malformed(malformed) = item {
@@ -218,54 +255,75 @@ impl<K: Object> Indexer<K> {
                 next.malformed.insert(malformed.key.clone(), malformed);
             }
         }
-        // STORE-3: what the relist does not name is gone; of an object that does not decode, what
+        // STORE-3: what the relist does not name is gone; of an object that nobody can read, what
         // happened to the good one under its name was decided above.
         for old in self.ordered.values() {
             let named =
                 next.by_key.contains_key(old.key()) || next.malformed.contains_key(old.key());
             if !named {
-                let unknown = Certainty::FinalStateUnknown;
-                applied.events.push(Event::deleted(old.clone(), unknown));
+                gone_first.push(gone(old.clone()));
             }
         }
-        applied.events.append(&mut changes);
+        for fact in gone_first {
+            next.tell(&fact, &[], &mut applied);
+        }
+        for (fact, verdicts) in changes {
+            next.tell(&fact, &verdicts, &mut applied);
+        }
         (next, applied)
     }
 
-    fn put(&mut self, entry: &Entry<K>, values: Values, applied: &mut Applied<K>) {
+    /// Makes the views ready that need no more than `extent` and were not: what is there is judged
+    /// for them. Answers which these are, with what they keep aside.
+    pub(crate) fn reach(&mut self, extent: Extent) -> Vec<Told> {
+        let Self { ordered, views, .. } = self;
+        let mut ready = Vec::new();
+        for view in views {
+            if view.needs() <= extent && !view.is_ready() {
+                view.set_ready(true);
+                let mut told = Told::nothing(view.id());
+                let judge = view.judge();
+                for entry in ordered.values() {
+                    view.file(entry, &judge.verdict(entry), &mut told);
+                }
+                ready.push(told);
+            }
+        }
+        ready
+    }
+
+    fn put(&mut self, entry: RawEntry, verdicts: &[Verdict], applied: &mut Applied) {
         // A good version heals.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key()).cloned();
-        let values = match (&stored, values) {
-            (_, Some(values)) => values,
-            (Some(old), None) if entry.is_same_version_as(old) => return,
-            (_, None) => Vec::new(),
-        };
-        match fate(stored.as_ref(), Some(&Decoded::Good(entry.clone()))) {
-            Fate::Same(_) => return,
+        match fate(stored.as_ref(), Some(&Decoded::Good(entry))) {
             Fate::Changed { old, new } => {
-                applied.events.push(Event::updated(old, new, Origin::Live));
+                self.insert(&new);
+                self.tell(&Fact::Changed { old, new }, verdicts, applied);
             }
             Fate::Recreated { old, new } => {
-                let unknown = Certainty::FinalStateUnknown;
-                applied.events.push(Event::deleted(old, unknown));
-                applied.events.push(Event::created(new, Origin::Live));
+                self.insert(&new);
+                self.tell(&gone(old), &[], applied);
+                let origin = Origin::Live;
+                self.tell(&Fact::Appeared { new, origin }, verdicts, applied);
             }
-            Fate::Appeared(new) => applied.events.push(Event::created(new, Origin::Live)),
-            Fate::Kept(_) | Fate::Gone(_) | Fate::Nothing => {}
+            Fate::Appeared(new) => {
+                self.insert(&new);
+                let origin = Origin::Live;
+                self.tell(&Fact::Appeared { new, origin }, verdicts, applied);
+            }
+            Fate::Same(_) | Fate::Kept(_) | Fate::Gone(_) | Fate::Nothing => {}
         }
-        self.insert(entry, values);
     }
 
-    /// Keeps a malformed object aside. A good version of the same object stays readable; one of
-    /// another object under the name is gone.
-    fn set_aside(&mut self, malformed: Malformed, applied: &mut Applied<K>) {
+    /// Keeps an object aside that nobody can read. A good version of the same object stays
+    /// readable; one of another object under the name is gone.
+    fn set_aside(&mut self, malformed: Malformed, applied: &mut Applied) {
         let stored = self.get(&malformed.key);
         if stored.is_some_and(|stored| !is_of(&malformed, stored))
             && let Some(old) = self.take(&malformed.key)
         {
-            let unknown = Certainty::FinalStateUnknown;
-            applied.events.push(Event::deleted(old, unknown));
+            self.tell(&gone(old), &[], applied);
         }
         if self.malformed.get(&malformed.key) != Some(&malformed) {
             applied.malformed.push(malformed.clone());
@@ -273,47 +331,37 @@ impl<K: Object> Indexer<K> {
         self.malformed.insert(malformed.key.clone(), malformed);
     }
 
-    fn removed(&mut self, last: &Entry<K>, applied: &mut Applied<K>) {
-        self.malformed.remove(last.key());
-        if let Some(stored) = self.take(last.key()) {
-            let event = if stored.uid() == last.uid() {
-                Event::deleted(last.clone(), Certainty::Observed)
-            } else {
-                Event::deleted(stored, Certainty::FinalStateUnknown)
-            };
-            applied.events.push(event);
+    /// Lets each view see what happened.
+    fn tell(&mut self, fact: &Fact, verdicts: &[Verdict], applied: &mut Applied) {
+        applied.words.push(fact.word());
+        for (number, view) in self.views.iter_mut().enumerate() {
+            if let Some(told) = applied.told.get_mut(number) {
+                view.see(fact, verdicts.get(number), told);
+            }
         }
     }
 
-    fn insert(&mut self, entry: &Entry<K>, values: Vec<IndexValues>) {
-        let none = IndexValues::default();
-        let mut values = values.into_iter();
-        for index in &mut self.indexes {
-            index.put(entry, values.next().as_ref().unwrap_or(&none));
-        }
+    fn insert(&mut self, entry: &RawEntry) {
         let key = entry.shared_key();
         self.ordered.insert(Arc::clone(&key), entry.clone());
         self.by_key.insert(key, entry.clone());
     }
 
-    fn take(&mut self, key: &ObjectKey) -> Option<Entry<K>> {
-        for index in &mut self.indexes {
-            index.remove(key);
-        }
+    fn take(&mut self, key: &ObjectKey) -> Option<RawEntry> {
         self.ordered.remove(key);
         self.by_key.remove(key)
     }
 
-    fn values_of(&self, key: &ObjectKey) -> Vec<IndexValues> {
-        let of_key = self.indexes.iter().map(|index| index.values_of(key));
-        of_key.collect()
-    }
-
     fn advance(&mut self, version: &ResourceVersion) {
-        if version.is_exact() && !self.version.is_at_least(version) {
-            self.version = version.clone();
+        if version.is_exact() && !self.version().is_at_least(version) {
+            self.version = Version(version.clone());
         }
     }
+}
+
+/// An object that went while nobody looked, or whose last state nobody can read.
+fn gone(stored: RawEntry) -> Fact {
+    Fact::Gone { stored, last: None }
 }
 
 #[cfg(test)]

@@ -1,23 +1,26 @@
 //! Handle: reads the objects of one informer from memory.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 use steersman_api::Malformed;
 use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
+use crate::store::index::within;
 use crate::store::indexer::Indexer;
+use crate::store::view::{Held, View};
 
 /// The store as its reader and its writer share it.
-pub(crate) struct Shared<K> {
+pub(crate) struct Shared {
     pub(crate) kind: Kind,
-    pub(crate) indexer: RwLock<Indexer<K>>,
+    pub(crate) indexer: RwLock<Indexer>,
 }
 
-/// Reads the objects of one informer from memory; never waits for the server. Cheap to clone.
+/// Reads the objects of one informer as a `K` from memory; never waits for the server. Cheap to clone.
 ///
 /// Each call sees one version of objects and indexes; two calls may see two. Before the informer
 /// is synced a store is empty. After it has stopped the store keeps what it had.
@@ -28,12 +31,18 @@ pub(crate) struct Shared<K> {
 /// An object that does not decode as `K` does not appear, or, where an earlier version of it did
 /// decode, stays as it last was; [`malformed`](Self::malformed) tells which.
 pub struct Store<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<Shared>,
+    held: Arc<Held>,
+    of: PhantomData<fn() -> K>,
 }
 
 impl<K: Object> Store<K> {
-    pub(crate) fn new(shared: Arc<Shared<K>>) -> Self {
-        Self { shared }
+    pub(crate) fn new(shared: Arc<Shared>, held: Arc<Held>) -> Self {
+        Self {
+            shared,
+            held,
+            of: PhantomData,
+        }
     }
 
     /// The kind of the objects.
@@ -46,13 +55,16 @@ impl<K: Object> Store<K> {
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let indexer = self.shared.indexer.read();
-        indexer.get(key).map(Entry::body)
+        let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
+        entry.raw_body().decoded().ok()
     }
 
     /// One object with what is known of it without its body.
     #[must_use]
     pub fn entry(&self, key: &ObjectKey) -> Option<Entry<K>> {
-        self.shared.indexer.read().get(key).cloned()
+        let indexer = self.shared.indexer.read();
+        let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
+        Some(entry.cast())
     }
 
     /// All objects.
@@ -74,7 +86,10 @@ impl<K: Object> Store<K> {
     #[must_use]
     pub fn entries(&self, namespace: Option<&str>) -> Vec<Entry<K>> {
         let indexer = self.shared.indexer.read();
-        indexer.entries(namespace).cloned().collect()
+        let Some(view) = self.view(&indexer) else {
+            return Vec::new();
+        };
+        indexer.seen(view, namespace).map(RawEntry::cast).collect()
     }
 
     /// The objects that have a value in an index.
@@ -98,17 +113,25 @@ impl<K: Object> Store<K> {
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<K>>, Error> {
         let indexer = self.shared.indexer.read();
-        match indexer.indexed(name, value, namespace) {
-            Some(entries) => Ok(entries.map(Entry::body).collect()),
-            None => Err(self.no_such_index(name, &indexer.index_names())),
-        }
+        let view = self.view(&indexer);
+        let Some(index) = view.and_then(|view| view.index(name)) else {
+            let names = view.map(View::index_names).unwrap_or_default();
+            return Err(self.no_such_index(name, &names));
+        };
+        let entries: Vec<Entry<K>> = match index.get(value) {
+            Some(entries) => within(entries, namespace).map(RawEntry::cast).collect(),
+            None => Vec::new(),
+        };
+        drop(indexer);
+        Ok(entries.iter().map(Entry::body).collect())
     }
 
     /// Whether there is an index of this name.
     #[must_use]
     pub fn has_index(&self, name: &str) -> bool {
-        let names = self.shared.indexer.read().index_names();
-        names.iter().any(|known| known == name)
+        let indexer = self.shared.indexer.read();
+        self.view(&indexer)
+            .is_some_and(|view| view.index(name).is_some())
     }
 
     /// Calls `f` with each object of a namespace (or of all), without holding a lock.
@@ -121,7 +144,12 @@ impl<K: Object> Store<K> {
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.indexer.read().len()
+        let indexer = self.shared.indexer.read();
+        match self.view(&indexer) {
+            Some(view) if view.malformed().next().is_none() && view.is_ready() => indexer.len(),
+            Some(view) => indexer.seen(view, None).count(),
+            None => 0,
+        }
     }
 
     /// Whether there are none.
@@ -141,14 +169,27 @@ impl<K: Object> Store<K> {
     #[must_use]
     pub fn malformed(&self) -> Vec<Malformed> {
         let indexer = self.shared.indexer.read();
-        indexer.malformed().values().cloned().collect()
+        // What nobody can read is newer than what this type could not.
+        let mut malformed = indexer.malformed().clone();
+        for aside in self.view(&indexer).into_iter().flat_map(View::malformed) {
+            let known = malformed.entry(aside.key.clone());
+            known.or_insert_with(|| aside.clone());
+        }
+        malformed.into_values().collect()
     }
 
     /// What is wrong with the newest version of an object, if it does not decode. What
     /// [`get`](Self::get) returns for it is then an earlier version.
     #[must_use]
     pub fn malformed_at(&self, key: &ObjectKey) -> Option<Malformed> {
-        self.shared.indexer.read().malformed().get(key).cloned()
+        let indexer = self.shared.indexer.read();
+        let aside = || self.view(&indexer)?.malformed_at(key);
+        indexer.malformed().get(key).or_else(aside).cloned()
+    }
+
+    /// It is there as long as this handle is.
+    fn view<'a>(&self, indexer: &'a Indexer) -> Option<&'a View> {
+        indexer.view(self.held.id())
     }
 
     fn no_such_index(&self, name: &str, known: &[String]) -> Error {
@@ -173,6 +214,8 @@ impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
+            held: Arc::clone(&self.held),
+            of: PhantomData,
         }
     }
 }

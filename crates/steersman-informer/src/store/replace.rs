@@ -1,32 +1,31 @@
 //! Machine: what a relist means for an object that is stored.
 
 use steersman_api::{Decoded, Malformed};
-use steersman_object::Object;
 
 use crate::delta::Item;
-use crate::entry::Entry;
+use crate::entry::RawEntry;
 
 /// What a relist says of one key.
 #[derive(Debug)]
-pub(crate) enum Fate<K> {
+pub(crate) enum Fate {
     /// It is there for the first time.
-    Appeared(Entry<K>),
+    Appeared(RawEntry),
     /// It is there at the version that is stored: the stored entry stays, and nothing happened.
-    Same(Entry<K>),
+    Same(RawEntry),
     /// It changed.
-    Changed { old: Entry<K>, new: Entry<K> },
+    Changed { old: RawEntry, new: RawEntry },
     /// The stored one went while nobody looked, and another has its name now.
-    Recreated { old: Entry<K>, new: Entry<K> },
+    Recreated { old: RawEntry, new: RawEntry },
     /// It no longer decodes; the last good version stays readable.
-    Kept(Entry<K>),
+    Kept(RawEntry),
     /// It is not there, or it is another object that does not decode.
-    Gone(Entry<K>),
+    Gone(RawEntry),
     /// It never decoded.
     Nothing,
 }
 
 /// Compares what is stored under a key with what a relist brought for it.
-pub(crate) fn fate<K: Object>(stored: Option<&Entry<K>>, listed: Option<&Item<K>>) -> Fate<K> {
+pub(crate) fn fate(stored: Option<&RawEntry>, listed: Option<&Item>) -> Fate {
     match (stored, listed) {
         (None, Some(Decoded::Good(new))) => Fate::Appeared(new.clone()),
         (Some(old), Some(Decoded::Good(new))) if new.is_same_version_as(old) => {
@@ -49,6 +48,6 @@ pub(crate) fn fate<K: Object>(stored: Option<&Entry<K>>, listed: Option<&Item<K>
 }
 
 /// Whether a malformed object is the stored one; without a readable uid it is taken for it.
-pub(crate) fn is_of<K: Object>(malformed: &Malformed, stored: &Entry<K>) -> bool {
+pub(crate) fn is_of(malformed: &Malformed, stored: &RawEntry) -> bool {
     malformed.uid.is_empty() || malformed.uid == stored.uid()
 }

@@ -10,7 +10,8 @@ use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::error::Status;
 use steersman_api::{
-    Asked, Decoded, Error, ListOptions, ListPage, ListWatch, Malformed, WatchEvent, WatchOptions,
+    Asked, Decoded, Error, ListOptions, ListPage, ListWatch, Malformed, RawObject, WatchEvent,
+    WatchOptions,
 };
 use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, ObjectKey, ResourceVersion};
@@ -19,7 +20,8 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 type Map = ConfigMap;
-type Item = Result<WatchEvent<Map>, Error>;
+type Item = Result<WatchEvent, Error>;
+type Raw = Decoded<RawObject>;
 
 /// What was asked.
 #[derive(Clone, Debug)]
@@ -39,7 +41,7 @@ pub(crate) struct Request {
 pub(crate) type Wire = mpsc::UnboundedSender<Item>;
 
 enum Answer {
-    Page(Result<ListPage<Map>, Error>),
+    Page(Result<ListPage<RawObject>, Error>),
     Watch(Result<mpsc::UnboundedReceiver<Item>, Error>),
 }
 
@@ -63,7 +65,7 @@ impl Fake {
     }
 
     /// The next request is answered with a last page.
-    pub(crate) fn page(&self, version: &str, maps: impl IntoIterator<Item = Decoded<Map>>) {
+    pub(crate) fn page(&self, version: &str, maps: impl IntoIterator<Item = Raw>) {
         let page = ListPage::new(maps.into_iter().collect(), ResourceVersion::new(version));
         self.then(Answer::Page(Ok(page)));
     }
@@ -73,7 +75,7 @@ impl Fake {
         &self,
         token: &str,
         version: &str,
-        maps: impl IntoIterator<Item = Decoded<Map>>,
+        maps: impl IntoIterator<Item = Raw>,
     ) {
         let page = ListPage::new(maps.into_iter().collect(), ResourceVersion::new(version));
         self.then(Answer::Page(Ok(page.continued(token))));
@@ -133,8 +135,8 @@ impl Fake {
     }
 }
 
-impl ListWatch<Map> for Fake {
-    async fn list(&self, options: &ListOptions) -> Result<ListPage<Map>, Error> {
+impl ListWatch for Fake {
+    async fn list(&self, options: &ListOptions) -> Result<ListPage<RawObject>, Error> {
         match self.ask(Asks::List(options.clone())) {
             Some(Answer::Page(page)) => page,
             Some(Answer::Watch(_)) => panic!("the script has a watch, and a list was asked"),
@@ -213,11 +215,25 @@ pub(crate) fn map_of(name: &str, version: u64, uid: &str) -> Map {
     map
 }
 
-pub(crate) fn good(name: &str, version: u64) -> Decoded<Map> {
-    Decoded::Good(map(name, version))
+pub(crate) fn good(name: &str, version: u64) -> Raw {
+    raw(&map(name, version))
 }
 
-pub(crate) fn bad(name: &str, version: u64) -> Decoded<Map> {
+/// As it comes over the wire.
+pub(crate) fn raw(map: &Map) -> Raw {
+    Decoded::Good(RawObject::of(map).unwrap())
+}
+
+/// Not a ConfigMap, and readable as something else.
+pub(crate) fn odd(name: &str, version: u64) -> Raw {
+    let object = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": "odd",
+        "metadata": map(name, version).metadata,
+    });
+    Decoded::Good(RawObject::from_json(object.to_string().into_bytes()).unwrap())
+}
+
+pub(crate) fn bad(name: &str, version: u64) -> Raw {
     Decoded::Malformed(Malformed::new(
         key(name),
         format!("uid-of-{name}"),

@@ -56,7 +56,7 @@ async fn store_1_an_index_added_late_has_what_is_there_and_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_function_that_panics_costs_its_own_value() {
+async fn an_index_function_that_panics_costs_its_object() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), good("b", 2)]);
     let _wire = fake.watch();
@@ -70,6 +70,19 @@ async fn an_index_function_that_panics_costs_its_own_value() {
     let running = run_informer(&fake, informer);
     running.informer.wait_for_sync().await.unwrap();
     let store = running.informer.store();
-    assert_eq!(store.len(), 2);
+    assert_eq!(running.stored(), ["ns/b@2"]);
     assert_eq!(store.by_index("picky", "fine").unwrap().len(), 1);
+    let aside = store.malformed_at(&key("a")).unwrap();
+    assert_eq!(aside.error, "the index function \"picky\" panicked");
+    // Another type's view of the same informer has nothing to do with it.
+    let others = running.informer.view::<kube_core::DynamicObject>().store();
+    assert!(others.len() == 2 && others.malformed().is_empty());
+    // Added to a running informer it leaves the object as it is seen, and marks it.
+    let index = |map: &ConfigMap| {
+        assert_ne!(map.metadata.name.as_deref(), Some("b"));
+        Vec::new()
+    };
+    running.informer.add_index("choosy", index).unwrap();
+    assert_eq!(running.stored(), ["ns/b@2"]);
+    assert!(store.malformed_at(&key("b")).is_some());
 }

@@ -17,4 +17,5 @@ mod seeds;
 mod silence;
 
 mod slow_subscriber;
+mod views;
 mod watch_list;

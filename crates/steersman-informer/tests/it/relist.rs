@@ -92,7 +92,7 @@ async fn store_4_recreated_while_disconnected_is_a_delete_and_a_create() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     fake.watch_refused(410, "Expired");
-    let reborn = steersman_api::Decoded::Good(map_of("a", 15, "another"));
+    let reborn = raw(&map_of("a", 15, "another"));
     fake.page("20", [reborn]);
     let _wire = fake.watch();
     let running = run(&fake, listing());

@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::entry::Entry;
 
-type Map = ConfigMap;
-type Seen = BTreeMap<u8, Entry<Map>>;
+type Seen = BTreeMap<u8, RawEntry>;
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
@@ -32,17 +32,17 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn object(name: u8, uid: u64, version: u64) -> Entry<Map> {
-    let mut map = Map::default();
+fn object(name: u8, uid: u64, version: u64) -> RawEntry {
+    let mut map = ConfigMap::default();
     map.metadata.name = Some(name.to_string());
     map.metadata.uid = Some(uid.to_string());
     map.metadata.resource_version = Some(version.to_string());
-    Entry::new(map)
+    Entry::new(map).cast()
 }
 
 /// A store that tells a mailbox what happens, and a subscriber who replays what it takes.
 struct Bench {
-    mailbox: Mailbox<Map>,
+    mailbox: Mailbox,
     store: Seen,
     seen: Seen,
     version: u64,

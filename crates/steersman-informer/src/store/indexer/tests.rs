@@ -6,6 +6,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::entry::Entry;
+use crate::event::{Event, RawEvent};
+use crate::store::index::{Index, IndexFn};
 
 type Map = ConfigMap;
 
@@ -19,6 +22,8 @@ enum Said {
     Recreated(u8),
     Removed(u8),
     Broken(u8),
+    /// Readable, but not by the type that looks.
+    Odd(u8),
     Relist(Vec<(u8, Listed)>),
     Resync,
 }
@@ -29,22 +34,23 @@ enum Listed {
     Newer,
     Recreated,
     Broken,
+    Odd,
 }
 
-fn object(name: u8, uid: u8, version: u64) -> Entry<Map> {
+fn object(name: u8, uid: u8, version: u64) -> RawEntry {
     let mut map = Map::default();
     map.metadata.namespace = Some(format!("ns{}", name % 3));
     map.metadata.name = Some(name.to_string());
     map.metadata.uid = Some(uid.to_string());
     map.metadata.resource_version = Some(version.to_string());
-    Entry::new(map)
+    Entry::new(map).cast()
 }
 
 fn key(name: u8) -> ObjectKey {
     ObjectKey::namespaced(format!("ns{}", name % 3), name.to_string())
 }
 
-fn broken(name: u8, uid: u8, version: u64) -> Item<Map> {
+fn broken(name: u8, uid: u8, version: u64) -> Item {
     let version = ResourceVersion::new(version.to_string());
     Decoded::Malformed(Malformed::new(
         key(name),
@@ -55,7 +61,7 @@ fn broken(name: u8, uid: u8, version: u64) -> Item<Map> {
 }
 
 /// Two values per object: its uid, and the last digit of its version.
-fn values(entry: &Entry<Map>) -> Vec<String> {
+fn values(entry: &RawEntry) -> Vec<String> {
     let version = entry.version().as_str();
     vec![
         format!("uid {}", entry.uid()),
@@ -63,9 +69,13 @@ fn values(entry: &Entry<Map>) -> Vec<String> {
     ]
 }
 
-fn filed(entry: &Entry<Map>) -> Values {
+fn filed(entry: &RawEntry) -> Verdicts {
     let values = values(entry).into_iter().map(Arc::from);
-    Some(vec![values.collect()])
+    vec![Ok(vec![values.collect()])]
+}
+
+fn unreadable() -> Verdicts {
+    vec![Err("odd".into())]
 }
 
 fn said() -> impl Strategy<Value = Said> {
@@ -75,13 +85,15 @@ fn said() -> impl Strategy<Value = Said> {
         2 => Just(Listed::Newer),
         1 => Just(Listed::Recreated),
         1 => Just(Listed::Broken),
+        1 => Just(Listed::Odd),
     ];
     let relist = prop::collection::btree_map(name.clone(), listed, 0..6);
     prop_oneof![
         4 => name.clone().prop_map(Said::Put),
         1 => name.clone().prop_map(Said::Recreated),
         2 => name.clone().prop_map(Said::Removed),
-        1 => name.prop_map(Said::Broken),
+        1 => name.clone().prop_map(Said::Broken),
+        2 => name.prop_map(Said::Odd),
         2 => relist.prop_map(|r| Said::Relist(r.into_iter().collect())),
         1 => Just(Said::Resync),
     ]
@@ -89,60 +101,80 @@ fn said() -> impl Strategy<Value = Said> {
 
 /// Runs what the server said through an indexer and a naive world beside it.
 struct Bench {
-    indexer: Indexer<Map>,
+    indexer: Indexer,
+    held: Arc<Held>,
+    /// What the view sees.
     world: World,
     bad: BTreeSet<u8>,
     version: u64,
     uids: u8,
+    /// The uid that each name has on the server.
+    known: BTreeMap<u8, u8>,
 }
 
 impl Bench {
     fn new() -> Self {
         let mut indexer = Indexer::default();
-        let function: IndexFn<Map> = Arc::new(|_| Vec::new());
-        indexer.add_index(Indexer::filled_index("facts", function, &[]));
+        let held = Arc::new(Held::new::<Map>(1));
+        let mut view = View::new::<Map>(&held, true);
+        let function: IndexFn = Arc::new(|_| Ok(Vec::new()));
+        let mut told = Told::nothing(held.id());
+        view.add_index(Index::new("facts", function), Vec::new(), &mut told);
+        indexer.add_view(view);
         Self {
             indexer,
+            held,
             world: World::new(),
             bad: BTreeSet::new(),
             version: 1,
             uids: 0,
+            known: BTreeMap::new(),
         }
+    }
+
+    fn view(&self) -> &View {
+        self.indexer.view(self.held.id()).unwrap()
     }
 
     fn uid(&mut self, name: u8, fresh: bool) -> u8 {
-        match self.world.get(&name) {
-            Some((uid, _)) if !fresh => *uid,
-            _ => {
-                self.uids = self.uids.wrapping_add(1);
-                self.uids
-            }
+        if fresh || !self.known.contains_key(&name) {
+            self.uids = self.uids.wrapping_add(1);
+            self.known.insert(name, self.uids);
         }
+        self.known[&name]
     }
 
-    fn step(&mut self, said: Said) -> Applied<Map> {
+    fn step(&mut self, said: Said) -> Applied {
         self.version += 1;
         let version = self.version;
-        let mut applied = Applied::default();
+        let mut applied = self.indexer.unchanged();
         let change = match said {
             Said::Put(name) | Said::Recreated(name) => {
                 let uid = self.uid(name, matches!(said, Said::Recreated(_)));
                 self.world.insert(name, (uid, version));
                 self.bad.remove(&name);
                 let entry = object(name, uid, version);
-                let values = filed(&entry);
-                Change::Put(Decoded::Good(entry), values)
+                let verdicts = filed(&entry);
+                Change::Put(Decoded::Good(entry), verdicts)
             }
             Said::Removed(name) => {
                 let uid = self.uid(name, false);
                 self.world.remove(&name);
                 self.bad.remove(&name);
-                Change::Removed(Decoded::Good(object(name, uid, version)))
+                self.known.remove(&name);
+                let entry = object(name, uid, version);
+                let verdicts = filed(&entry);
+                Change::Removed(Decoded::Good(entry), verdicts)
             }
             Said::Broken(name) => {
                 let uid = self.uid(name, false);
                 self.bad.insert(name);
-                Change::Put(broken(name, uid, version), None)
+                Change::Put(broken(name, uid, version), Verdicts::new())
+            }
+            Said::Odd(name) => {
+                let uid = self.uid(name, false);
+                self.bad.insert(name);
+                Change::Put(Decoded::Good(object(name, uid, version)), unreadable())
             }
             Said::Resync => Change::Resync,
             Said::Relist(listed) => return self.relist(listed),
@@ -151,10 +183,12 @@ impl Bench {
         applied
     }
 
-    fn relist(&mut self, listed: Vec<(u8, Listed)>) -> Applied<Map> {
+    fn relist(&mut self, listed: Vec<(u8, Listed)>) -> Applied {
         let version = self.version;
         let mut items = Vec::new();
         let mut world = World::new();
+        let names: BTreeSet<u8> = listed.iter().map(|(name, _)| *name).collect();
+        self.known.retain(|name, _| names.contains(name));
         self.bad.clear();
         for (name, listed) in listed {
             let before = self.world.get(&name).copied();
@@ -164,31 +198,41 @@ impl Bench {
                 (Listed::Broken, before) => {
                     self.bad.insert(name);
                     world.extend(before.map(|before| (name, before)));
-                    items.push((broken(name, uid, version), None));
+                    items.push((broken(name, uid, version), Verdicts::new()));
                 }
-                (Listed::Same, Some((uid, version))) => {
-                    world.insert(name, (uid, version));
-                    items.push((Decoded::Good(object(name, uid, version)), None));
+                (Listed::Odd, before) => {
+                    self.bad.insert(name);
+                    world.extend(before.map(|before| (name, before)));
+                    let entry = object(name, uid, version);
+                    items.push((Decoded::Good(entry), unreadable()));
                 }
-                _ => {
+                (listed, before) => {
+                    // Lists do not go back to before what was odd.
+                    let stored = self.indexer.get(&key(name)).map(RawEntry::version);
+                    let stored = stored.map(ToString::to_string);
+                    let same = before.filter(|(_, version)| {
+                        matches!(listed, Listed::Same) && stored == Some(version.to_string())
+                    });
+                    let (uid, version) = same.unwrap_or((uid, version));
                     world.insert(name, (uid, version));
                     let entry = object(name, uid, version);
-                    let values = filed(&entry);
-                    items.push((Decoded::Good(entry), values));
+                    let verdicts = filed(&entry);
+                    items.push((Decoded::Good(entry), verdicts));
                 }
             }
         }
         self.world = world;
         let version = ResourceVersion::new(version.to_string());
-        let (next, applied) = self.indexer.replaced(items, version, Origin::Live);
+        let origin = Origin::Live;
+        let (next, applied) = self.indexer.replaced(items, version, origin, Extent::Whole);
         self.indexer = next;
         applied
     }
 }
 
-fn world_of(indexer: &Indexer<Map>) -> World {
+fn world_of(bench: &Bench) -> World {
     let number = |text: &str| text.parse::<u64>().unwrap();
-    let entries = indexer.entries(None);
+    let entries = bench.indexer.seen(bench.view(), None);
     entries
         .map(|entry| {
             let name = number(entry.key().name());
@@ -199,23 +243,23 @@ fn world_of(indexer: &Indexer<Map>) -> World {
         .collect()
 }
 
-fn name_of(event: &Event<Map>) -> u8 {
+fn name_of(event: &RawEvent) -> u8 {
     event.key().name().parse().unwrap()
 }
 
 proptest! {
-    // STORE-1, STORE-3, STORE-4
+    // STORE-1, STORE-3, STORE-4, VIEW-1
     #[test]
     fn objects_indexes_and_events_agree_with_a_naive_map(
         script in prop::collection::vec(said(), 0..40),
     ) {
         let mut bench = Bench::new();
         // The world as an onlooker who has only the events sees it.
-        let mut seen: BTreeMap<u8, Entry<Map>> = BTreeMap::new();
+        let mut seen: BTreeMap<u8, RawEntry> = BTreeMap::new();
         for said in script {
             let resync = matches!(said, Said::Resync);
             let applied = bench.step(said);
-            for event in applied.events {
+            for event in applied.told.into_iter().flat_map(|told| told.events) {
                 let name = name_of(&event);
                 match &event {
                     Event::Created { new, .. } => {
@@ -233,25 +277,28 @@ proptest! {
                     }
                 }
             }
-            prop_assert_eq!(&world_of(&bench.indexer), &bench.world);
-            prop_assert_eq!(bench.indexer.len(), bench.world.len());
+            prop_assert_eq!(&world_of(&bench), &bench.world);
             let shown: Vec<_> = seen.values().map(|e| format!("{e:?}")).collect();
-            let stored: BTreeMap<u8, _> = bench.indexer.entries(None)
+            let stored: BTreeMap<u8, _> = bench.indexer.seen(bench.view(), None)
                 .map(|e| (e.key().name().parse().unwrap(), format!("{e:?}")))
                 .collect();
             prop_assert_eq!(shown, stored.into_values().collect::<Vec<_>>());
-            let bad: BTreeSet<u8> = bench.indexer.malformed().keys()
+            let aside = bench.view().malformed().map(|malformed| &malformed.key);
+            let bad: BTreeSet<u8> = bench.indexer.malformed().keys().chain(aside)
                 .map(|key| key.name().parse().unwrap())
                 .collect();
             prop_assert_eq!(&bad, &bench.bad);
-            check_indexes(&bench.indexer)?;
+            prop_assert_eq!(bench.indexer.unreadable(), bad.len());
+            check_indexes(&bench)?;
         }
     }
 }
 
-fn check_indexes(indexer: &Indexer<Map>) -> Result<(), TestCaseError> {
+fn check_indexes(bench: &Bench) -> Result<(), TestCaseError> {
     let mut expected: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for entry in indexer.entries(None) {
+    let indexer = &bench.indexer;
+    let index = bench.view().index("facts").unwrap();
+    for entry in indexer.seen(bench.view(), None) {
         for value in values(entry) {
             expected
                 .entry(value)
@@ -262,7 +309,7 @@ fn check_indexes(indexer: &Indexer<Map>) -> Result<(), TestCaseError> {
     let digits = (0..10).map(|d| format!("digit {d}"));
     let uids = (0..=u8::MAX).map(|u| format!("uid {u}"));
     for value in digits.chain(uids) {
-        let found = indexer.indexed("facts", &value, None).into_iter().flatten();
+        let found = index.get(&value).into_iter().flat_map(Ordered::values);
         let found: Vec<_> = found.map(|entry| format!("{entry:?}")).collect();
         prop_assert_eq!(found, expected.remove(&value).unwrap_or_default());
     }
@@ -278,35 +325,64 @@ fn check_indexes(indexer: &Indexer<Map>) -> Result<(), TestCaseError> {
 #[test]
 fn a_malformed_version_is_told_once() {
     let mut bench = Bench::new();
-    let mut applied = Applied::default();
+    let mut applied = bench.indexer.unchanged();
     for _ in 0..3 {
-        let change = Change::Put(broken(1, 7, 5), None);
+        let change = Change::Put(broken(1, 7, 5), Verdicts::new());
         bench.indexer.apply(change, &mut applied);
     }
     assert_eq!(applied.malformed.len(), 1);
+    let items = vec![(broken(1, 7, 5), Verdicts::new())];
     let version = ResourceVersion::new("9");
-    let (next, applied) =
-        bench
-            .indexer
-            .replaced(vec![(broken(1, 7, 5), None)], version, Origin::Live);
+    let (next, applied) = bench
+        .indexer
+        .replaced(items, version, Origin::Live, Extent::Whole);
     assert!(applied.malformed.is_empty());
     bench.indexer = next;
-    let mut applied = Applied::default();
-    bench
-        .indexer
-        .apply(Change::Put(broken(1, 7, 6), None), &mut applied);
+    let mut applied = bench.indexer.unchanged();
+    let change = Change::Put(broken(1, 7, 6), Verdicts::new());
+    bench.indexer.apply(change, &mut applied);
     assert_eq!(applied.malformed.len(), 1);
+}
+
+// VIEW-1
+#[test]
+fn view_1_what_a_view_cannot_read_is_told_once_to_it_alone() {
+    let mut bench = Bench::new();
+    let mut applied = bench.indexer.unchanged();
+    for version in [5, 5, 6] {
+        let odd = Decoded::Good(object(1, 7, version));
+        bench
+            .indexer
+            .apply(Change::Put(odd, unreadable()), &mut applied);
+    }
+    assert!(applied.malformed.is_empty());
+    assert_eq!(applied.told[0].malformed.len(), 2);
+    assert!(applied.told[0].events.is_empty());
+    assert_eq!(bench.indexer.len(), 1);
+}
+
+#[test]
+fn a_view_that_nobody_holds_is_dropped() {
+    let mut bench = Bench::new();
+    bench.indexer.drop_left_views();
+    assert_eq!(bench.indexer.views().len(), 1);
+    let Bench {
+        mut indexer, held, ..
+    } = bench;
+    drop(held);
+    indexer.drop_left_views();
+    assert!(indexer.views().is_empty());
 }
 
 #[test]
 fn an_event_that_was_seen_before_says_nothing() {
     let mut bench = Bench::new();
-    let mut applied = Applied::default();
+    let mut applied = bench.indexer.unchanged();
     for _ in 0..2 {
         let entry = object(1, 1, 5);
-        let values = filed(&entry);
-        let change = Change::Put(Decoded::Good(entry), values);
+        let verdicts = filed(&entry);
+        let change = Change::Put(Decoded::Good(entry), verdicts);
         bench.indexer.apply(change, &mut applied);
     }
-    assert_eq!(applied.events.len(), 1);
+    assert_eq!(applied.told[0].events.len(), 1);
 }

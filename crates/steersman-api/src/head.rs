@@ -1,0 +1,160 @@
+//! Words: one object as it came over the wire: its JSON, and what routing needs of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Deserializer;
+use steersman_object::{Object, ObjectKey, ResourceVersion};
+
+/// What is known of an object without decoding it as its type.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Head {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The uid; empty before the object was created.
+    pub uid: String,
+    /// The version; unset before the object was created.
+    pub version: ResourceVersion,
+    /// The generation; kinds without one have none.
+    pub generation: Option<i64>,
+    /// Whether deletion was requested and finalizers still hold the object.
+    pub deleting: bool,
+    /// The labels.
+    pub labels: BTreeMap<String, String>,
+    /// Who owns the object.
+    pub owners: Vec<OwnerReference>,
+    /// The finalizers.
+    pub finalizers: Vec<String>,
+}
+
+/// One object: its JSON, which nobody has decoded as a type yet, and its [`Head`].
+#[derive(Clone)]
+pub struct RawObject {
+    head: Head,
+    json: Box<[u8]>,
+}
+
+#[derive(Deserialize)]
+struct Top {
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    deletion_timestamp: Option<IgnoredAny>,
+    labels: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+    finalizers: Option<Vec<String>>,
+}
+
+// ===== impl Head =====
+
+impl Head {
+    /// The head of an object with this metadata.
+    #[must_use]
+    pub fn of_meta(meta: &ObjectMeta) -> Self {
+        Self {
+            key: ObjectKey::of_meta(meta),
+            uid: meta.uid.clone().unwrap_or_default(),
+            version: ResourceVersion::new(meta.resource_version.as_deref().unwrap_or_default()),
+            generation: meta.generation,
+            deleting: meta.deletion_timestamp.is_some(),
+            labels: meta.labels.clone().unwrap_or_default(),
+            owners: meta.owner_references.clone().unwrap_or_default(),
+            finalizers: meta.finalizers.clone().unwrap_or_default(),
+        }
+    }
+
+    fn of(metadata: Metadata) -> Self {
+        let version = metadata.resource_version.unwrap_or_default();
+        Self {
+            key: ObjectKey::namespaced(
+                metadata.namespace.unwrap_or_default(),
+                metadata.name.unwrap_or_default(),
+            ),
+            uid: metadata.uid.unwrap_or_default(),
+            version: ResourceVersion::new(version),
+            generation: metadata.generation,
+            deleting: metadata.deletion_timestamp.is_some(),
+            labels: metadata.labels.unwrap_or_default(),
+            owners: metadata.owner_references.unwrap_or_default(),
+            finalizers: metadata.finalizers.unwrap_or_default(),
+        }
+    }
+}
+
+// ===== impl RawObject =====
+
+impl RawObject {
+    /// The object that these bytes spell. Everything but its metadata is looked over, and not
+    /// decoded.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, for people: the bytes are no JSON object, its metadata has another shape, or
+    /// it has no name. The text may quote a value.
+    pub fn from_json(json: impl Into<Box<[u8]>>) -> Result<Self, String> {
+        let json = json.into();
+        // A struct may be read from a list too, and an object is none.
+        let first = json.iter().find(|byte| !byte.is_ascii_whitespace());
+        if first != Some(&b'{') {
+            return Err("invalid type: it is not a JSON object".to_owned());
+        }
+        let mut deserializer = Deserializer::from_slice(&json);
+        let top = serde_path_to_error::deserialize::<_, Top>(&mut deserializer);
+        let top = top.map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
+        deserializer.end().map_err(|error| error.to_string())?;
+        let head = Head::of(top.metadata.unwrap_or_default());
+        if head.key.name().is_empty() {
+            return Err("metadata.name is missing".to_owned());
+        }
+        Ok(Self { head, json })
+    }
+
+    /// The object as it would come over the wire, for those who implement
+    /// [`ListWatch`](crate::ListWatch) themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_json`](Self::from_json), and where it does not encode.
+    pub fn of<K: Object>(object: &K) -> Result<Self, String> {
+        let json = serde_json::to_vec(object).map_err(|error| error.to_string())?;
+        Self::from_json(json)
+    }
+
+    /// What is known of it.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Its JSON.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// Head and JSON.
+    #[must_use]
+    pub fn into_parts(self) -> (Head, Box<[u8]>) {
+        (self.head, self.json)
+    }
+}
+
+/// Without its JSON, which may be that of a Secret.
+impl fmt::Debug for RawObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.head.key, self.head.version)
+    }
+}

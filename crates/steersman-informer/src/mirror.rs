@@ -1,0 +1,91 @@
+//! Handle: one informer without a type: declare it, run it, look at it as any type.
+
+use std::fmt;
+use std::sync::Arc;
+
+use steersman_api::ListWatch;
+use steersman_object::Kind;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::body::Extent;
+use crate::options::InformerOptions;
+use crate::pipeline::{self, Core};
+use crate::state::State;
+
+/// An informer of a kind, whatever its objects are looked at as. Cheap to clone.
+///
+/// There is one for each kind and scope; typed, dynamic and metadata-only reads and subscriptions
+/// are [views](Self::view) of it.
+#[derive(Clone)]
+#[must_use]
+pub struct Mirror {
+    core: Arc<Core>,
+}
+
+impl Mirror {
+    /// Declares an informer of a kind. It asks for metadata until a view needs more.
+    pub fn new(kind: Kind, options: InformerOptions) -> Self {
+        Self {
+            core: Arc::new(Core::new(kind, options)),
+        }
+    }
+
+    /// The kind of the objects.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        self.core.kind()
+    }
+
+    /// Mirrors the server until `cancel` fires. An informer runs once: a second run ends at once,
+    /// with an error in the log.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the informer as `cancel` does.
+    pub fn run<L: ListWatch>(
+        &self,
+        list_watch: L,
+        cancel: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + use<L> {
+        pipeline::run(Arc::clone(&self.core), list_watch, cancel)
+    }
+
+    /// How it is doing, for those who need what is asked for now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.core.state(self.core.wanted())
+    }
+
+    /// How it is doing as regards whole objects or, until somebody needs these, metadata; and a
+    /// way to wait for that to change.
+    #[must_use]
+    pub fn state_changes(&self) -> watch::Receiver<State> {
+        self.core.state_changes(self.core.wanted())
+    }
+
+    /// Whether the store has been complete at least once, with what is asked for now.
+    #[must_use]
+    pub fn has_synced(&self) -> bool {
+        self.core.has_synced(self.core.wanted())
+    }
+
+    /// Whether only metadata is asked for: nobody needs more yet.
+    #[must_use]
+    pub fn is_metadata_only(&self) -> bool {
+        self.core.wanted() == Extent::Metadata
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl fmt::Debug for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mirror")
+            .field("kind", self.kind())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}

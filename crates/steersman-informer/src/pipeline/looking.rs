@@ -1,0 +1,103 @@
+//! Driver: who looks at the objects, and as what: views, subscriptions and indexes.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use steersman_object::Object;
+
+use super::{Core, Run};
+use crate::entry::RawEntry;
+use crate::error::Error;
+use crate::fanout::Subscription;
+use crate::store::{Held, Index, IndexFn, Told, View, values};
+
+impl Core {
+    /// The view of a type, which is made where nobody holds one: what is there is looked at
+    /// before anybody sees it. A type that needs more than is there makes the reflector ask for
+    /// it (VIEW-3).
+    pub(crate) fn view<K: Object>(&self) -> Arc<Held> {
+        let mut writer = self.writer.lock();
+        if let Some(held) = self.shared.indexer.read().held(TypeId::of::<K>()) {
+            return held;
+        }
+        writer.views += 1;
+        let held = Arc::new(Held::new::<K>(writer.views));
+        let ready = writer.reached.is_none_or(|reached| held.needs() <= reached);
+        let mut view = View::new::<K>(&held, ready);
+        let mut told = Told::nothing(held.id());
+        if ready {
+            let judge = view.judge();
+            for entry in self.entries() {
+                view.file(&entry, &judge.verdict(&entry), &mut told);
+            }
+        }
+        self.tell(&told.malformed);
+        {
+            let mut indexer = self.shared.indexer.write();
+            indexer.drop_left_views();
+            indexer.add_view(view);
+        }
+        self.wanted.send_if_modified(|wanted| {
+            let more = held.needs() > *wanted;
+            *wanted = held.needs().max(*wanted);
+            more
+        });
+        self.publish(&writer);
+        held
+    }
+
+    pub(crate) fn subscribe<K>(&self, held: &Arc<Held>) -> Subscription<K> {
+        let mut writer = self.writer.lock();
+        let synced = writer.reached >= Some(held.needs());
+        let subscription = {
+            let indexer = self.shared.indexer.read();
+            let view = indexer.view(held.id()).into_iter();
+            let present = view.flat_map(|view| indexer.seen(view, None));
+            writer.fanout.join(held, present, synced)
+        };
+        if writer.run == Run::Stopped {
+            writer.fanout.close();
+        }
+        subscription
+    }
+
+    pub(crate) fn add_index(
+        &self,
+        held: &Held,
+        name: &str,
+        function: IndexFn,
+    ) -> Result<(), Error> {
+        let _writer = self.writer.lock();
+        let seen: Vec<RawEntry> = {
+            let indexer = self.shared.indexer.read();
+            let view = indexer.view(held.id());
+            if view.is_some_and(|view| view.index(name).is_some()) {
+                return Err(Error::IndexExists {
+                    kind: self.kind.to_string(),
+                    name: name.to_owned(),
+                });
+            }
+            let seen = view.into_iter().flat_map(|view| indexer.seen(view, None));
+            seen.cloned().collect()
+        };
+        // Nothing changes while the writer's lock is held; readers go on meanwhile.
+        let filed = seen.into_iter().map(|entry| {
+            let values = values(&function, &entry);
+            (entry, values)
+        });
+        let filed = filed.collect();
+        let mut told = Told::nothing(held.id());
+        {
+            let mut indexer = self.shared.indexer.write();
+            if let Some(view) = indexer.view_mut(held.id()) {
+                view.add_index(Index::new(name, function), filed, &mut told);
+            }
+        }
+        self.tell(&told.malformed);
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<RawEntry> {
+        self.shared.indexer.read().entries(None).cloned().collect()
+    }
+}

@@ -1,0 +1,395 @@
+//! Machine: what one type makes of the objects of a store: what it cannot read is kept aside.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use steersman_api::Malformed;
+use steersman_object::{Object, ObjectKey};
+
+use crate::body::Extent;
+use crate::entry::RawEntry;
+use crate::event::{Certainty, Event, Origin, RawEvent};
+use crate::store::index::{Index, IndexFn, IndexValues};
+
+/// Names a view within its informer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ViewId(u64);
+
+/// A view is kept as long as somebody holds one of these.
+#[derive(Debug)]
+pub(crate) struct Held {
+    id: ViewId,
+    needs: Extent,
+}
+
+/// What a view makes of one object: its values in each index, or why it is kept aside.
+pub(crate) type Verdict = Result<Vec<IndexValues>, Arc<str>>;
+
+/// Whether an object can be read as the type of a view.
+pub(crate) type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
+
+/// How a view judges objects, for those who ask before they take a lock.
+#[derive(Clone)]
+pub(crate) struct Judge {
+    check: Check,
+    functions: Vec<IndexFn>,
+    ready: bool,
+}
+
+/// What happened to an object of the store, whatever any type makes of it.
+#[derive(Debug)]
+pub(crate) enum Fact {
+    Appeared {
+        new: RawEntry,
+        origin: Origin,
+    },
+    Changed {
+        old: RawEntry,
+        new: RawEntry,
+    },
+    /// `last` is its final state, where that is known.
+    Gone {
+        stored: RawEntry,
+        last: Option<RawEntry>,
+    },
+    Repeated(RawEntry),
+}
+
+/// The objects of a store as one type sees them, with the indexes made for it.
+///
+/// An object that the type cannot read is kept aside (VIEW-1): what was seen of it before stays
+/// readable, and changes nothing until it is good again or gone.
+#[derive(Clone)]
+pub(crate) struct View {
+    id: ViewId,
+    of: TypeId,
+    needs: Extent,
+    held: Weak<Held>,
+    check: Check,
+    /// Whether the store holds as much of its objects as the type needs.
+    ready: bool,
+    aside: BTreeMap<Arc<ObjectKey>, Aside>,
+    indexes: Vec<Index>,
+}
+
+/// An object that a view cannot read.
+#[derive(Clone, Debug)]
+struct Aside {
+    malformed: Malformed,
+    /// What the view saw of the same object before.
+    last_good: Option<RawEntry>,
+}
+
+/// What the onlookers of one view are told.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) view: ViewId,
+    /// In the order in which subscribers shall see them.
+    pub(crate) events: Vec<RawEvent>,
+    /// Objects that were put aside, at versions not seen before.
+    pub(crate) malformed: Vec<Malformed>,
+}
+
+impl Held {
+    pub(crate) fn new<K: Object>(number: u64) -> Self {
+        Self {
+            id: ViewId(number),
+            needs: Extent::of::<K>(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> ViewId {
+        self.id
+    }
+
+    /// How much of the objects the view's type needs.
+    pub(crate) fn needs(&self) -> Extent {
+        self.needs
+    }
+}
+
+impl Judge {
+    /// What the view makes of an object. May decode it, and calls what users wrote.
+    pub(crate) fn verdict(&self, entry: &RawEntry) -> Verdict {
+        if !self.ready {
+            return Ok(Vec::new());
+        }
+        (self.check)(entry)?;
+        let values = self
+            .functions
+            .iter()
+            .map(|function| values(function, entry));
+        values.collect()
+    }
+
+    /// Whether the object can be read.
+    pub(crate) fn check(&self, entry: &RawEntry) -> Verdict {
+        if self.ready {
+            (self.check)(entry)?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The values of an object in one index: each once, in order.
+pub(crate) fn values(function: &IndexFn, entry: &RawEntry) -> Result<IndexValues, Arc<str>> {
+    let mut values = function(entry)?;
+    values.sort_unstable();
+    values.dedup();
+    Ok(values.into_iter().map(Arc::from).collect())
+}
+
+impl Fact {
+    /// One word in lower case, as in labels of metrics.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Appeared { .. } => "created",
+            Self::Changed { .. } | Self::Repeated(_) => "updated",
+            Self::Gone { .. } => "deleted",
+        }
+    }
+}
+
+impl Told {
+    pub(crate) fn nothing(view: ViewId) -> Self {
+        Self {
+            view,
+            events: Vec::new(),
+            malformed: Vec::new(),
+        }
+    }
+}
+
+impl View {
+    pub(crate) fn new<K: Object>(held: &Arc<Held>, ready: bool) -> Self {
+        Self {
+            id: held.id,
+            of: TypeId::of::<K>(),
+            needs: held.needs,
+            held: Arc::downgrade(held),
+            check: |entry| entry.raw_body().decoded::<K>().map(drop),
+            ready,
+            aside: BTreeMap::new(),
+            indexes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> ViewId {
+        self.id
+    }
+
+    pub(crate) fn type_id(&self) -> TypeId {
+        self.of
+    }
+
+    pub(crate) fn needs(&self) -> Extent {
+        self.needs
+    }
+
+    /// Whoever holds it, where somebody does.
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.held.upgrade()
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.strong_count() > 0
+    }
+
+    /// How to see whether it can read an object, where somebody holds it.
+    pub(crate) fn check(&self) -> Option<Check> {
+        self.is_held().then_some(self.check)
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Says whether what the store holds is enough. A view that is not ready sees nothing.
+    pub(crate) fn set_ready(&mut self, ready: bool) {
+        self.ready = ready;
+    }
+
+    pub(crate) fn judge(&self) -> Judge {
+        Judge {
+            check: self.check,
+            functions: self.indexes.iter().map(Index::function).collect(),
+            ready: self.ready,
+        }
+    }
+
+    // ----- reads -----
+
+    /// What the view sees of a stored object.
+    pub(crate) fn sees<'a>(&'a self, stored: &'a RawEntry) -> Option<&'a RawEntry> {
+        if !self.ready {
+            return None;
+        }
+        // Hardly ever is anything kept aside.
+        if self.aside.is_empty() {
+            return Some(stored);
+        }
+        match self.aside.get(stored.key()) {
+            Some(aside) => aside.last_good.as_ref(),
+            None => Some(stored),
+        }
+    }
+
+    /// The objects that are kept aside, in the order of their keys.
+    pub(crate) fn malformed(&self) -> impl Iterator<Item = &Malformed> {
+        self.aside.values().map(|aside| &aside.malformed)
+    }
+
+    pub(crate) fn malformed_at(&self, key: &ObjectKey) -> Option<&Malformed> {
+        self.aside.get(key).map(|aside| &aside.malformed)
+    }
+
+    pub(crate) fn index(&self, name: &str) -> Option<&Index> {
+        self.indexes.iter().find(|index| index.name() == name)
+    }
+
+    pub(crate) fn index_names(&self) -> Vec<String> {
+        let names = self.indexes.iter().map(|index| index.name().to_owned());
+        names.collect()
+    }
+
+    // ----- changes -----
+
+    /// Looks at an object that is stored already; nobody is told. For a view that is new, or
+    /// just became ready.
+    pub(crate) fn file(&mut self, stored: &RawEntry, verdict: &Verdict, told: &mut Told) {
+        self.settle(stored, verdict, None, told);
+    }
+
+    /// Adds an index, with what it says of each object that the view sees. An object for which
+    /// it fails is kept aside, and stays as it is seen.
+    pub(crate) fn add_index(
+        &mut self,
+        mut index: Index,
+        values: Vec<(RawEntry, Result<IndexValues, Arc<str>>)>,
+        told: &mut Told,
+    ) {
+        for (entry, values) in values {
+            match values {
+                Ok(values) => index.put(&entry, &values),
+                Err(problem) => self.put_aside(&entry, &problem, Some(entry.clone()), told),
+            }
+        }
+        self.indexes.push(index);
+    }
+
+    /// Takes note of what happened; `verdict` is of the newest state that it names.
+    pub(crate) fn see(&mut self, fact: &Fact, verdict: Option<&Verdict>, told: &mut Told) {
+        if !self.ready {
+            return;
+        }
+        let event = match fact {
+            Fact::Appeared { new, origin } => {
+                let good = self.settle_if(new, verdict, None, told);
+                good.then(|| Event::created(new.clone(), *origin))
+            }
+            Fact::Changed { old, new } => {
+                let before = self.sees(old).cloned();
+                if !self.settle_if(new, verdict, before.clone(), told) {
+                    return;
+                }
+                Some(match before {
+                    Some(old) => Event::updated(old, new.clone(), Origin::Live),
+                    // It healed, for those who never saw it.
+                    None => Event::created(new.clone(), Origin::Live),
+                })
+            }
+            Fact::Gone { stored, last } => {
+                let before = self.sees(stored).cloned();
+                self.forget(stored.key());
+                let last = last.as_ref().filter(|_| matches!(verdict, Some(Ok(_))));
+                before.map(|before| match last {
+                    Some(last) => Event::deleted(last.clone(), Certainty::Observed),
+                    None => Event::deleted(before, Certainty::FinalStateUnknown),
+                })
+            }
+            Fact::Repeated(stored) => {
+                let seen = self.sees(stored).cloned();
+                seen.map(|seen| Event::updated(seen.clone(), seen, Origin::Resync))
+            }
+        };
+        told.events.extend(event);
+    }
+
+    fn settle_if(
+        &mut self,
+        new: &RawEntry,
+        verdict: Option<&Verdict>,
+        before: Option<RawEntry>,
+        told: &mut Told,
+    ) -> bool {
+        verdict.is_some_and(|verdict| self.settle(new, verdict, before, told))
+    }
+
+    /// Says whether the view can read the object.
+    fn settle(
+        &mut self,
+        new: &RawEntry,
+        verdict: &Verdict,
+        before: Option<RawEntry>,
+        told: &mut Told,
+    ) -> bool {
+        match verdict {
+            Ok(values) => {
+                self.aside.remove(new.key());
+                let mut values = values.iter();
+                let none = IndexValues::default();
+                for index in &mut self.indexes {
+                    index.put(new, values.next().unwrap_or(&none));
+                }
+                true
+            }
+            Err(problem) => {
+                self.put_aside(new, problem, before, told);
+                false
+            }
+        }
+    }
+
+    fn put_aside(
+        &mut self,
+        entry: &RawEntry,
+        problem: &Arc<str>,
+        last_good: Option<RawEntry>,
+        told: &mut Told,
+    ) {
+        let malformed = Malformed::new(
+            entry.key().clone(),
+            entry.uid(),
+            entry.version().clone(),
+            &**problem,
+        );
+        let known = self.aside.get(entry.key());
+        if known.is_none_or(|known| known.malformed != malformed) {
+            told.malformed.push(malformed.clone());
+        }
+        let aside = Aside {
+            malformed,
+            last_good,
+        };
+        self.aside.insert(entry.shared_key(), aside);
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        self.aside.remove(key);
+        for index in &mut self.indexes {
+            index.remove(key);
+        }
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("id", &self.id)
+            .field("ready", &self.ready)
+            .field("aside", &self.aside)
+            .finish_non_exhaustive()
+    }
+}
