@@ -6,14 +6,16 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::Connection;
-use steersman_informer::{Informer, Store};
+use steersman_api::kube_client::core::PartialObjectMeta;
+use steersman_informer::{CONTROLLER_UID, Entry, Informer, OWNER_UID};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
 use crate::error::{Error, Unsynced};
-use crate::field_index::FieldIndex;
+use crate::field_index::{FieldIndex, IndexKey};
 use crate::options::{CacheOptions, ListOptions};
+use crate::reads::Reads;
 use crate::registry::Phase;
 use crate::running::Declared;
 use crate::shared::{Running, Shared, Use};
@@ -68,7 +70,7 @@ impl Cache {
     /// # Errors
     ///
     /// [`Error::SeveralInformers`] where the kind is cached in several namespaces,
-    /// [`Error::HeldAs`] where it is cached as another type, [`Error::Stopped`].
+    /// [`Error::Stopped`].
     pub fn informer<K: TypedObject>(&self) -> Result<Informer<K>, Error> {
         let coverage = self.shared.coverage_of::<K>();
         let namespace = coverage.only_informer()?;
@@ -80,7 +82,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::HeldAs`] where the kind is cached as another type, [`Error::Stopped`].
+    /// [`Error::Stopped`].
     pub fn informers<K: TypedObject>(&self) -> Result<Vec<Informer<K>>, Error> {
         self.informers_of(self.shared.coverage_of::<K>().kind())
     }
@@ -91,11 +93,7 @@ impl Cache {
     ///
     /// As [`informers`](Self::informers).
     pub fn informers_of<K: Object>(&self, kind: &Kind) -> Result<Vec<Informer<K>>, Error> {
-        let places = self.shared.coverage(kind).informers();
-        places
-            .into_iter()
-            .map(|place| self.shared.declare(kind, place, Use::Meant))
-            .collect()
+        self.of(kind).informers()
     }
 
     /// Registers a field index: under `name`, an object is found by the value of a field it may have.
@@ -105,7 +103,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::IndexExists`], [`Error::HeldAs`], [`Error::Stopped`].
+    /// [`Error::IndexExists`], [`Error::Stopped`].
     pub fn index_field<K: TypedObject>(
         &self,
         name: &str,
@@ -127,19 +125,106 @@ impl Cache {
         self.register(&FieldIndex::new(name, values))
     }
 
-    fn register<K: TypedObject>(&self, index: &FieldIndex<K>) -> Result<(), Error> {
+    /// As [`index_values`](Self::index_values), under a typed key.
+    ///
+    /// # Errors
+    ///
+    /// As [`index_field`](Self::index_field).
+    pub fn index_by<K: TypedObject, V: ToString>(
+        &self,
+        key: &IndexKey<K, V>,
+        values: impl Fn(&K) -> Vec<V> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let texts = move |object: &K| -> Vec<String> {
+            values(object).iter().map(ToString::to_string).collect()
+        };
+        self.register(&FieldIndex::new(key.name(), texts))
+    }
+
+    /// Indexes the owners of each object: see [`ListOptions::owned_by`].
+    ///
+    /// # Errors
+    ///
+    /// As [`index_field`](Self::index_field).
+    pub fn index_owner_uids<K: TypedObject>(&self) -> Result<(), Error> {
+        self.each::<K>(OWNER_UID, Informer::index_owner_uids)
+    }
+
+    /// Indexes the controlling owner of each object: see [`ListOptions::controlled_by`].
+    ///
+    /// # Errors
+    ///
+    /// As [`index_field`](Self::index_field).
+    pub fn index_controller_uid<K: TypedObject>(&self) -> Result<(), Error> {
+        self.each::<K>(CONTROLLER_UID, Informer::index_controller_uid)
+    }
+
+    /// Indexes the value of one label, under the name of the label.
+    ///
+    /// # Errors
+    ///
+    /// As [`index_field`](Self::index_field).
+    pub fn index_label<K: TypedObject>(&self, label: &str) -> Result<(), Error> {
+        self.each::<K>(label, |informer| informer.index_label(label))
+    }
+
+    /// Indexes all labels, so that lists under a label selector cost the size of their answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub fn index_labels<K: TypedObject>(&self) -> Result<(), Error> {
         for informer in self.informers::<K>()? {
-            informer
-                .add_index(index.name(), index.function())
-                .map_err(|_| Error::IndexExists {
+            informer.index_labels();
+        }
+        Ok(())
+    }
+
+    fn register<K: TypedObject>(&self, index: &FieldIndex<K>) -> Result<(), Error> {
+        self.each::<K>(index.name(), |informer| {
+            informer.add_index(index.name(), index.function())
+        })
+    }
+
+    fn each<K: TypedObject>(
+        &self,
+        index: &str,
+        add: impl Fn(&Informer<K>) -> Result<(), steersman_informer::Error>,
+    ) -> Result<(), Error> {
+        for informer in self.informers::<K>()? {
+            add(&informer).map_err(|error| match error {
+                steersman_informer::Error::IndexWithoutName { .. } => Error::IndexWithoutName {
                     kind: Kind::of::<K>(),
-                    index: index.name().to_owned(),
-                })?;
+                },
+                _ => Error::IndexExists {
+                    kind: Kind::of::<K>(),
+                    index: index.to_owned(),
+                },
+            })?;
         }
         Ok(())
     }
 
     // ===== reading =====
+
+    /// Reads of a kind as any type: of one known only at runtime as
+    /// [`DynamicObject`](steersman_api::kube_client::core::DynamicObject)s, or as a type that
+    /// decodes no more than it needs. Asks nothing and declares nothing.
+    #[must_use]
+    pub fn of<K: Object>(&self, kind: &Kind) -> Reads<K> {
+        Reads::new(Arc::clone(&self.shared), self.shared.coverage(kind))
+    }
+
+    /// Reads of the metadata of the kind `K`. As long as nobody reads or watches more of it, the
+    /// server is asked for metadata alone.
+    #[must_use]
+    pub fn metadata<K: TypedObject>(&self) -> Reads<PartialObjectMeta<K>> {
+        Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
+    }
+
+    fn typed<K: TypedObject>(&self) -> Reads<K> {
+        Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
+    }
 
     /// The object, shared. Waits for the kind's first sync.
     ///
@@ -175,31 +260,7 @@ impl Cache {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        let coverage = self.shared.coverage_of::<K>();
-        let kind = coverage.kind();
-        let place = coverage.informer_for(key)?;
-        let informer = self.shared.readable::<K>(&coverage, place, caller).await?;
-        let key = match key.namespace() {
-            Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
-            _ => key,
-        };
-        let store = informer.store();
-        if let Some(object) = store.get(key) {
-            return Ok(object);
-        }
-        // Absent and unreadable are not the same: who takes one for the other cleans up too early.
-        Err(match store.malformed_at(key) {
-            Some(malformed) => Error::Malformed {
-                kind: kind.clone(),
-                key: key.clone(),
-                problem: malformed.error,
-            },
-            None => Error::NotFound {
-                kind: kind.clone(),
-                key: key.clone(),
-                scoped_by: coverage.scoped_by(),
-            },
-        })
+        self.typed::<K>().get_at(key, caller).await
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -247,13 +308,9 @@ impl Cache {
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let coverage = self.shared.coverage_of::<K>();
-            let mut found = Vec::new();
-            for place in coverage.informers_for(options.selected_namespace())? {
-                let informer = self.shared.readable::<K>(&coverage, place, caller).await?;
-                select(&informer, coverage.kind(), options, &mut found)?;
-            }
-            Ok(found)
+            let reads = self.typed::<K>();
+            let (entries, _) = reads.entries(options, caller).await?;
+            Ok(entries.iter().map(Entry::body).collect())
         }
     }
 
@@ -397,61 +454,6 @@ impl Begun {
     pub async fn run(self, connection: Connection, cancel: CancellationToken) -> Result<(), Error> {
         self.run.until(connection, &cancel).await
     }
-}
-
-fn select<K: TypedObject>(
-    informer: &Informer<K>,
-    kind: &Kind,
-    options: &ListOptions,
-    found: &mut Vec<Arc<K>>,
-) -> Result<(), Error> {
-    let store = informer.store();
-    let (namespace, labels) = (options.selected_namespace(), options.selected_labels());
-    let namespace = namespace.filter(|_| kind.is_namespaced());
-    let readable = || match unreadable(&store, kind, namespace) {
-        Some(refused) if !options.skips_malformed() => Err(refused),
-        _ => Ok(()),
-    };
-    // Before and after, as one may heal or turn up between.
-    readable()?;
-    let Some((index, value)) = options.selected_index() else {
-        found.extend(store.list_with(namespace, labels));
-        return readable();
-    };
-    let no_index = |_| Error::NoIndex {
-        kind: kind.clone(),
-        index: index.to_owned(),
-    };
-    let indexed = store
-        .by_index_in(index, value, namespace)
-        .map_err(no_index)?;
-    found.extend(
-        indexed
-            .into_iter()
-            .filter(|object| labels.matches(object.meta().labels.as_ref())),
-    );
-    readable()
-}
-
-/// CACHE-4: the first object that is there, may be in the namespace, and has no version that decodes.
-fn unreadable<K: TypedObject>(
-    store: &Store<K>,
-    kind: &Kind,
-    namespace: Option<&str>,
-) -> Option<Error> {
-    let may_be_in = |key: &ObjectKey| match (namespace, key.namespace()) {
-        (Some(asked), Some(own)) => asked == own,
-        _ => true,
-    };
-    let malformed = store.malformed().into_iter();
-    let first = malformed
-        .filter(|malformed| may_be_in(&malformed.key))
-        .find(|malformed| store.entry(&malformed.key).is_none())?;
-    Some(Error::Malformed {
-        kind: kind.clone(),
-        key: first.key,
-        problem: first.error,
-    })
 }
 
 impl fmt::Debug for Cache {

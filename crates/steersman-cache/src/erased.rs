@@ -1,41 +1,35 @@
-//! Machine: forgets the Rust type of an informer and finds it again; the only `Any` downcast.
+//! Machine: the types that one informer is looked at as; the only `Any` downcast.
 
-use std::any::{Any, type_name};
+use std::any::{Any, TypeId};
 use std::fmt;
 
-/// A value whose type is known to whoever asks for it by name.
-pub(crate) struct Erased {
-    held: &'static str,
-    value: Box<dyn Any + Send + Sync>,
+/// Values of any types, one of each.
+#[derive(Default)]
+pub(crate) struct Types {
+    values: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
 }
 
-/// The value is of another type than the one asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OtherType {
-    /// The name given for what is held.
-    pub(crate) held: &'static str,
-}
+impl Types {
+    /// The value of this type, if it is there.
+    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+        let of = TypeId::of::<T>();
+        let (_, value) = self.values.iter().find(|(known, _)| *known == of)?;
+        value.downcast_ref()
+    }
 
-impl Erased {
-    /// Holds `value`, remembering `K` as the name to show.
-    pub(crate) fn new<K, T: Any + Send + Sync>(value: T) -> Self {
-        Self {
-            held: type_name::<K>(),
-            value: Box::new(value),
+    /// Takes a value, unless there is one of its type.
+    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T) {
+        if self.get::<T>().is_none() {
+            self.values.push((TypeId::of::<T>(), Box::new(value)));
         }
     }
-
-    /// The value, if it is a `T`.
-    pub(crate) fn get<T: Any>(&self) -> Result<&T, OtherType> {
-        self.value
-            .downcast_ref()
-            .ok_or(OtherType { held: self.held })
-    }
 }
 
-impl fmt::Debug for Erased {
+impl fmt::Debug for Types {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Erased").field(&self.held).finish()
+        f.debug_struct("Types")
+            .field("types", &self.values.len())
+            .finish()
     }
 }
 
@@ -44,10 +38,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_type_that_was_put_in_comes_out() {
-        let erased = Erased::new::<u8, _>(vec![1_u8]);
-        assert_eq!(erased.get::<Vec<u8>>(), Ok(&vec![1]));
-        let other = erased.get::<Vec<u16>>().unwrap_err();
-        assert_eq!(other.held, "u8");
+    fn each_type_finds_its_own() {
+        let mut types = Types::default();
+        types.put(1_u8);
+        types.put("a");
+        types.put(2_u8);
+        assert_eq!(types.get::<u8>(), Some(&1));
+        assert_eq!(types.get::<&str>(), Some(&"a"));
+        assert_eq!(types.get::<u16>(), None);
     }
 }

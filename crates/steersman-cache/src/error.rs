@@ -103,18 +103,6 @@ pub enum Error {
         /// The key asked for.
         key: ObjectKey,
     },
-    /// The kind is cached as another Rust type, and there is one informer per kind.
-    #[error(
-        "{kind} is cached as `{held}` already and cannot be cached as `{asked}` too: use one type for it"
-    )]
-    HeldAs {
-        /// The kind asked for.
-        kind: Kind,
-        /// The Rust type its informer holds.
-        held: &'static str,
-        /// The Rust type asked for.
-        asked: &'static str,
-    },
     /// The kind never synced, and its informer knows why.
     #[error("{0}")]
     Unavailable(Unsynced),
@@ -141,6 +129,12 @@ pub enum Error {
         kind: Kind,
         /// The index.
         index: String,
+    },
+    /// The name of an index is empty.
+    #[error("an index of {kind} has no name: give it one to find objects by")]
+    IndexWithoutName {
+        /// The kind.
+        kind: Kind,
     },
     /// The options contradict themselves.
     #[error("the cache options for {kind} cannot be used: {problem}")]

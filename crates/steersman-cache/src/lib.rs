@@ -5,6 +5,11 @@
 //! whatever is declared later starts at once. However many controllers and readers use a kind, there
 //! is one informer for each (kind, namespace) the options name (`CACHE-1`).
 //!
+//! Typed, dynamic and metadata-only reads are views of that one informer: [`Cache::get`] and
+//! [`Cache::list`] by type, [`Cache::of`] as any type of a kind known only at runtime, and
+//! [`Cache::metadata`], for which the server is asked for metadata alone as long as nobody needs
+//! more.
+//!
 //! What a read can answer:
 //!
 //! - The object, as a shared [`Arc`](std::sync::Arc). Nobody can change it, so nobody needs a copy.
@@ -22,28 +27,32 @@
 //! Modules, words first:
 //!
 //! - [`error`] has [`Error`] and [`Unsynced`].
+//! - `field_index` has one named index of a kind, and [`IndexKey`], its typed name.
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
-//! - `field_index` has one named index of a kind.
 //! - `coverage` decides which informers a kind gets and what they can see.
 //! - `advice` says what to do about a kind that does not sync.
-//! - `erased` has the only `Any` downcast.
+//! - `erased` keeps what an informer is looked at as; it has the only `Any` downcast.
 //! - `registry` keeps one entry per kind and namespace, started once.
-//! - `running` runs one informer whose type is erased.
+//! - `running` runs one informer, whatever it is looked at as.
 //! - `shared` declares, runs and waits: what the handles of one cache share.
+//! - [`reads`] has [`Reads`], which reads one kind as one type.
 //! - [`cache`] has the handle, [`Cache`].
 
 pub mod error;
-pub mod options;
 mod field_index;
+pub mod options;
 mod coverage;
 mod advice;
 mod erased;
 mod registry;
 mod running;
 mod shared;
+pub mod reads;
 pub mod cache;
 
 pub use cache::{Begun, Cache};
 pub use error::{Error, Unsynced};
+pub use field_index::IndexKey;
 pub use options::{ByObject, CacheOptions, ListOptions};
+pub use reads::{Listed, Reads};
 pub use steersman_informer::InformerMetrics;

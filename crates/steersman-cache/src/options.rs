@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use steersman_informer::InformerMetrics;
+use steersman_informer::{CONTROLLER_UID, InformerMetrics, OWNER_UID};
 use steersman_object::{Gvk, Kind, LabelSelector, TypedObject};
+
+use crate::field_index::IndexKey;
 
 /// What a [`Cache`](crate::Cache) looks at.
 ///
@@ -37,7 +39,8 @@ pub struct ByObject {
 pub struct ListOptions {
     pub(crate) namespace: Option<String>,
     pub(crate) labels: LabelSelector,
-    pub(crate) index: Option<(String, String)>,
+    pub(crate) terms: Vec<(String, String)>,
+    pub(crate) limit: Option<usize>,
     pub(crate) skip_malformed: bool,
 }
 
@@ -174,9 +177,33 @@ impl ListOptions {
     }
 
     /// Objects that have this value in the index registered under `name` with
-    /// [`Cache::index_field`](crate::Cache::index_field).
+    /// [`Cache::index_field`](crate::Cache::index_field). Called several times, objects that have
+    /// all of the values.
     pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.index = Some((name.into(), value.into()));
+        self.terms.push((name.into(), value.into()));
+        self
+    }
+
+    /// As [`index`](Self::index), by the typed key of the index.
+    pub fn by<K, V: ToString>(self, index: &IndexKey<K, V>, value: impl Into<V>) -> Self {
+        self.index(index.name(), value.into().to_string())
+    }
+
+    /// Objects with an owner of this uid; needs [`Cache::index_owner_uids`](crate::Cache::index_owner_uids).
+    pub fn owned_by(self, uid: impl Into<String>) -> Self {
+        self.index(OWNER_UID, uid)
+    }
+
+    /// Objects whose controlling owner has this uid; needs
+    /// [`Cache::index_controller_uid`](crate::Cache::index_controller_uid).
+    pub fn controlled_by(self, uid: impl Into<String>) -> Self {
+        self.index(CONTROLLER_UID, uid)
+    }
+
+    /// At most so many objects: the first, of a kind cached in several namespaces those of the first
+    /// of these.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
         self
     }
 
@@ -201,11 +228,23 @@ impl ListOptions {
         &self.labels
     }
 
-    /// The index and value selected, where there are any.
+    /// The first index and value selected, where there are any.
     #[must_use]
     pub fn selected_index(&self) -> Option<(&str, &str)> {
-        let (name, value) = self.index.as_ref()?;
+        let (name, value) = self.terms.first()?;
         Some((name, value))
+    }
+
+    /// Every index and value selected.
+    #[must_use]
+    pub fn selected_indexes(&self) -> &[(String, String)] {
+        &self.terms
+    }
+
+    /// How many objects are selected at most.
+    #[must_use]
+    pub fn selected_limit(&self) -> Option<usize> {
+        self.limit
     }
 
     /// Whether objects that do not decode are left out.

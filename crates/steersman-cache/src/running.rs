@@ -1,4 +1,4 @@
-//! Driver: runs one informer whose type is erased, and waits for it.
+//! Driver: runs one informer, whatever it is looked at as, and waits for it.
 
 use std::fmt;
 use std::future::Future;
@@ -6,13 +6,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, kube_client};
-use steersman_informer::{Informer, State};
+use steersman_informer::{Informer, Mirror, State};
 use steersman_object::{Kind, Object};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::advice::Advice;
-use crate::erased::{Erased, OtherType};
+use crate::erased::Types;
 use crate::error::Unsynced;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -25,52 +27,19 @@ pub(crate) struct Declared {
 
 struct Inner {
     advice: Advice,
-    informer: Erased,
-    watched: Box<dyn Watched>,
+    mirror: Mirror,
+    /// What its objects are looked at as: one informer handle for each type.
+    types: RwLock<Types>,
     /// Whether somebody meant this informer to be: options, a controller, an index.
     meant: AtomicBool,
 }
 
-/// What one needs of an informer without knowing its type.
-trait Watched: Send + Sync {
-    fn has_synced(&self) -> bool;
-    fn state(&self) -> State;
-    fn changes(&self) -> tokio::sync::watch::Receiver<State>;
-    fn run(&self, client: kube_client::Client, place: Place, cancel: CancellationToken) -> Task;
-}
-
-/// Where an informer looks.
-struct Place {
-    kind: Kind,
-    namespace: Option<String>,
-}
-
-impl<K: Object> Watched for Informer<K> {
-    fn has_synced(&self) -> bool {
-        Self::has_synced(self)
-    }
-
-    fn state(&self) -> State {
-        Self::state(self)
-    }
-
-    fn changes(&self) -> tokio::sync::watch::Receiver<State> {
-        self.state_changes()
-    }
-
-    fn run(&self, client: kube_client::Client, place: Place, cancel: CancellationToken) -> Task {
-        let informer = self.clone();
-        let list_watch = ApiListWatch::<K>::new(client, place.kind, place.namespace);
-        Box::pin(async move { informer.run(list_watch, cancel).await })
-    }
-}
-
 impl Declared {
-    pub(crate) fn new<K: Object>(advice: Advice, informer: Informer<K>, meant: bool) -> Self {
+    pub(crate) fn new(advice: Advice, mirror: Mirror, meant: bool) -> Self {
         let inner = Inner {
             advice,
-            watched: Box::new(informer.clone()),
-            informer: Erased::new::<K, _>(informer),
+            mirror,
+            types: RwLock::default(),
             meant: AtomicBool::new(meant),
         };
         Self {
@@ -82,8 +51,15 @@ impl Declared {
         self.inner.advice.coverage.kind()
     }
 
-    pub(crate) fn informer<K: Object>(&self) -> Result<&Informer<K>, OtherType> {
-        self.inner.informer.get()
+    /// The informer, whose objects are looked at as a `K` from now on.
+    pub(crate) fn informer<K: Object>(&self) -> Informer<K> {
+        if let Some(known) = self.inner.types.read().get::<Informer<K>>() {
+            return known.clone();
+        }
+        // Decodes what is there, so without the lock; all views of one type are one.
+        let informer = self.inner.mirror.view::<K>();
+        self.inner.types.write().put(informer.clone());
+        informer
     }
 
     /// Notes that it was declared on purpose; answers whether it was before.
@@ -97,53 +73,65 @@ impl Declared {
 
     /// The informer's whole life.
     pub(crate) fn run(&self, client: kube_client::Client, cancel: CancellationToken) -> Task {
-        let place = Place {
-            kind: self.kind().clone(),
-            namespace: self.inner.advice.namespace.as_deref().map(Into::into),
-        };
-        self.inner.watched.run(client, place, cancel)
+        let namespace = self.inner.advice.namespace.as_deref().map(Into::into);
+        let list_watch = ApiListWatch::new(client, self.kind().clone(), namespace);
+        Box::pin(self.inner.mirror.run(list_watch, cancel))
     }
 
     pub(crate) fn has_synced(&self) -> bool {
-        self.inner.watched.has_synced()
+        self.inner.mirror.has_synced()
     }
 
     /// What is known about it while it has not synced.
     pub(crate) fn unsynced(&self) -> Unsynced {
-        self.inner.advice.unsynced(&self.inner.watched.state())
+        self.inner.advice.unsynced(&self.inner.mirror.state())
     }
 
     /// Waits until it has synced, or has something to say about why not. True once it synced.
     ///
     /// Cancel safe.
     pub(crate) async fn settled(&self) -> bool {
-        let ends = |state: &State| {
-            matches!(
-                state,
-                State::Synced | State::Degraded { .. } | State::Stopped
-            )
-        };
-        self.until(ends).await
+        let mirror = &self.inner.mirror;
+        until(mirror.state_changes(), || mirror.has_synced(), is_settled).await
     }
 
     /// Waits until it has synced; false when it stopped before.
     ///
     /// Cancel safe.
     pub(crate) async fn synced(&self) -> bool {
-        self.until(|state| matches!(state, State::Synced | State::Stopped))
-            .await
+        let mirror = &self.inner.mirror;
+        let ends = |state: &State| matches!(state, State::Synced | State::Stopped);
+        until(mirror.state_changes(), || mirror.has_synced(), ends).await
     }
+}
 
-    async fn until(&self, ends: impl Fn(&State) -> bool) -> bool {
-        let mut changes = self.inner.watched.changes();
-        loop {
-            if self.has_synced() {
-                return true;
-            }
-            let ended = ends(&changes.borrow_and_update());
-            if ended || changes.changed().await.is_err() {
-                return self.has_synced();
-            }
+/// As [`Declared::settled`], of those who look at its objects as a `K`.
+///
+/// Cancel safe.
+pub(crate) async fn settled<K: Object>(informer: &Informer<K>) -> bool {
+    let synced = || informer.has_synced();
+    until(informer.state_changes(), synced, is_settled).await
+}
+
+fn is_settled(state: &State) -> bool {
+    matches!(
+        state,
+        State::Synced | State::Degraded { .. } | State::Stopped
+    )
+}
+
+async fn until(
+    mut changes: watch::Receiver<State>,
+    synced: impl Fn() -> bool,
+    ends: impl Fn(&State) -> bool,
+) -> bool {
+    loop {
+        if synced() {
+            return true;
+        }
+        let ended = ends(&changes.borrow_and_update());
+        if ended || changes.changed().await.is_err() {
+            return synced();
         }
     }
 }
@@ -153,7 +141,7 @@ impl fmt::Debug for Declared {
         f.debug_struct("Declared")
             .field("kind", self.kind())
             .field("namespace", &self.inner.advice.namespace)
-            .field("informer", &self.inner.informer)
+            .field("types", &*self.inner.types.read())
             .finish_non_exhaustive()
     }
 }

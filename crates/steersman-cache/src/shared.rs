@@ -1,6 +1,6 @@
 //! Driver: what the handles of one cache share: it declares informers, runs them, and waits for them.
 
-use std::any::{TypeId, type_name};
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::Location;
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use steersman_api::{Connection, kube_client};
-use steersman_informer::{Informer, InformerOptions};
+use steersman_informer::{Informer, InformerOptions, Mirror};
 use steersman_object::{Gvk, Kind, Object, TypedObject};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -21,7 +21,7 @@ use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
-use crate::running::Declared;
+use crate::running::{Declared, settled};
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
@@ -97,7 +97,7 @@ impl Shared {
     }
 
     /// The informer of a place, once it may be read.
-    pub(crate) async fn readable<K: TypedObject>(
+    pub(crate) async fn readable<K: Object>(
         &self,
         coverage: &Coverage,
         place: Option<Arc<str>>,
@@ -110,8 +110,10 @@ impl Shared {
         };
         let known = self.registry.lock().get(&slot);
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
-        if let Some(entry) = known.filter(Declared::has_synced) {
-            return typed(kind, &entry);
+        if let Some(informer) = known.map(|entry| entry.informer::<K>())
+            && informer.has_synced()
+        {
+            return Ok(informer);
         }
         let informer = self.declare::<K>(kind, place, Use::Read(caller))?;
         if self.registry.lock().phase() == Phase::Declaring {
@@ -122,7 +124,7 @@ impl Shared {
         };
         let limit = self.options.sync_timeout;
         let settled = tokio::select! {
-            settled = timeout(limit, entry.settled()) => settled,
+            settled = timeout(limit, settled(&informer)) => settled,
             () = self.reaches(|phase| *phase == Phase::Stopped) => {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
@@ -161,10 +163,12 @@ impl Shared {
                     credentials: Arc::clone(&self.credentials),
                 };
                 let options = self.informer_options(&advice, &slot);
-                let informer = Informer::<K>::new(kind.clone(), options);
-                Declared::new(advice, informer, coverage.is_declared())
+                let mirror = Mirror::new(kind.clone(), options);
+                Declared::new(advice, mirror, coverage.is_declared())
             })
         };
+        // Before it starts, so that what is asked for is what is needed.
+        let informer = entry.informer::<K>();
         if new {
             self.declared.notify_one();
         }
@@ -180,7 +184,7 @@ impl Shared {
             ),
             Use::Read(_) => {}
         }
-        typed(kind, &entry)
+        Ok(informer)
     }
 
     fn informer_options(&self, advice: &Advice, slot: &Slot) -> InformerOptions {
@@ -284,15 +288,6 @@ impl Drop for Running {
         self.shared.registry.lock().stop();
         self.shared.phase.send_replace(Phase::Stopped);
     }
-}
-
-fn typed<K: Object>(kind: &Kind, entry: &Declared) -> Result<Informer<K>, Error> {
-    let informer = entry.informer::<K>().cloned();
-    informer.map_err(|other| Error::HeldAs {
-        kind: kind.clone(),
-        held: other.held,
-        asked: type_name::<K>(),
-    })
 }
 
 /// An informer that ends is one that was cancelled; one that panics ends the cache.

@@ -54,7 +54,11 @@ impl<K: Object> Entry<K> {
 
     /// The whole object. It may have to be decoded.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "proven below")]
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "proven below"
+    )]
     pub fn body(&self) -> Arc<K> {
         let decoded = self.inner.body.decoded();
         // An entry is given out as a `K` only after it decoded as one (VIEW-1), and stays so.

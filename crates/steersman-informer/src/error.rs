@@ -17,6 +17,12 @@ pub enum Error {
         /// The name of the index.
         name: String,
     },
+    /// The name of an index is empty.
+    #[error("an index of {kind} has no name: give it one to find objects by")]
+    IndexWithoutName {
+        /// The kind of the informer.
+        kind: String,
+    },
     /// There is no index of this name.
     #[error("{kind} has no index named {name:?} ({known}): add it with add_index")]
     NoSuchIndex {

@@ -18,7 +18,12 @@ use crate::mirror::Mirror;
 use crate::options::InformerOptions;
 use crate::pipeline::Core;
 use crate::state::State;
-use crate::store::{Held, IndexFn, Store};
+use crate::store::{Held, IndexFn, LABELS, Store, label_values};
+
+/// The index of the uids of all owners.
+pub const OWNER_UID: &str = "metadata.ownerReferences.uid";
+/// The index of the uid of the controlling owner.
+pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 
 /// Mirrors the objects of one kind in memory and tells its subscribers what happens to them.
 ///
@@ -85,7 +90,6 @@ impl<K: Object> Informer<K> {
     }
 
     /// The same informer, of no type.
-    #[must_use]
     pub fn mirror(&self) -> &Mirror {
         &self.mirror
     }
@@ -140,13 +144,75 @@ impl<K: Object> Informer<K> {
     ///
     /// # Errors
     ///
-    /// Where there is an index of this name.
+    /// Where there is an index of this name, or the name is empty.
     pub fn add_index<F>(&self, name: impl AsRef<str>, function: F) -> Result<(), Error>
     where
         F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
     {
         let name = name.as_ref();
+        if name.is_empty() {
+            return Err(Error::IndexWithoutName {
+                kind: self.kind().to_string(),
+            });
+        }
         let function = index_function(name, function);
+        self.core().add_index(&self.held, name, function)
+    }
+
+    /// Indexes labels, so that a list under a label selector that requires some costs the size of
+    /// what these find, and not that of the store. A second time changes nothing.
+    pub fn index_labels(&self) {
+        let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
+        // It is there already.
+        let _again = self.core().add_index(&self.held, LABELS, function);
+    }
+
+    /// Indexes the uids of the owners of an object, under [`OWNER_UID`].
+    ///
+    /// # Errors
+    ///
+    /// As [`add_index`](Self::add_index).
+    pub fn index_owner_uids(&self) -> Result<(), Error> {
+        self.add_head_index(OWNER_UID, |entry| {
+            let owners = entry.owner_references().iter();
+            owners.map(|owner| owner.uid.clone()).collect()
+        })
+    }
+
+    /// Indexes the uid of the controlling owner of an object, under [`CONTROLLER_UID`].
+    ///
+    /// # Errors
+    ///
+    /// As [`add_index`](Self::add_index).
+    pub fn index_controller_uid(&self) -> Result<(), Error> {
+        self.add_head_index(CONTROLLER_UID, |entry| {
+            let mut owners = entry.owner_references().iter();
+            let controller = owners.find(|owner| owner.controller == Some(true));
+            controller
+                .map(|owner| owner.uid.clone())
+                .into_iter()
+                .collect()
+        })
+    }
+
+    /// Indexes the value of one label, under the name of the label.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_index`](Self::add_index).
+    pub fn index_label(&self, label: &str) -> Result<(), Error> {
+        let key = label.to_owned();
+        self.add_head_index(label, move |entry| {
+            entry.labels().get(&key).cloned().into_iter().collect()
+        })
+    }
+
+    fn add_head_index(
+        &self,
+        name: &str,
+        function: impl Fn(&RawEntry) -> Vec<String> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let function: IndexFn = Arc::new(move |entry| Ok(function(entry)));
         self.core().add_index(&self.held, name, function)
     }
 

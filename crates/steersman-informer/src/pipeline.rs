@@ -29,7 +29,7 @@ use crate::queue::channel::channel;
 use crate::reflector::driver::Driver;
 use crate::reflector::machine::Problem;
 use crate::state::{Reason, State};
-use crate::store::{Applied, Change, Held, Indexer, Shared, Store, Verdicts, View};
+use crate::store::{Applied, Change, Findings, Held, Indexer, Shared, Store, View};
 
 /// One informer: everything but its requests. It knows no type: whoever looks at its objects as a
 /// type holds a view.
@@ -155,18 +155,18 @@ impl Core {
         for delta in batch {
             match delta {
                 Delta::Put(item) => {
-                    let verdicts = match &item {
-                        Decoded::Good(entry) => judges.iter().map(|j| j.verdict(entry)).collect(),
-                        Decoded::Malformed(_) => Verdicts::new(),
+                    let findings = match &item {
+                        Decoded::Good(entry) => judges.iter().map(|j| j.finding(entry)).collect(),
+                        Decoded::Malformed(_) => Findings::new(),
                     };
-                    changes.push(Change::Put(item, verdicts));
+                    changes.push(Change::Put(item, findings));
                 }
                 Delta::Removed(item) => {
-                    let verdicts = match &item {
+                    let findings = match &item {
                         Decoded::Good(last) => judges.iter().map(|j| j.check(last)).collect(),
-                        Decoded::Malformed(_) => Verdicts::new(),
+                        Decoded::Malformed(_) => Findings::new(),
                     };
-                    changes.push(Change::Removed(item, verdicts));
+                    changes.push(Change::Removed(item, findings));
                 }
                 Delta::Bookmark { version } => changes.push(Change::Advance(version)),
                 Delta::Resync => changes.push(Change::Resync),
@@ -220,18 +220,18 @@ impl Core {
         let stored = self.shared.indexer.read();
         let judges = stored.judges();
         let items = items.into_iter().map(|item| {
-            let verdicts = match &item {
+            let findings = match &item {
                 Decoded::Good(entry) => {
                     let same = stored.get(entry.key());
                     if same.is_some_and(|stored| entry.is_same_version_as(stored)) {
-                        Verdicts::new()
+                        Findings::new()
                     } else {
-                        judges.iter().map(|judge| judge.verdict(entry)).collect()
+                        judges.iter().map(|judge| judge.finding(entry)).collect()
                     }
                 }
-                Decoded::Malformed(_) => Verdicts::new(),
+                Decoded::Malformed(_) => Findings::new(),
             };
-            (item, verdicts)
+            (item, findings)
         });
         let items = items.collect();
         let (mut next, applied) = stored.replaced(items, version, origin, extent);

@@ -9,11 +9,14 @@ mod index;
 mod view;
 mod replace;
 mod indexer;
+mod query;
 mod reader;
 
+pub use query::{IndexedValue, Query, Selected};
 pub use reader::Store;
 
 pub(crate) use index::{Index, IndexFn};
-pub(crate) use indexer::{Applied, Change, Indexer, Verdicts};
+pub(crate) use indexer::{Applied, Change, Findings, Indexer};
+pub(crate) use query::{LABELS, label_values};
 pub(crate) use reader::Shared;
 pub(crate) use view::{Held, Told, View, ViewId, values};

@@ -27,5 +27,5 @@ pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use object::{Object, TypedObject, is_metadata_only};
 pub use report::{Report, report};
-pub use selector::LabelSelector;
+pub use selector::{LabelSelector, Required};
 pub use version::ResourceVersion;

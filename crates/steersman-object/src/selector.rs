@@ -14,6 +14,15 @@ use thiserror::Error;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Selector);
 
+/// What every object that a selector selects has, in one label; see [`LabelSelector::required`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Required {
+    /// The label, with whatever value.
+    Key(String),
+    /// The label, with one of these values.
+    OneOf(String, Vec<String>),
+}
+
 /// A text that is not a label selector.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is not a label selector: {problem}")]
@@ -39,6 +48,20 @@ impl LabelSelector {
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.0.selects_all()
+    }
+
+    /// What the selected objects have for sure, for those who look where such objects are filed. The
+    /// other terms say only what they do not have.
+    #[must_use]
+    pub fn required(&self) -> Vec<Required> {
+        let terms = self.0.clone().into_iter();
+        let required = terms.filter_map(|term| match term {
+            Expression::Equal(key, value) => Some(Required::OneOf(key, vec![value])),
+            Expression::In(key, values) => Some(Required::OneOf(key, values.into_iter().collect())),
+            Expression::Exists(key) => Some(Required::Key(key)),
+            _ => None,
+        });
+        required.collect()
     }
 
     /// Whether an object with these labels is selected.
@@ -193,6 +216,19 @@ mod tests {
         let text = "app=web,tier in (edge,front),!legacy,x!=y,exists";
         let parsed: LabelSelector = text.parse().unwrap();
         assert_eq!(parsed.to_string().parse(), Ok(parsed));
+    }
+
+    #[test]
+    fn what_is_required_is_what_all_that_are_selected_have() {
+        let parsed: LabelSelector = "app=web,tier in (edge,front),!legacy,x!=y,there"
+            .parse()
+            .unwrap();
+        let expected = [
+            Required::OneOf("app".into(), vec!["web".into()]),
+            Required::OneOf("tier".into(), vec!["edge".into(), "front".into()]),
+            Required::Key("there".into()),
+        ];
+        assert_eq!(parsed.required(), expected);
     }
 
     #[test]

@@ -3,5 +3,6 @@
 
 mod world;
 mod sharing;
+mod views;
 mod degraded;
 mod reads;

@@ -170,19 +170,6 @@ async fn a_kind_of_several_namespaces_has_one_informer_for_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_kind_is_held_as_one_type() {
-    let world = World::new(CacheOptions::new());
-    let kind = steersman_object::Kind::of::<ConfigMap>();
-    world
-        .cache
-        .informers_of::<kube_core::DynamicObject>(&kind)
-        .unwrap();
-    let error = world.cache.informer::<ConfigMap>().unwrap_err();
-    assert!(matches!(error, Error::HeldAs { .. }), "{error}");
-    assert!(error.to_string().contains("DynamicObject"), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_cache_runs_once_and_stops() {
     let mut world = World::new(CacheOptions::new());
     let informer = world.cache.informer::<ConfigMap>().unwrap();

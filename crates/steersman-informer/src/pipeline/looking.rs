@@ -28,7 +28,7 @@ impl Core {
         if ready {
             let judge = view.judge();
             for entry in self.entries() {
-                view.file(&entry, &judge.verdict(&entry), &mut told);
+                view.file(&entry, &judge.finding(&entry), &mut told);
             }
         }
         self.tell(&told.malformed);

@@ -76,6 +76,18 @@ impl Index {
         }
     }
 
+    /// Whether an object has a value.
+    pub(crate) fn has(&self, key: &ObjectKey, value: &str) -> bool {
+        self.get(value)
+            .is_some_and(|entries| entries.contains_key(key))
+    }
+
+    /// Each value that an object has, with how many have it.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
+        let filed = self.by_value.iter();
+        filed.map(|(value, entries)| (value, entries.len()))
+    }
+
     /// The entries that have a value.
     pub(crate) fn get(&self, value: &str) -> Option<&Ordered> {
         self.by_value.get(value)

@@ -13,17 +13,17 @@ use crate::entry::RawEntry;
 use crate::event::Origin;
 use crate::store::index::{Ordered, within};
 use crate::store::replace::{Fate, fate, is_of};
-use crate::store::view::{Check, Fact, Held, Judge, Told, Verdict, View, ViewId};
+use crate::store::view::{Check, Fact, Finding, Held, Judge, Told, View, ViewId};
 
 /// What each view makes of an object, in the order of the views; empty where what is stored stays
 /// right.
-pub(crate) type Verdicts = Vec<Verdict>;
+pub(crate) type Findings = Vec<Finding>;
 
 /// A change that was judged before any lock.
 #[derive(Debug)]
 pub(crate) enum Change {
-    Put(Item, Verdicts),
-    Removed(Item, Verdicts),
+    Put(Item, Findings),
+    Removed(Item, Findings),
     Advance(ResourceVersion),
     Resync,
 }
@@ -166,20 +166,20 @@ impl Indexer {
     /// Applies one change; `applied` was made by [`unchanged`](Self::unchanged).
     pub(crate) fn apply(&mut self, change: Change, applied: &mut Applied) {
         match change {
-            Change::Put(Decoded::Good(entry), verdicts) => {
+            Change::Put(Decoded::Good(entry), findings) => {
                 self.advance(entry.version());
-                self.put(entry, &verdicts, applied);
+                self.put(entry, &findings, applied);
             }
             Change::Put(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
                 self.set_aside(malformed, applied);
             }
-            Change::Removed(Decoded::Good(last), verdicts) => {
+            Change::Removed(Decoded::Good(last), findings) => {
                 self.advance(last.version());
                 self.malformed.remove(last.key());
                 if let Some(stored) = self.take(last.key()) {
                     let last = (stored.uid() == last.uid()).then_some(last);
-                    self.tell(&Fact::Gone { stored, last }, &verdicts, applied);
+                    self.tell(&Fact::Gone { stored, last }, &findings, applied);
                 }
             }
             Change::Removed(Decoded::Malformed(malformed), _) => {
@@ -204,7 +204,7 @@ impl Indexer {
     /// the list. Each key comes once.
     pub(crate) fn replaced(
         &self,
-        items: Vec<(Item, Verdicts)>,
+        items: Vec<(Item, Findings)>,
         version: ResourceVersion,
         origin: Origin,
         extent: Extent,
@@ -223,7 +223,7 @@ impl Indexer {
         let mut applied = self.unchanged();
         let mut gone_first = Vec::new();
         let mut changes = Vec::new();
-        for (item, verdicts) in items {
+        for (item, findings) in items {
             let stored = match &item {
                 Decoded::Good(entry) => self.get(entry.key()),
                 Decoded::Malformed(malformed) => self.get(&malformed.key),
@@ -231,19 +231,19 @@ impl Indexer {
             match fate(stored, Some(&item)) {
                 Fate::Appeared(new) => {
                     next.insert(&new);
-                    changes.push((Fact::Appeared { new, origin }, verdicts));
+                    changes.push((Fact::Appeared { new, origin }, findings));
                 }
                 Fate::Same(old) | Fate::Kept(old) => next.insert(&old),
                 Fate::Changed { old, new } => {
                     next.insert(&new);
-                    changes.push((Fact::Changed { old, new }, verdicts));
+                    changes.push((Fact::Changed { old, new }, findings));
                 }
                 // STORE-4
                 Fate::Recreated { old, new } => {
                     next.insert(&new);
                     gone_first.push(gone(old));
                     let origin = Origin::Live;
-                    changes.push((Fact::Appeared { new, origin }, verdicts));
+                    changes.push((Fact::Appeared { new, origin }, findings));
                 }
                 Fate::Gone(old) => gone_first.push(gone(old)),
                 Fate::Nothing => {}
@@ -267,8 +267,8 @@ impl Indexer {
         for fact in gone_first {
             next.tell(&fact, &[], &mut applied);
         }
-        for (fact, verdicts) in changes {
-            next.tell(&fact, &verdicts, &mut applied);
+        for (fact, findings) in changes {
+            next.tell(&fact, &findings, &mut applied);
         }
         (next, applied)
     }
@@ -284,7 +284,7 @@ impl Indexer {
                 let mut told = Told::nothing(view.id());
                 let judge = view.judge();
                 for entry in ordered.values() {
-                    view.file(entry, &judge.verdict(entry), &mut told);
+                    view.file(entry, &judge.finding(entry), &mut told);
                 }
                 ready.push(told);
             }
@@ -292,25 +292,25 @@ impl Indexer {
         ready
     }
 
-    fn put(&mut self, entry: RawEntry, verdicts: &[Verdict], applied: &mut Applied) {
+    fn put(&mut self, entry: RawEntry, findings: &[Finding], applied: &mut Applied) {
         // A good version heals.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key()).cloned();
         match fate(stored.as_ref(), Some(&Decoded::Good(entry))) {
             Fate::Changed { old, new } => {
                 self.insert(&new);
-                self.tell(&Fact::Changed { old, new }, verdicts, applied);
+                self.tell(&Fact::Changed { old, new }, findings, applied);
             }
             Fate::Recreated { old, new } => {
                 self.insert(&new);
                 self.tell(&gone(old), &[], applied);
                 let origin = Origin::Live;
-                self.tell(&Fact::Appeared { new, origin }, verdicts, applied);
+                self.tell(&Fact::Appeared { new, origin }, findings, applied);
             }
             Fate::Appeared(new) => {
                 self.insert(&new);
                 let origin = Origin::Live;
-                self.tell(&Fact::Appeared { new, origin }, verdicts, applied);
+                self.tell(&Fact::Appeared { new, origin }, findings, applied);
             }
             Fate::Same(_) | Fate::Kept(_) | Fate::Gone(_) | Fate::Nothing => {}
         }
@@ -332,11 +332,11 @@ impl Indexer {
     }
 
     /// Lets each view see what happened.
-    fn tell(&mut self, fact: &Fact, verdicts: &[Verdict], applied: &mut Applied) {
+    fn tell(&mut self, fact: &Fact, findings: &[Finding], applied: &mut Applied) {
         applied.words.push(fact.word());
         for (number, view) in self.views.iter_mut().enumerate() {
             if let Some(told) = applied.told.get_mut(number) {
-                view.see(fact, verdicts.get(number), told);
+                view.see(fact, findings.get(number), told);
             }
         }
     }

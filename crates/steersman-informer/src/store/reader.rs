@@ -10,8 +10,8 @@ use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
-use crate::store::index::within;
 use crate::store::indexer::Indexer;
+use crate::store::query::{IndexedValue, Query, Selected, distinct, select, unreadable};
 use crate::store::view::{Held, View};
 
 /// The store as its reader and its writer share it.
@@ -73,13 +73,68 @@ impl<K: Object> Store<K> {
         self.list_with(None, &LabelSelector::everything())
     }
 
-    /// The objects of a namespace (or of all) that have these labels. Labels are not indexed:
-    /// this looks at each object of the namespace.
+    /// The objects of a namespace (or of all) that have these labels. This looks at each object of
+    /// the namespace, or, where labels are indexed, at few more than are found.
     #[must_use]
     pub fn list_with(&self, namespace: Option<&str>, labels: &LabelSelector) -> Vec<Arc<K>> {
-        let entries = self.entries(namespace);
-        let selected = entries.iter().filter(|entry| selects(labels, entry));
-        selected.map(Entry::body).collect()
+        let mut query = Query::new().labels(labels.clone());
+        query.namespace = namespace.map(Into::into);
+        let selected = self.select(&query);
+        // A query without terms names no index.
+        let entries = selected
+            .map(|selected| selected.entries)
+            .unwrap_or_default();
+        entries.iter().map(Entry::body).collect()
+    }
+
+    /// What a query selects, at one version. Nothing is decoded for it.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no index of a name that the query has.
+    pub fn select(&self, query: &Query) -> Result<Selected<K>, Error> {
+        let indexer = self.shared.indexer.read();
+        let Some(view) = self.view(&indexer) else {
+            return Ok(Selected {
+                entries: Vec::new(),
+                version: indexer.version().clone(),
+                unreadable: None,
+            });
+        };
+        let found = select(&indexer, view, query);
+        let found = found.map_err(|name| self.no_such_index(name, Some(view)))?;
+        Ok(Selected {
+            entries: found.into_iter().map(RawEntry::cast).collect(),
+            version: indexer.version().clone(),
+            unreadable: unreadable(&indexer, view, query.namespace.as_deref()),
+        })
+    }
+
+    /// The keys of what a query selects, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As [`select`](Self::select).
+    pub fn keys(&self, query: &Query) -> Result<Vec<ObjectKey>, Error> {
+        let selected = self.select(query)?;
+        Ok(selected.entries.iter().map(|e| e.key().clone()).collect())
+    }
+
+    /// Every value of an index that an object has, in order, with how many objects have it.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no index of this name.
+    pub fn index_values(&self, name: &str) -> Result<Vec<IndexedValue>, Error> {
+        let indexer = self.shared.indexer.read();
+        let view = self.view(&indexer);
+        let index = view
+            .filter(|_| !name.is_empty())
+            .and_then(|view| view.index(name));
+        match index {
+            Some(index) => Ok(distinct(index)),
+            None => Err(self.no_such_index(name, view)),
+        }
     }
 
     /// The entries of a namespace, or all of them.
@@ -112,18 +167,10 @@ impl<K: Object> Store<K> {
         value: &str,
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<K>>, Error> {
-        let indexer = self.shared.indexer.read();
-        let view = self.view(&indexer);
-        let Some(index) = view.and_then(|view| view.index(name)) else {
-            let names = view.map(View::index_names).unwrap_or_default();
-            return Err(self.no_such_index(name, &names));
-        };
-        let entries: Vec<Entry<K>> = match index.get(value) {
-            Some(entries) => within(entries, namespace).map(RawEntry::cast).collect(),
-            None => Vec::new(),
-        };
-        drop(indexer);
-        Ok(entries.iter().map(Entry::body).collect())
+        let mut query = Query::new().term(name, value);
+        query.namespace = namespace.map(Into::into);
+        let selected = self.select(&query)?;
+        Ok(selected.entries.iter().map(Entry::body).collect())
     }
 
     /// Whether there is an index of this name.
@@ -192,7 +239,9 @@ impl<K: Object> Store<K> {
         indexer.view(self.held.id())
     }
 
-    fn no_such_index(&self, name: &str, known: &[String]) -> Error {
+    fn no_such_index(&self, name: &str, view: Option<&View>) -> Error {
+        let mut known = view.map(View::index_names).unwrap_or_default();
+        known.retain(|name| !name.is_empty());
         let known = if known.is_empty() {
             "it has none".to_owned()
         } else {
@@ -204,10 +253,6 @@ impl<K: Object> Store<K> {
             known,
         }
     }
-}
-
-fn selects<K: Object>(labels: &LabelSelector, entry: &Entry<K>) -> bool {
-    labels.is_everything() || labels.matches(Some(entry.labels()))
 }
 
 impl<K> Clone for Store<K> {

@@ -25,7 +25,10 @@ pub(crate) struct Held {
 }
 
 /// What a view makes of one object: its values in each index, or why it is kept aside.
-pub(crate) type Verdict = Result<Vec<IndexValues>, Arc<str>>;
+pub(crate) type Finding = Result<Vec<IndexValues>, Arc<str>>;
+
+/// An object, with what a new index says of it.
+pub(crate) type Filed = (RawEntry, Result<IndexValues, Arc<str>>);
 
 /// Whether an object can be read as the type of a view.
 pub(crate) type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
@@ -112,7 +115,7 @@ impl Held {
 
 impl Judge {
     /// What the view makes of an object. May decode it, and calls what users wrote.
-    pub(crate) fn verdict(&self, entry: &RawEntry) -> Verdict {
+    pub(crate) fn finding(&self, entry: &RawEntry) -> Finding {
         if !self.ready {
             return Ok(Vec::new());
         }
@@ -125,7 +128,7 @@ impl Judge {
     }
 
     /// Whether the object can be read.
-    pub(crate) fn check(&self, entry: &RawEntry) -> Verdict {
+    pub(crate) fn check(&self, entry: &RawEntry) -> Finding {
         if self.ready {
             (self.check)(entry)?;
         }
@@ -258,18 +261,13 @@ impl View {
 
     /// Looks at an object that is stored already; nobody is told. For a view that is new, or
     /// just became ready.
-    pub(crate) fn file(&mut self, stored: &RawEntry, verdict: &Verdict, told: &mut Told) {
-        self.settle(stored, verdict, None, told);
+    pub(crate) fn file(&mut self, stored: &RawEntry, finding: &Finding, told: &mut Told) {
+        self.settle(stored, finding, None, told);
     }
 
     /// Adds an index, with what it says of each object that the view sees. An object for which
     /// it fails is kept aside, and stays as it is seen.
-    pub(crate) fn add_index(
-        &mut self,
-        mut index: Index,
-        values: Vec<(RawEntry, Result<IndexValues, Arc<str>>)>,
-        told: &mut Told,
-    ) {
+    pub(crate) fn add_index(&mut self, mut index: Index, values: Vec<Filed>, told: &mut Told) {
         for (entry, values) in values {
             match values {
                 Ok(values) => index.put(&entry, &values),
@@ -279,19 +277,19 @@ impl View {
         self.indexes.push(index);
     }
 
-    /// Takes note of what happened; `verdict` is of the newest state that it names.
-    pub(crate) fn see(&mut self, fact: &Fact, verdict: Option<&Verdict>, told: &mut Told) {
+    /// Takes note of what happened; `finding` is of the newest state that it names.
+    pub(crate) fn see(&mut self, fact: &Fact, finding: Option<&Finding>, told: &mut Told) {
         if !self.ready {
             return;
         }
         let event = match fact {
             Fact::Appeared { new, origin } => {
-                let good = self.settle_if(new, verdict, None, told);
+                let good = self.settle_if(new, finding, None, told);
                 good.then(|| Event::created(new.clone(), *origin))
             }
             Fact::Changed { old, new } => {
                 let before = self.sees(old).cloned();
-                if !self.settle_if(new, verdict, before.clone(), told) {
+                if !self.settle_if(new, finding, before.clone(), told) {
                     return;
                 }
                 Some(match before {
@@ -303,7 +301,7 @@ impl View {
             Fact::Gone { stored, last } => {
                 let before = self.sees(stored).cloned();
                 self.forget(stored.key());
-                let last = last.as_ref().filter(|_| matches!(verdict, Some(Ok(_))));
+                let last = last.as_ref().filter(|_| matches!(finding, Some(Ok(_))));
                 before.map(|before| match last {
                     Some(last) => Event::deleted(last.clone(), Certainty::Observed),
                     None => Event::deleted(before, Certainty::FinalStateUnknown),
@@ -320,22 +318,22 @@ impl View {
     fn settle_if(
         &mut self,
         new: &RawEntry,
-        verdict: Option<&Verdict>,
+        finding: Option<&Finding>,
         before: Option<RawEntry>,
         told: &mut Told,
     ) -> bool {
-        verdict.is_some_and(|verdict| self.settle(new, verdict, before, told))
+        finding.is_some_and(|finding| self.settle(new, finding, before, told))
     }
 
     /// Says whether the view can read the object.
     fn settle(
         &mut self,
         new: &RawEntry,
-        verdict: &Verdict,
+        finding: &Finding,
         before: Option<RawEntry>,
         told: &mut Told,
     ) -> bool {
-        match verdict {
+        match finding {
             Ok(values) => {
                 self.aside.remove(new.key());
                 let mut values = values.iter();

@@ -69,12 +69,12 @@ fn values(entry: &RawEntry) -> Vec<String> {
     ]
 }
 
-fn filed(entry: &RawEntry) -> Verdicts {
+fn filed(entry: &RawEntry) -> Findings {
     let values = values(entry).into_iter().map(Arc::from);
     vec![Ok(vec![values.collect()])]
 }
 
-fn unreadable() -> Verdicts {
+fn unreadable() -> Findings {
     vec![Err("odd".into())]
 }
 
@@ -154,8 +154,8 @@ impl Bench {
                 self.world.insert(name, (uid, version));
                 self.bad.remove(&name);
                 let entry = object(name, uid, version);
-                let verdicts = filed(&entry);
-                Change::Put(Decoded::Good(entry), verdicts)
+                let findings = filed(&entry);
+                Change::Put(Decoded::Good(entry), findings)
             }
             Said::Removed(name) => {
                 let uid = self.uid(name, false);
@@ -163,13 +163,13 @@ impl Bench {
                 self.bad.remove(&name);
                 self.known.remove(&name);
                 let entry = object(name, uid, version);
-                let verdicts = filed(&entry);
-                Change::Removed(Decoded::Good(entry), verdicts)
+                let findings = filed(&entry);
+                Change::Removed(Decoded::Good(entry), findings)
             }
             Said::Broken(name) => {
                 let uid = self.uid(name, false);
                 self.bad.insert(name);
-                Change::Put(broken(name, uid, version), Verdicts::new())
+                Change::Put(broken(name, uid, version), Findings::new())
             }
             Said::Odd(name) => {
                 let uid = self.uid(name, false);
@@ -198,7 +198,7 @@ impl Bench {
                 (Listed::Broken, before) => {
                     self.bad.insert(name);
                     world.extend(before.map(|before| (name, before)));
-                    items.push((broken(name, uid, version), Verdicts::new()));
+                    items.push((broken(name, uid, version), Findings::new()));
                 }
                 (Listed::Odd, before) => {
                     self.bad.insert(name);
@@ -216,8 +216,8 @@ impl Bench {
                     let (uid, version) = same.unwrap_or((uid, version));
                     world.insert(name, (uid, version));
                     let entry = object(name, uid, version);
-                    let verdicts = filed(&entry);
-                    items.push((Decoded::Good(entry), verdicts));
+                    let findings = filed(&entry);
+                    items.push((Decoded::Good(entry), findings));
                 }
             }
         }
@@ -327,11 +327,11 @@ fn a_malformed_version_is_told_once() {
     let mut bench = Bench::new();
     let mut applied = bench.indexer.unchanged();
     for _ in 0..3 {
-        let change = Change::Put(broken(1, 7, 5), Verdicts::new());
+        let change = Change::Put(broken(1, 7, 5), Findings::new());
         bench.indexer.apply(change, &mut applied);
     }
     assert_eq!(applied.malformed.len(), 1);
-    let items = vec![(broken(1, 7, 5), Verdicts::new())];
+    let items = vec![(broken(1, 7, 5), Findings::new())];
     let version = ResourceVersion::new("9");
     let (next, applied) = bench
         .indexer
@@ -339,7 +339,7 @@ fn a_malformed_version_is_told_once() {
     assert!(applied.malformed.is_empty());
     bench.indexer = next;
     let mut applied = bench.indexer.unchanged();
-    let change = Change::Put(broken(1, 7, 6), Verdicts::new());
+    let change = Change::Put(broken(1, 7, 6), Findings::new());
     bench.indexer.apply(change, &mut applied);
     assert_eq!(applied.malformed.len(), 1);
 }
@@ -380,8 +380,8 @@ fn an_event_that_was_seen_before_says_nothing() {
     let mut applied = bench.indexer.unchanged();
     for _ in 0..2 {
         let entry = object(1, 1, 5);
-        let verdicts = filed(&entry);
-        let change = Change::Put(Decoded::Good(entry), verdicts);
+        let findings = filed(&entry);
+        let change = Change::Put(Decoded::Good(entry), findings);
         bench.indexer.apply(change, &mut applied);
     }
     assert_eq!(applied.told[0].events.len(), 1);

@@ -1,0 +1,308 @@
+//! Handle: reads the objects of one kind as one type.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::panic::Location;
+use std::sync::Arc;
+
+use steersman_informer::{Entry, Informer, Query, Selected};
+use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
+
+use crate::coverage::Coverage;
+use crate::error::Error;
+use crate::options::ListOptions;
+use crate::shared::{Shared, Use};
+
+/// Reads the objects of one kind as `K`s: of a kind known only at runtime as `DynamicObject`s, of
+/// any kind as metadata, or as a type of one's own. Cheap to clone.
+///
+/// Made by [`Cache::of`](crate::Cache::of) and [`Cache::metadata`](crate::Cache::metadata). All
+/// that read a kind share one informer, whatever they read its objects as.
+pub struct Reads<K> {
+    shared: Arc<Shared>,
+    coverage: Arc<Coverage>,
+    of: PhantomData<fn() -> K>,
+}
+
+/// What a list found, with the version that each informer was read at.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Listed<K> {
+    /// The objects; those of one informer in the order of their keys.
+    pub items: Vec<Arc<K>>,
+    /// For each informer that was read its namespace (`None`: all of them) and the version up to
+    /// which it had applied everything: all objects of it are of that one version.
+    pub versions: Vec<(Option<Arc<str>>, ResourceVersion)>,
+}
+
+impl<K> Deref for Listed<K> {
+    type Target = [Arc<K>];
+
+    fn deref(&self) -> &[Arc<K>] {
+        &self.items
+    }
+}
+
+impl<K: Object> Reads<K> {
+    pub(crate) fn new(shared: Arc<Shared>, coverage: Arc<Coverage>) -> Self {
+        Self {
+            shared,
+            coverage,
+            of: PhantomData,
+        }
+    }
+
+    /// The kind that is read.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        self.coverage.kind()
+    }
+
+    /// The informers of the kind, as [`Cache::informers`](crate::Cache::informers).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub fn informers(&self) -> Result<Vec<Informer<K>>, Error> {
+        let places = self.coverage.informers().into_iter();
+        let kind = self.coverage.kind();
+        places
+            .map(|place| self.shared.declare(kind, place, Use::Meant))
+            .collect()
+    }
+
+    /// The object, shared; as [`Cache::get`](crate::Cache::get).
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::get`](crate::Cache::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`Cache::get`](crate::Cache::get).
+    #[track_caller]
+    pub fn get(&self, key: &ObjectKey) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
+        self.get_at(key, Location::caller())
+    }
+
+    pub(crate) async fn get_at(
+        &self,
+        key: &ObjectKey,
+        caller: &'static Location<'static>,
+    ) -> Result<Arc<K>, Error> {
+        let kind = self.coverage.kind();
+        let place = self.coverage.informer_for(key)?;
+        let reading = self.shared.readable::<K>(&self.coverage, place, caller);
+        let store = reading.await?.store();
+        let key = match key.namespace() {
+            Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
+            _ => key,
+        };
+        if let Some(object) = store.get(key) {
+            return Ok(object);
+        }
+        // Absent and unreadable are not the same: who takes one for the other cleans up too early.
+        Err(match store.malformed_at(key) {
+            Some(malformed) => Error::Malformed {
+                kind: kind.clone(),
+                key: key.clone(),
+                problem: malformed.error,
+            },
+            None => Error::NotFound {
+                kind: kind.clone(),
+                key: key.clone(),
+                scoped_by: self.coverage.scoped_by(),
+            },
+        })
+    }
+
+    /// As [`get`](Self::get), with `None` for an object that is not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), except that an absent object is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
+    #[track_caller]
+    pub fn get_opt(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
+        let read = self.get_at(key, Location::caller());
+        async move {
+            match read.await {
+                Ok(object) => Ok(Some(object)),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// The objects that `options` select, shared, with the versions they were read at.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::list`](crate::Cache::list).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`Cache::get`](crate::Cache::get).
+    #[track_caller]
+    pub fn list(
+        &self,
+        options: &ListOptions,
+    ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let (entries, versions) = self.entries(options, caller).await?;
+            let items = entries.iter().map(Entry::body).collect();
+            Ok(Listed { items, versions })
+        }
+    }
+
+    /// Calls `f` with each object that `options` select. Never holds the objects all at once: one
+    /// that has to be decoded for it is let go of before the next.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: `f` is not called any more.
+    #[track_caller]
+    pub fn for_each(
+        &self,
+        options: &ListOptions,
+        mut f: impl FnMut(&K) + Send,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            for entry in self.entries(options, caller).await?.0 {
+                f(&entry.body());
+            }
+            Ok(())
+        }
+    }
+
+    /// The keys of the objects that `options` select. Decodes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
+    #[track_caller]
+    pub fn keys(
+        &self,
+        options: &ListOptions,
+    ) -> impl Future<Output = Result<Vec<ObjectKey>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let (entries, _) = self.entries(options, caller).await?;
+            Ok(entries.iter().map(|entry| entry.key().clone()).collect())
+        }
+    }
+
+    /// The values that objects have in an index, in order, each once. Decodes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
+    #[track_caller]
+    pub fn index_values(
+        &self,
+        index: &str,
+    ) -> impl Future<Output = Result<Vec<Arc<str>>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let mut values = Vec::new();
+            for place in self.coverage.informers() {
+                let reading = self.shared.readable::<K>(&self.coverage, place, caller);
+                let found = reading.await?.store().index_values(index);
+                let found = found.map_err(|_| self.no_index(index))?;
+                values.extend(found.into_iter().map(|found| found.value));
+            }
+            values.sort_unstable();
+            values.dedup();
+            Ok(values)
+        }
+    }
+
+    pub(crate) async fn entries(
+        &self,
+        options: &ListOptions,
+        caller: &'static Location<'static>,
+    ) -> Result<(Vec<Entry<K>>, Vec<(Option<Arc<str>>, ResourceVersion)>), Error> {
+        let (mut found, mut versions) = (Vec::new(), Vec::new());
+        let kind = self.coverage.kind();
+        let mut query = Query::new().labels(options.selected_labels().clone());
+        query.namespace = options
+            .selected_namespace()
+            .filter(|_| kind.is_namespaced())
+            .map(Into::into);
+        query.terms = options.selected_indexes().to_vec();
+        query.limit = options.selected_limit();
+        for place in self.coverage.informers_for(options.selected_namespace())? {
+            let reading = self
+                .shared
+                .readable::<K>(&self.coverage, place.clone(), caller);
+            let selected = self.select(&reading.await?, &query)?;
+            // CACHE-4
+            if let Some(malformed) = selected.unreadable.filter(|_| !options.skips_malformed()) {
+                return Err(Error::Malformed {
+                    kind: kind.clone(),
+                    key: malformed.key,
+                    problem: malformed.error,
+                });
+            }
+            query.limit = query.limit.map(|limit| limit - selected.entries.len());
+            found.extend(selected.entries);
+            versions.push((place, selected.version));
+        }
+        Ok((found, versions))
+    }
+
+    fn select(&self, informer: &Informer<K>, query: &Query) -> Result<Selected<K>, Error> {
+        let store = informer.store();
+        store.select(query).map_err(|_| {
+            let unknown = query.terms.iter().find(|(name, _)| !store.has_index(name));
+            self.no_index(unknown.map_or("", |(name, _)| name))
+        })
+    }
+
+    fn no_index(&self, index: &str) -> Error {
+        Error::NoIndex {
+            kind: self.coverage.kind().clone(),
+            index: index.to_owned(),
+        }
+    }
+}
+
+impl<K> Clone for Reads<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            coverage: Arc::clone(&self.coverage),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<K> fmt::Debug for Reads<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reads")
+            .field("kind", self.coverage.kind())
+            .finish_non_exhaustive()
+    }
+}

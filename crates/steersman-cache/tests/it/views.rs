@@ -1,0 +1,224 @@
+//! Typed, dynamic and metadata-only reads over one informer, and what they can ask.
+
+use std::sync::Arc;
+
+use http::header::ACCEPT;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use kube_core::DynamicObject;
+use parking_lot::Mutex;
+use serde_json::json;
+use steersman_api::Connection;
+use steersman_cache::{CacheOptions, Error, IndexKey, ListOptions};
+use steersman_object::{Kind, LabelSelector};
+use tower::ServiceBuilder;
+
+use crate::world::{World, initial, key};
+
+/// CACHE-1
+#[tokio::test(start_paused = true)]
+async fn typed_dynamic_and_metadata_reads_cause_one_watch_list() {
+    let mut world = World::new(CacheOptions::new());
+    world.config_map("a", "x", &json!({"l": "v"}));
+    let kind = Kind::of::<ConfigMap>();
+    let typed = world.cache.informer::<ConfigMap>().unwrap();
+    let dynamic = world.cache.of::<DynamicObject>(&kind);
+    let metadata = world.cache.metadata::<ConfigMap>();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    let x = key("a", "x");
+    let map = world.cache.get::<ConfigMap>(&x).await.unwrap();
+    let any = dynamic.get(&x).await.unwrap();
+    let meta = metadata.get(&x).await.unwrap();
+    assert_eq!(any.types.as_ref().unwrap().kind, "ConfigMap");
+    assert!(map.metadata == any.metadata && map.metadata == meta.metadata);
+    assert!(dynamic.get_opt(&key("a", "y")).await.unwrap().is_none());
+    for informer in dynamic.informers().unwrap() {
+        assert_eq!(initial(&mut informer.subscribe()).await, 1);
+    }
+    assert_eq!(initial(&mut typed.subscribe()).await, 1);
+    let requests = world.server.requests();
+    assert_eq!(
+        requests.count(|r| r.is_for("configmaps")),
+        1,
+        "{:?}",
+        requests.all()
+    );
+    world.stop().await.unwrap();
+}
+
+/// VIEW-3
+#[tokio::test(start_paused = true)]
+async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
+    let world = World::new(CacheOptions::new());
+    world.config_map("a", "x", &json!({"l": "v"}));
+    let accepted: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&accepted);
+    let listening = ServiceBuilder::new()
+        .map_request(move |request: http::Request<_>| {
+            if request.uri().path().ends_with("/configmaps") {
+                let accept = request.headers()[ACCEPT].to_str().unwrap();
+                heard.lock().push(accept.to_owned());
+            }
+            request
+        })
+        .service(world.server.service());
+    let metadata = world.cache.metadata::<ConfigMap>();
+    metadata.informers().unwrap();
+    let connection = Connection::in_process(listening, "default");
+    let running = tokio::spawn(world.cache.run(connection, Default::default()));
+    let meta = metadata.get(&key("a", "x")).await.unwrap();
+    assert_eq!(meta.metadata.labels.as_ref().unwrap()["l"], "v");
+    let wanted = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    assert!(accepted.lock().iter().all(|accept| accept.contains(wanted)));
+    assert_eq!(accepted.lock().len(), 1);
+    // Somebody reads the whole: the metadata stays readable, and the answer is whole.
+    world.cache.informer::<ConfigMap>().unwrap();
+    let map = world.cache.get::<ConfigMap>(&key("a", "x")).await.unwrap();
+    assert_eq!(map.metadata, meta.metadata);
+    assert!(Arc::ptr_eq(
+        &meta,
+        &metadata.get(&key("a", "x")).await.unwrap()
+    ));
+    let asked = accepted.lock().clone();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[1], "application/json");
+    running.abort();
+}
+
+const TEAM: IndexKey<ConfigMap, String> = IndexKey::new("team");
+
+#[tokio::test(start_paused = true)]
+async fn terms_combine_and_keys_and_values_need_no_bodies() {
+    let mut world = World::new(CacheOptions::new());
+    for (namespace, name, labels) in [
+        ("a", "one", json!({"team": "red", "tier": "front"})),
+        ("a", "two", json!({"team": "red"})),
+        ("b", "three", json!({"team": "red", "tier": "front"})),
+        ("b", "four", json!({"team": "blue", "tier": "front"})),
+    ] {
+        world.config_map(namespace, name, &labels);
+    }
+    let team = |map: &ConfigMap| {
+        let labels = map.metadata.labels.iter();
+        labels
+            .filter_map(|labels| labels.get("team").cloned())
+            .collect()
+    };
+    world.cache.index_by(&TEAM, team).unwrap();
+    world.cache.index_label::<ConfigMap>("tier").unwrap();
+    world.cache.index_labels::<ConfigMap>().unwrap();
+    world.cache.index_labels::<ConfigMap>().unwrap();
+    let again = world.cache.index_label::<ConfigMap>("team").unwrap_err();
+    assert!(matches!(again, Error::IndexExists { .. }), "{again}");
+    let nameless = world.cache.index_field::<ConfigMap>("", |_| None);
+    assert!(matches!(nameless, Err(Error::IndexWithoutName { .. })));
+    world.start();
+    let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
+    let red = ListOptions::new().by(&TEAM, "red");
+    let keys = async |options: ListOptions| -> Vec<String> {
+        let keys = reads.keys(&options).await.unwrap();
+        keys.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(keys(red.clone()).await, ["a/one", "a/two", "b/three"]);
+    let front = red.clone().index("tier", "front");
+    assert_eq!(keys(front.clone()).await, ["a/one", "b/three"]);
+    assert_eq!(keys(front.clone().namespace("b")).await, ["b/three"]);
+    assert_eq!(keys(red.clone().limit(2)).await, ["a/one", "a/two"]);
+    let labels: LabelSelector = "tier=front,team notin (blue)".parse().unwrap();
+    assert_eq!(
+        keys(ListOptions::new().labels(labels)).await,
+        ["a/one", "b/three"]
+    );
+    let values: Vec<String> = reads
+        .index_values("team")
+        .await
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(values, ["blue", "red"]);
+    let listed = reads.list(&front).await.unwrap();
+    assert_eq!((listed.len(), listed.versions.len()), (2, 1));
+    let store = world.cache.informer::<ConfigMap>().unwrap().store();
+    assert_eq!(listed.versions[0], (None, store.version()));
+    let mut seen = 0;
+    reads.for_each(&red, |_| seen += 1).await.unwrap();
+    assert_eq!(seen, 3);
+    for read in [
+        reads
+            .keys(&front.clone().index("none", "x"))
+            .await
+            .map(drop),
+        reads.index_values("none").await.map(drop),
+    ] {
+        let error = read.unwrap_err();
+        assert!(error.to_string().contains("\"none\""), "{error}");
+    }
+    // Empty buckets are gone.
+    world.server.delete("configmaps", "b", "four").unwrap();
+    let mut events = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    initial(&mut events).await;
+    while reads.index_values("team").await.unwrap().len() > 1 {
+        tokio::task::yield_now().await;
+    }
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_are_found_by_their_uid() {
+    let mut world = World::new(CacheOptions::new());
+    // Owners that are there: whoever owns nothing that exists is collected.
+    let uid = |name: &str| {
+        world.config_map("a", name, &json!({}));
+        let owner = world.server.get("configmaps", "a", name).unwrap();
+        owner["metadata"]["uid"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (uid("first"), uid("second"));
+    for (name, owner, uid, controller) in [
+        ("one", "first", &first, true),
+        ("two", "first", &first, false),
+        ("three", "second", &second, true),
+    ] {
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]},
+            "metadata": {"namespace": "a", "name": name, "ownerReferences": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid,
+                "controller": controller,
+            }]},
+        });
+        world.server.create(service).unwrap();
+    }
+    world.cache.index_owner_uids::<Service>().unwrap();
+    world.cache.index_controller_uid::<Service>().unwrap();
+    world.start();
+    let reads = world.cache.of::<Service>(&Kind::of::<Service>());
+    let names = async |options: ListOptions| -> Vec<String> {
+        let keys = reads.keys(&options).await.unwrap();
+        keys.iter().map(|key| key.name().to_owned()).collect()
+    };
+    assert_eq!(
+        names(ListOptions::new().owned_by(&first)).await,
+        ["one", "two"]
+    );
+    assert_eq!(
+        names(ListOptions::new().controlled_by(&first)).await,
+        ["one"]
+    );
+    world.stop().await.unwrap();
+}
+
+/// CACHE-3
+#[tokio::test(start_paused = true)]
+async fn no_way_of_reading_gets_around_the_guard_of_secrets() {
+    let mut world = World::new(CacheOptions::new());
+    world.start();
+    let kind = Kind::of::<Secret>();
+    let error = world
+        .cache
+        .of::<DynamicObject>(&kind)
+        .get(&key("a", "s"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::MustBeDeclared { .. }), "{error}");
+    world.stop().await.unwrap();
+}

@@ -1,0 +1,299 @@
+//! Machine: which objects a list selects, found with the least looking.
+
+use std::sync::Arc;
+
+use steersman_api::Malformed;
+use steersman_object::{LabelSelector, ObjectKey, Required, ResourceVersion};
+
+use crate::entry::{Entry, RawEntry};
+use crate::store::index::{Index, Ordered, within};
+use crate::store::indexer::Indexer;
+use crate::store::view::View;
+
+/// The name of the index of labels, see [`label_values`]. No user can take it: names of indexes
+/// are not empty.
+pub(crate) const LABELS: &str = "";
+
+/// What a read of a [`Store`](crate::Store) selects: everything by default. All parts have to hold.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Query {
+    /// Objects of this namespace.
+    pub namespace: Option<String>,
+    /// Objects with these labels.
+    pub labels: LabelSelector,
+    /// Objects that have each of these values: the name of an index, and the value in it.
+    pub terms: Vec<(String, String)>,
+    /// At most so many of them, the first in the order of their keys.
+    pub limit: Option<usize>,
+}
+
+/// What a read found, all at one version.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Selected<K> {
+    /// The objects, in the order of their keys.
+    pub entries: Vec<Entry<K>>,
+    /// The version up to which everything the server said had been applied.
+    pub version: ResourceVersion,
+    /// The first object that is there, may fall under the query as far as its namespace says, and
+    /// has no version that can be read.
+    pub unreadable: Option<Malformed>,
+}
+
+/// A value that objects have in an index.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct IndexedValue {
+    /// The value.
+    pub value: Arc<str>,
+    /// How many objects have it.
+    pub objects: usize,
+}
+
+impl Query {
+    /// Everything.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Objects of this namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Objects with these labels.
+    #[must_use]
+    pub fn labels(mut self, labels: LabelSelector) -> Self {
+        self.labels = labels;
+        self
+    }
+
+    /// Objects that have this value in this index, besides what was asked for before.
+    #[must_use]
+    pub fn term(mut self, index: impl Into<String>, value: impl Into<String>) -> Self {
+        self.terms.push((index.into(), value.into()));
+        self
+    }
+
+    /// At most so many.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+}
+
+/// What the index of labels files an object under: each of its labels, without and with its value.
+pub(crate) fn label_values(entry: &RawEntry) -> Vec<String> {
+    let labels = entry.labels().iter();
+    labels
+        .flat_map(|(key, value)| [key.clone(), labelled(key, value)])
+        .collect()
+}
+
+fn labelled(key: &str, value: &str) -> String {
+    format!("{key}={value}")
+}
+
+/// The entries that a view sees under a query; the name of an index that there is not.
+pub(crate) fn select<'a>(
+    indexer: &'a Indexer,
+    view: &'a View,
+    query: &'a Query,
+) -> Result<Vec<&'a RawEntry>, &'a str> {
+    let mut terms: Vec<(&Index, &str)> = Vec::new();
+    for (name, value) in &query.terms {
+        let index = view
+            .index(name)
+            .filter(|_| !name.is_empty())
+            .ok_or(&**name)?;
+        terms.push((index, value));
+    }
+    let namespace = query.namespace.as_deref();
+    let mut places: Vec<Vec<&Ordered>> = terms
+        .iter()
+        .map(|(index, value)| index.get(value).into_iter().collect())
+        .collect();
+    if let Some(index) = view.index(LABELS) {
+        places.extend(
+            query
+                .labels
+                .required()
+                .iter()
+                .map(|term| filed(index, term)),
+        );
+    }
+    let size = |place: &Vec<&Ordered>| place.iter().map(|entries| entries.len()).sum::<usize>();
+    let smallest = places.into_iter().min_by_key(size);
+    let selects = |entry: &&RawEntry| {
+        let labelled = query.labels.is_everything() || query.labels.matches(Some(entry.labels()));
+        labelled
+            && terms
+                .iter()
+                .all(|(index, value)| index.has(entry.key(), value))
+    };
+    let limit = query.limit.unwrap_or(usize::MAX);
+    Ok(match smallest.as_deref() {
+        None => {
+            let seen = indexer.seen(view, namespace);
+            seen.filter(selects).take(limit).collect()
+        }
+        Some([one]) => within(one, namespace).filter(selects).take(limit).collect(),
+        Some(several) => {
+            // An object has one value of a label, so it is in one of the places.
+            let found = several.iter().flat_map(|place| within(place, namespace));
+            let mut found: Vec<&RawEntry> = found.filter(selects).collect();
+            found.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+            found.truncate(limit);
+            found
+        }
+    })
+}
+
+/// Where the index of labels has what a term requires.
+fn filed<'a>(index: &'a Index, term: &Required) -> Vec<&'a Ordered> {
+    match term {
+        Required::Key(key) => index.get(key).into_iter().collect(),
+        Required::OneOf(key, values) => {
+            let values = values.iter().map(|value| labelled(key, value));
+            values.filter_map(|value| index.get(&value)).collect()
+        }
+    }
+}
+
+/// The first object of a namespace (or of all) that no version can be read of.
+pub(crate) fn unreadable(
+    indexer: &Indexer,
+    view: &View,
+    namespace: Option<&str>,
+) -> Option<Malformed> {
+    let may_be_in = |key: &ObjectKey| match (namespace, key.namespace()) {
+        (Some(asked), Some(own)) => asked == own,
+        _ => true,
+    };
+    let malformed = indexer.malformed().values().chain(view.malformed());
+    let unseen = malformed
+        .filter(|malformed| may_be_in(&malformed.key))
+        .filter(|malformed| {
+            let stored = indexer.get(&malformed.key);
+            stored.and_then(|stored| view.sees(stored)).is_none()
+        });
+    unseen.min_by(|a, b| a.key.cmp(&b.key)).cloned()
+}
+
+/// Each value of an index with how many objects have it, in order.
+pub(crate) fn distinct(index: &Index) -> Vec<IndexedValue> {
+    let values = index.values().map(|(value, objects)| IndexedValue {
+        value: Arc::clone(value),
+        objects,
+    });
+    let mut values: Vec<IndexedValue> = values.collect();
+    values.sort_unstable();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use proptest::prelude::*;
+    use steersman_api::Decoded;
+
+    use super::*;
+    use crate::store::indexer::Change;
+    use crate::store::view::{Held, Told};
+
+    fn entry(number: u8) -> RawEntry {
+        let mut map = ConfigMap::default();
+        map.metadata.namespace = Some(format!("ns{}", number % 3));
+        map.metadata.name = Some(format!("m{number}"));
+        let labels = [("half", number % 2), ("fifth", number % 5)];
+        let labels = labels.into_iter().filter(|(_, value)| *value > 0);
+        map.metadata.labels = Some(labels.map(|(k, v)| (k.into(), v.to_string())).collect());
+        Entry::new(map).cast()
+    }
+
+    /// Forty objects, with indexes by the last digit of their number and, if asked, by label.
+    fn store(labels: bool) -> (Indexer, Arc<Held>) {
+        let mut indexer = Indexer::default();
+        let held = Arc::new(Held::new::<ConfigMap>(1));
+        let mut view = View::new::<ConfigMap>(&held, true);
+        let mut told = Told::nothing(held.id());
+        let name = |entry: &RawEntry| entry.key().name().to_owned();
+        let digit = move |entry: &RawEntry| Ok(vec![name(entry).split_off(name(entry).len() - 1)]);
+        view.add_index(Index::new("digit", Arc::new(digit)), Vec::new(), &mut told);
+        if labels {
+            let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
+            view.add_index(index, Vec::new(), &mut told);
+        }
+        let judge = view.judge();
+        indexer.add_view(view);
+        for number in 0..40 {
+            let entry = entry(number);
+            let finding = judge.finding(&entry);
+            let mut applied = indexer.unchanged();
+            indexer.apply(
+                Change::Put(Decoded::Good(entry), vec![finding]),
+                &mut applied,
+            );
+        }
+        (indexer, held)
+    }
+
+    fn keys(indexer: &Indexer, held: &Held, query: &Query) -> Vec<String> {
+        let view = indexer.view(held.id()).unwrap();
+        let found = select(indexer, view, query).unwrap();
+        found.iter().map(|entry| entry.key().to_string()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn an_index_of_labels_changes_what_a_list_costs_and_not_what_it_finds(
+            namespace in prop::option::of(prop::sample::select(vec!["ns0", "ns2", "ns"])),
+            labels in prop::sample::select(vec![
+                "", "half", "half=1", "!half", "fifth in (1,3)", "fifth notin (1,3)", "fifth in (9)",
+                "half=1,fifth in (2,4)", "half!=1,fifth", "gone", "gone=1",
+            ]),
+            digit in prop::option::of(0..10_u8),
+            limit in prop::option::of(0..5_usize),
+        ) {
+            let query = Query {
+                namespace: namespace.map(Into::into),
+                labels: labels.parse().unwrap(),
+                terms: digit.map(|digit| ("digit".to_owned(), digit.to_string())).into_iter().collect(),
+                limit,
+            };
+            let mut expected: Vec<(ObjectKey, u8)> = (0..40)
+                .map(|number| (entry(number).key().clone(), number))
+                .filter(|(key, number)| {
+                    namespace.is_none_or(|namespace| key.namespace() == Some(namespace))
+                        && query.labels.matches(Some(entry(*number).labels()))
+                        && digit.is_none_or(|digit| number % 10 == digit)
+                })
+                .collect();
+            expected.sort();
+            expected.truncate(limit.unwrap_or(usize::MAX));
+            let expected: Vec<String> = expected.iter().map(|(key, _)| key.to_string()).collect();
+            for indexed in [false, true] {
+                let (indexer, held) = store(indexed);
+                prop_assert_eq!(&keys(&indexer, &held, &query), &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_that_is_not_there_is_named_and_the_index_of_labels_has_no_name() {
+        let (indexer, held) = store(true);
+        let view = indexer.view(held.id()).unwrap();
+        for name in ["none", LABELS] {
+            let query = Query::new().term("digit", "1").term(name, "x");
+            assert_eq!(select(&indexer, view, &query).unwrap_err(), name);
+        }
+        let values = distinct(view.index("digit").unwrap());
+        assert_eq!(values.len(), 10);
+        assert_eq!((&*values[9].value, values[9].objects), ("9", 4));
+    }
+}
