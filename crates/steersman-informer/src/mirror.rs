@@ -51,7 +51,7 @@ impl Mirror {
         pipeline::run(Arc::clone(&self.core), list_watch, cancel)
     }
 
-    /// How it is doing, for those who need what is asked for now.
+    /// How it is doing, for those who need what somebody needs.
     #[must_use]
     pub fn state(&self) -> State {
         self.core.state(self.core.wanted())
@@ -64,7 +64,7 @@ impl Mirror {
         self.core.state_changes(self.core.wanted())
     }
 
-    /// Whether the store has been complete at least once, with what is asked for now.
+    /// Whether the store has been complete at least once, with what somebody needs.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.core.has_synced(self.core.wanted())

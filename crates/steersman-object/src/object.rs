@@ -94,7 +94,9 @@ impl Kind {
 /// name should ever change, metadata is read from whole objects, which costs more and is not wrong.
 #[must_use]
 pub fn is_metadata_only<K: Object>() -> bool {
-    type_name::<K>().starts_with("kube_core::metadata::PartialObjectMeta<")
+    // A parameter that is the default one may be left out of the name.
+    let rest = type_name::<K>().strip_prefix("kube_core::metadata::PartialObjectMeta");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('<'))
 }
 
 /// What a Rust type needs to be told about its kind at runtime: nothing, or all of it.

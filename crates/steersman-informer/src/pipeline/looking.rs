@@ -25,6 +25,7 @@ impl Core {
         let ready = writer.reached.is_none_or(|reached| held.needs() <= reached);
         let mut view = View::new::<K>(&held, ready);
         let mut told = Told::nothing(held.id());
+        // VIEW-2: while the writer's lock is held nothing changes.
         if ready {
             let judge = view.judge();
             for entry in self.entries() {
