@@ -3,19 +3,18 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use http::Method;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
 use crate::asked::Asked;
-use crate::decode::{Decoder, place};
+use crate::decode::Decoder;
 use crate::error::Error;
-use crate::event::{Decoded, ListPage};
-use crate::options::{DeleteOptions, ListOptions, Patch, PatchOptions, Propagation, WriteOptions};
-use crate::raw;
+use crate::event::ListPage;
+use crate::options::{DeleteOptions, ListOptions, Patch, PatchOptions, WriteOptions};
 use crate::transport::Call;
 use crate::url::Url;
+
+mod requests;
 
 /// The typed verbs of one kind, live: each call is one request (a long list is one per page).
 ///
@@ -48,8 +47,6 @@ pub struct Api<K> {
     decoder: Decoder,
     of: PhantomData<fn() -> K>,
 }
-
-const JSON: &str = "application/json";
 
 impl<K: Object> Api<K> {
     /// The verbs of `kind`.
@@ -150,17 +147,7 @@ impl<K: Object> Api<K> {
     ///
     /// [`Error::AlreadyExists`], [`Error::Invalid`], or any other [`Error`].
     pub async fn create(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
-        let key = object.key();
-        let asked = Asked::of_object("create", &self.kind, &key);
-        if self.kind.is_namespaced() && key.namespace().is_none() {
-            let problem = "its metadata names no namespace";
-            return Err(Error::invalid_request(asked, problem));
-        }
-        let url = Url::collection(&self.kind, key.namespace())
-            .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
-        let body = self.encode(&asked, object)?;
-        self.one(write(Method::POST, asked, url.write(options), body))
-            .await
+        Ok(self.create_request(object, options)?.send().await?.value)
     }
 
     /// Replaces an object; the version in its metadata, if any, must be the current one.
@@ -169,7 +156,7 @@ impl<K: Object> Api<K> {
     ///
     /// [`Error::Conflict`], [`Error::NotFound`], [`Error::Invalid`], or any other [`Error`].
     pub async fn update(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
-        self.put(object, None, options).await
+        Ok(self.update_request(object, options)?.send().await?.value)
     }
 
     /// Replaces the status of an object, and nothing else of it.
@@ -178,7 +165,8 @@ impl<K: Object> Api<K> {
     ///
     /// As [`update`](Self::update).
     pub async fn update_status(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
-        self.put(object, Some("status"), options).await
+        let request = self.update_part_request(&object.key(), "status", object, options)?;
+        Ok(request.send().await?.value)
     }
 
     /// Changes an object.
@@ -193,7 +181,8 @@ impl<K: Object> Api<K> {
         patch: &Patch,
         options: &PatchOptions,
     ) -> Result<K, Error> {
-        self.patch_at(key, None, patch, options).await
+        let request = self.patch_request(key, patch, options)?;
+        Ok(request.send().await?.value)
     }
 
     /// Changes the status of an object, and nothing else of it.
@@ -207,7 +196,8 @@ impl<K: Object> Api<K> {
         patch: &Patch,
         options: &PatchOptions,
     ) -> Result<K, Error> {
-        self.patch_at(key, Some("status"), patch, options).await
+        let request = self.patch_part_request(key, "status", patch, options)?;
+        Ok(request.send().await?.value)
     }
 
     /// Deletes an object. Returns it as it is now where finalizers still hold it (or the kind
@@ -222,15 +212,39 @@ impl<K: Object> Api<K> {
         key: &ObjectKey,
         options: &DeleteOptions,
     ) -> Result<Option<K>, Error> {
-        let (asked, url) = self.object("delete", key)?;
-        let mut call = Call::get(asked, url);
-        call.method = Method::DELETE;
-        call.body = Some((JSON, delete_body(options).to_string().into_bytes()));
+        Ok(self.delete_request(key, options)?.send().await?.value)
+    }
+
+    /// Deletes the objects of a collection that `selection` selects, in one request; answers the keys of those
+    /// that the server names. Of a namespaced kind a namespace has to be given.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    pub async fn delete_all(
+        &self,
+        namespace: Option<&str>,
+        selection: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Vec<ObjectKey>, Error> {
+        let request = self.delete_all_request(namespace, selection, options)?;
+        Ok(request.send().await?.value)
+    }
+
+    /// Reads a subresource whose shape is not the object's, such as `scale`.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    pub async fn get_part<T: DeserializeOwned>(
+        &self,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<T, Error> {
+        let (asked, url) = self.object("get", key)?;
+        let call = Call::get(asked.part(subresource), url.sub(subresource));
         let (asked, body) = call.fetch(&self.client).await?;
-        if crate::error::parse_status(&body).is_some() {
-            return Ok(None);
-        }
-        self.decode(&asked, &body).map(Some)
+        requests::read_part(&asked, &body)
     }
 
     // ----- the way of one request -----
@@ -255,67 +269,9 @@ impl<K: Object> Api<K> {
         }
     }
 
-    async fn put(
-        &self,
-        object: &K,
-        subresource: Option<&str>,
-        options: &WriteOptions,
-    ) -> Result<K, Error> {
-        let (asked, url) = self.object("update", &object.key())?;
-        let url = match subresource {
-            Some(subresource) => url.sub(subresource),
-            None => url,
-        };
-        let body = self.encode(&asked, object)?;
-        self.one(write(Method::PUT, asked, url.write(options), body))
-            .await
-    }
-
-    async fn patch_at(
-        &self,
-        key: &ObjectKey,
-        subresource: Option<&str>,
-        patch: &Patch,
-        options: &PatchOptions,
-    ) -> Result<K, Error> {
-        let (asked, url) = self.object("patch", key)?;
-        let url = match subresource {
-            Some(subresource) => url.sub(subresource),
-            None => url,
-        };
-        let (content_type, value) = match patch {
-            Patch::Merge(value) => ("application/merge-patch+json", value),
-            Patch::Json(value) => ("application/json-patch+json", value),
-            Patch::Strategic(value) => ("application/strategic-merge-patch+json", value),
-            Patch::Apply(value) => ("application/apply-patch+yaml", value),
-        };
-        let mut call = Call::get(asked, url.patch(options));
-        call.method = Method::PATCH;
-        call.body = Some((content_type, value.to_string().into_bytes()));
-        self.one(call).await
-    }
-
     async fn one(&self, call: Call) -> Result<K, Error> {
         let (asked, body) = call.fetch(&self.client).await?;
-        self.decode(&asked, &body)
-    }
-
-    fn decode(&self, asked: &Asked, body: &[u8]) -> Result<K, Error> {
-        match self.decoder.object(body) {
-            Decoded::Good(object) => Ok(object),
-            Decoded::Malformed(malformed) => Err(Error::decode(asked, malformed.error)),
-        }
-    }
-
-    /// The object as JSON, with the `apiVersion` and `kind` that a dynamic one may lack.
-    fn encode(&self, asked: &Asked, object: &impl Serialize) -> Result<Vec<u8>, Error> {
-        let bytes = serde_json::to_vec(object).map_err(|error| {
-            Error::invalid_request(
-                asked.clone(),
-                format!("it does not encode: {}", place(&error)),
-            )
-        })?;
-        Ok(raw::prepare(&bytes, self.kind.gvk(), false).unwrap_or(bytes))
+        requests::read_object(&self.decoder, &asked, &body)
     }
 }
 
@@ -344,36 +300,4 @@ impl<K> fmt::Debug for Api<K> {
             .field("kind", &self.kind)
             .finish_non_exhaustive()
     }
-}
-
-fn write(method: Method, asked: Asked, url: Url, body: Vec<u8>) -> Call {
-    let mut call = Call::get(asked, url);
-    call.method = method;
-    call.body = Some((JSON, body));
-    call
-}
-
-fn delete_body(options: &DeleteOptions) -> Value {
-    let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-    if let Some(uid) = &options.uid {
-        body["preconditions"]["uid"] = uid.as_str().into();
-    }
-    if let Some(version) = &options.resource_version {
-        body["preconditions"]["resourceVersion"] = version.as_str().into();
-    }
-    if let Some(propagation) = options.propagation {
-        body["propagationPolicy"] = match propagation {
-            Propagation::Background => "Background",
-            Propagation::Foreground => "Foreground",
-            Propagation::Orphan => "Orphan",
-        }
-        .into();
-    }
-    if let Some(grace) = options.grace_period {
-        body["gracePeriodSeconds"] = grace.as_secs().into();
-    }
-    if options.dry_run {
-        body["dryRun"] = json!(["All"]);
-    }
-    body
 }

@@ -11,6 +11,7 @@ pub struct Asked {
     kind: String,
     plural: String,
     place: Place,
+    part: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ enum Place {
     Everywhere,
     Namespace(String),
     Object(ObjectKey),
+    /// Nothing that is an object: what the server says of itself.
+    Document,
 }
 
 impl Asked {
@@ -37,12 +40,33 @@ impl Asked {
         Self::new(verb, kind, place)
     }
 
+    /// A request for what the server says of itself: `what` is the kind, or the group version, asked for.
+    #[must_use]
+    pub fn of_document(verb: &'static str, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self {
+            verb,
+            plural: what.clone(),
+            kind: what,
+            place: Place::Document,
+            part: None,
+        }
+    }
+
+    /// The same of a subresource, such as `status`.
+    #[must_use]
+    pub fn part(mut self, subresource: impl Into<String>) -> Self {
+        self.part = Some(subresource.into());
+        self
+    }
+
     fn new(verb: &'static str, kind: &Kind, place: Place) -> Self {
         Self {
             verb,
             kind: kind.to_string(),
             plural: kind.qualified_plural(),
             place,
+            part: None,
         }
     }
 
@@ -62,7 +86,7 @@ impl Asked {
     pub(crate) fn brief(&self) -> String {
         let verb = self.verb;
         match &self.place {
-            Place::Everywhere => verb.to_owned(),
+            Place::Everywhere | Place::Document => verb.to_owned(),
             Place::Namespace(namespace) => format!("{verb} of namespace {namespace}"),
             Place::Object(key) => format!("{verb} of {key}"),
         }
@@ -73,8 +97,24 @@ impl Asked {
     pub fn key(&self) -> Option<&ObjectKey> {
         match &self.place {
             Place::Object(key) => Some(key),
-            Place::Namespace(_) | Place::Everywhere => None,
+            Place::Namespace(_) | Place::Everywhere | Place::Document => None,
         }
+    }
+
+    /// The namespace, where the request was about one or an object in one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        match &self.place {
+            Place::Object(key) => key.namespace(),
+            Place::Namespace(namespace) => Some(namespace),
+            Place::Everywhere | Place::Document => None,
+        }
+    }
+
+    /// The subresource, where one was asked for.
+    #[must_use]
+    pub fn subresource(&self) -> Option<&str> {
+        self.part.as_deref()
     }
 }
 
@@ -88,7 +128,11 @@ impl fmt::Display for Asked {
             Place::Namespace(namespace) => {
                 write!(f, "{verb} {plural} of namespace {namespace}")
             }
-            Place::Object(key) => write!(f, "{verb} {kind} {key}"),
+            Place::Object(key) => match &self.part {
+                Some(part) => write!(f, "{verb} {part} of {kind} {key}"),
+                None => write!(f, "{verb} {kind} {key}"),
+            },
+            Place::Document => write!(f, "{verb} {kind}"),
         }
     }
 }

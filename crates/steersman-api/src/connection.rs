@@ -8,10 +8,15 @@ use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response};
 use kube_client::client::{Body, ClientBuilder};
-use tower::{BoxError, Service, ServiceExt as _};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tower::layer::layer_fn;
+use tower::{BoxError, Layer, Service};
 
 use crate::config::{Found, Surroundings, explain_client, find, read};
 use crate::error::{Error, Unreachable};
+use crate::warning::Warning;
+use crate::wire::{Around, Wire};
 
 /// How to reach one api-server: a recipe that makes clients, cheap to clone.
 ///
@@ -20,15 +25,39 @@ use crate::error::{Error, Unreachable};
 ///
 /// Clients never retry by themselves: a write that may have happened is not repeated blindly, and
 /// a reflector has to see a 429.
+///
+/// What is put on a connection, every request of every client made from it passes: reads, writes, lists and
+/// watches. [`layer`](Self::layer) puts a tower layer on it, [`on_warning`](Self::on_warning) hears what the
+/// server warns of, [`user_agent`](Self::user_agent) names the program.
+///
+/// ```
+/// use steersman_api::Connection;
+/// use steersman_apiserver::ApiServer;
+/// use tower::layer::layer_fn;
+/// use tower::util::MapRequest;
+///
+/// # let server = ApiServer::new();
+/// let connection = Connection::in_process(server.service(), "default")
+///     .user_agent("website-operator", "1.4.2")
+///     .on_warning(|warning| println!("{}: {}", warning.request, warning.text))
+///     .layer(layer_fn(|wire| {
+///         MapRequest::new(wire, |mut request: http::Request<_>| {
+///             request.headers_mut().insert("x-cost-centre", "42".parse().unwrap());
+///             request
+///         })
+///     }));
+/// # let _ = connection;
+/// ```
 #[derive(Clone)]
 pub struct Connection {
     make: Arc<Make>,
     endpoint: Arc<str>,
     default_namespace: Arc<str>,
     credentials: Option<Arc<str>>,
+    around: Around,
 }
 
-type Make = dyn Fn() -> Result<kube_client::Client, Error> + Send + Sync;
+type Make = dyn Fn(&Around) -> Result<kube_client::Client, Error> + Send + Sync;
 
 impl Connection {
     /// The api-server that the surroundings name: the kubeconfig files in `KUBECONFIG`, else
@@ -64,13 +93,18 @@ impl Connection {
     #[must_use]
     pub fn from_config(mut config: kube_client::Config) -> Self {
         config.default_retry = false;
-        if !config.headers.iter().any(|(name, _)| name == USER_AGENT) {
-            config.headers.push((USER_AGENT, user_agent()));
+        // One place names the program; a configuration that does so is obeyed there.
+        let mut agent = user_agent();
+        for (_, given) in config
+            .headers
+            .extract_if(.., |(name, _)| *name == USER_AGENT)
+        {
+            agent = given;
         }
         let endpoint: Arc<str> = config.cluster_url.to_string().trim_end_matches('/').into();
         let default_namespace = config.default_namespace.as_str().into();
         let place = Arc::clone(&endpoint);
-        let make = move || {
+        let make = move |around: &Around| {
             let builder =
                 ClientBuilder::try_from(config.clone()).map_err(|error| Error::Config {
                     place: format!("the configuration for {place}"),
@@ -84,13 +118,15 @@ impl Connection {
                     source,
                 })
             });
-            Ok(builder.with_layer(&layer).build())
+            let around = layer_fn(|service| around.wrap(service));
+            Ok(builder.with_layer(&layer).with_layer(&around).build())
         };
         Self {
             make: Arc::new(make),
             endpoint,
             default_namespace,
             credentials: None,
+            around: Around::new(agent),
         }
     }
 
@@ -109,12 +145,8 @@ impl Connection {
     {
         let default_namespace: Arc<str> = default_namespace.into();
         let namespace = Arc::clone(&default_namespace);
-        let make = move || {
-            let service = service.clone().map_request(|mut request: Request<Body>| {
-                let headers = request.headers_mut();
-                headers.entry(USER_AGENT).or_insert_with(user_agent);
-                request
-            });
+        let make = move |around: &Around| {
+            let service = around.wrap(service.clone());
             Ok(kube_client::Client::new(service, namespace.to_string()))
         };
         Self {
@@ -122,7 +154,52 @@ impl Connection {
             endpoint: "an api-server in this process".into(),
             default_namespace,
             credentials: None,
+            around: Around::new(user_agent()),
         }
+    }
+
+    /// Names the program and its version to the server: `website-operator/1.4.2 (linux/x86_64)
+    /// steersman/0.1.0`. Without it, the name is that of the binary, and the version Steersman's.
+    ///
+    /// The name is what the server notes as field manager of writes that name none. `env!("CARGO_PKG_NAME")`
+    /// and `env!("CARGO_PKG_VERSION")` are good values. A text that no header can hold changes nothing.
+    #[must_use]
+    pub fn user_agent(mut self, program: &str, version: &str) -> Self {
+        let ours = env!("CARGO_PKG_VERSION");
+        let text = format!("{program}/{version} ({}) steersman/{ours}", platform());
+        if let Ok(agent) = HeaderValue::from_str(&text) {
+            self.around.agent = agent;
+        }
+        self
+    }
+
+    /// Calls `hook` for each warning that an answer carries, repeated ones too.
+    ///
+    /// With and without a hook, each warning is logged once, as long as it is among the last 512 different
+    /// ones. The hook runs in the task of the request: it should not block.
+    #[must_use]
+    pub fn on_warning(mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        self.around.hook(hook);
+        self
+    }
+
+    /// Puts a layer on the way of every request of clients made from here on; the one put last sees a request
+    /// first. This is where requests are traced, measured, delayed or refused.
+    ///
+    /// A layer sees requests without the `User-Agent`, which is set where none is, and without credentials.
+    /// Its service need not be `Clone`: a client has one, behind a queue. One that panics fails that request.
+    #[must_use]
+    pub fn layer<L, B>(mut self, layer: L) -> Self
+    where
+        L: Layer<Wire> + Send + Sync + 'static,
+        L::Service: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        <L::Service as Service<Request<Body>>>::Future: Send + 'static,
+        <L::Service as Service<Request<Body>>>::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.around.layer(layer);
+        self
     }
 
     /// Makes a client. Each call makes one with connections of its own, that lives in the
@@ -132,13 +209,44 @@ impl Connection {
     ///
     /// [`Error::Config`] where the credentials cannot be used, or outside a tokio runtime.
     pub fn client(&self) -> Result<kube_client::Client, Error> {
-        if tokio::runtime::Handle::try_current().is_err() {
+        if Handle::try_current().is_err() {
             return Err(Error::Config {
                 place: format!("the configuration for {}", self.endpoint),
                 problem: "a client can only be made inside a tokio runtime".to_owned(),
             });
         }
-        (self.make)()
+        (self.make)(&self.around)
+    }
+
+    /// As [`client`](Self::client), on a thread where it may wait: making a client may run a credential plugin
+    /// and wait for it, which is no work for a thread that other tasks need.
+    ///
+    /// # Errors
+    ///
+    /// As [`client`](Self::client).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn connect(&self) -> Result<kube_client::Client, Error> {
+        if Handle::try_current().is_err() {
+            // It says what is missing.
+            return self.client();
+        }
+        let connection = self.clone();
+        let made = spawn_blocking(move || connection.client()).await;
+        made.map_err(|error| Error::Config {
+            place: format!("the client for {}", self.endpoint),
+            problem: format!("it was not made to the end: {error}"),
+        })?
+    }
+
+    /// What the program calls itself to the server, up to the slash: the field manager of writes that name
+    /// none.
+    #[must_use]
+    pub fn program(&self) -> String {
+        let agent = String::from_utf8_lossy(self.around.agent.as_bytes());
+        agent.split('/').next().unwrap_or_default().to_owned()
     }
 
     /// The address of the api-server, for people.
@@ -182,12 +290,17 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// `program/steersman-version`: the server derives a field manager from its beginning.
+/// `program/steersman-version (platform)`: the server derives a field manager from its beginning.
 fn user_agent() -> HeaderValue {
     let program = std::env::args_os().next();
     let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
     let program = program.and_then(|p| p.to_str()).unwrap_or("unknown");
     // Up to the slash it is the field manager of those writes that name none.
-    let text = format!("{program}/steersman-{}", env!("CARGO_PKG_VERSION"));
+    let ours = env!("CARGO_PKG_VERSION");
+    let text = format!("{program}/steersman-{ours} ({})", platform());
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("steersman"))
+}
+
+fn platform() -> String {
+    format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH)
 }

@@ -14,7 +14,7 @@ use crate::asked::Asked;
 /// Each answer of a server is one variant to branch on, mostly through the predicates; it carries
 /// what was asked and the server's [`Status`]. Every error prints what was asked, of whom, and
 /// what came back, on one line.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No configuration was found in any of the usual places.

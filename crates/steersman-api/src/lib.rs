@@ -13,40 +13,53 @@
 //! - [`options`] has what a request may ask for.
 //! - [`head`] has [`RawObject`], the JSON of an object that nobody has decoded yet, and its [`Head`].
 //! - [`event`] has [`ListPage`], [`WatchEvent`] and [`Decoded`].
+//! - `about` reads which object an answer is about; `warning` reads what a server warns of.
 //! - `url` builds paths and queries; `raw` looks into an object's bytes before they are decoded;
 //!   `lines` cuts a watch body into lines; `decode` makes pages and events of them.
 //! - `transport` sends a request and collects its answer within bounds of time.
+//! - [`request`] has [`Request`], one that is ready to be sent.
 //! - [`list_watch`] has the [`ListWatch`] trait that reflectors are driven by.
 //! - `config` finds and checks a kubeconfig.
+//! - [`wire`] has what every request of a connection passes.
 //! - [`connection`] has [`Connection`], a recipe that makes clients.
 //! - [`api`] has [`Api`], the typed verbs.
+//! - [`discovery`] has [`Mapper`], which kinds the server serves.
 
 pub mod asked;
 pub mod error;
 pub mod options;
 pub mod head;
 pub mod event;
+mod about;
+mod warning;
 mod url;
 mod raw;
 mod lines;
 mod decode;
 mod transport;
+pub mod request;
 pub mod list_watch;
 mod config;
+pub mod wire;
 pub mod connection;
 pub mod api;
+pub mod discovery;
 
 pub use kube_client;
 
+pub use about::About;
 pub use api::Api;
 pub use asked::Asked;
 pub use connection::Connection;
 pub use decode::decode_json;
+pub use discovery::{Mapper, Served};
 pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, Malformed, WatchEvent};
 pub use head::{Head, RawObject};
 pub use list_watch::{ApiListWatch, ListWatch, WatchStream};
 pub use options::{
-    DeleteOptions, ListOptions, Patch, PatchOptions, Propagation, VersionMatch, WatchOptions,
-    WriteOptions,
+    DeleteOptions, FieldValidation, ListOptions, Patch, PatchOptions, Propagation, VersionMatch,
+    WatchOptions, WriteOptions,
 };
+pub use request::{Answer, Request};
+pub use warning::Warning;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steersman_object::ResourceVersion;
 
 /// What a list asks for. The default asks for everything, in one page, at its newest version.
@@ -64,6 +64,8 @@ pub struct WriteOptions {
     pub field_manager: Option<String>,
     /// Whether the server should check everything and store nothing.
     pub dry_run: bool,
+    /// What the server does about fields it does not know; it warns where absent.
+    pub field_validation: Option<FieldValidation>,
 }
 
 /// What a patch asks for.
@@ -76,6 +78,21 @@ pub struct PatchOptions {
     pub dry_run: bool,
     /// Apply only: take fields over from other managers.
     pub force: bool,
+    /// What the server does about fields it does not know; it warns where absent. Not sent with apply, which
+    /// is always strict.
+    pub field_validation: Option<FieldValidation>,
+}
+
+/// What the server does about fields that it does not know, or that are there twice (`fieldValidation`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldValidation {
+    /// It drops them.
+    Ignore,
+    /// It drops them and sends a warning. What it does where nothing is asked for.
+    Warn,
+    /// It refuses the request (400).
+    Strict,
 }
 
 /// What a delete asks for.
@@ -119,6 +136,18 @@ pub enum Patch {
     Strategic(Value),
     /// Server-side apply: the fields that a manager wants, with their owners tracked.
     Apply(Value),
+}
+
+impl FieldValidation {
+    /// The word that the server takes.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ignore => "Ignore",
+            Self::Warn => "Warn",
+            Self::Strict => "Strict",
+        }
+    }
 }
 
 // ===== constructors =====
@@ -256,6 +285,13 @@ impl WriteOptions {
         self.dry_run = dry_run;
         self
     }
+
+    /// What the server does about fields it does not know.
+    #[must_use]
+    pub fn field_validation(mut self, validation: FieldValidation) -> Self {
+        self.field_validation = Some(validation);
+        self
+    }
 }
 
 impl PatchOptions {
@@ -283,6 +319,13 @@ impl PatchOptions {
     #[must_use]
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
+        self
+    }
+
+    /// What the server does about fields it does not know.
+    #[must_use]
+    pub fn field_validation(mut self, validation: FieldValidation) -> Self {
+        self.field_validation = Some(validation);
         self
     }
 }
@@ -327,5 +370,32 @@ impl DeleteOptions {
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
+    }
+
+    /// The `DeleteOptions` of `meta/v1` that say so: the body of a delete, and a part of that of an eviction.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if let Some(uid) = &self.uid {
+            body["preconditions"]["uid"] = uid.as_str().into();
+        }
+        if let Some(version) = &self.resource_version {
+            body["preconditions"]["resourceVersion"] = version.as_str().into();
+        }
+        if let Some(propagation) = self.propagation {
+            body["propagationPolicy"] = match propagation {
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+                Propagation::Orphan => "Orphan",
+            }
+            .into();
+        }
+        if let Some(grace) = self.grace_period {
+            body["gracePeriodSeconds"] = grace.as_secs().into();
+        }
+        if self.dry_run {
+            body["dryRun"] = json!(["All"]);
+        }
+        body
     }
 }

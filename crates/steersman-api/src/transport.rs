@@ -25,17 +25,17 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const ERROR_BODY: usize = 1 << 20;
 
 /// One request to an api-server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) asked: Asked,
     pub(crate) method: Method,
     pub(crate) url: Url,
     /// The content type and the body, where there is one.
-    pub(crate) body: Option<(&'static str, Vec<u8>)>,
+    pub(crate) body: Option<(&'static str, Bytes)>,
+    /// The forms of the answer that can be read.
+    pub(crate) accept: &'static str,
     /// Ask that the answer is not compressed.
     pub(crate) identity: bool,
-    /// The forms of the answer that are understood.
-    pub(crate) accept: &'static str,
 }
 
 impl Call {
@@ -45,8 +45,8 @@ impl Call {
             method: Method::GET,
             url,
             body: None,
-            identity: false,
             accept: "application/json",
+            identity: false,
         }
     }
 

@@ -4,16 +4,26 @@ use std::fmt::Write as _;
 
 use steersman_object::{Kind, ObjectKey};
 
-use crate::options::{ListOptions, PatchOptions, VersionMatch, WatchOptions, WriteOptions};
+use crate::options::{
+    FieldValidation, ListOptions, PatchOptions, VersionMatch, WatchOptions, WriteOptions,
+};
 
 /// A path and its query, escaped.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
     text: String,
     queried: bool,
 }
 
 impl Url {
+    /// A path that is right as it is.
+    pub(crate) fn path(text: String) -> Self {
+        Self {
+            text,
+            queried: false,
+        }
+    }
+
     /// The collection of a kind, in one namespace or in all.
     pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<Self, String> {
         if let Some(namespace) = namespace {
@@ -86,6 +96,8 @@ impl Url {
 
     pub(crate) fn write(mut self, options: &WriteOptions) -> Self {
         self.pair_opt("fieldManager", options.field_manager.as_deref());
+        let validation = options.field_validation.map(FieldValidation::as_str);
+        self.pair_opt("fieldValidation", validation);
         self.dry_run(options.dry_run)
     }
 
@@ -94,6 +106,8 @@ impl Url {
         if options.force {
             self.pair("force", "true");
         }
+        let validation = options.field_validation.map(FieldValidation::as_str);
+        self.pair_opt("fieldValidation", validation);
         self.dry_run(options.dry_run)
     }
 

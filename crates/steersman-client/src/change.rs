@@ -9,7 +9,7 @@ use crate::options::Lock;
 
 /// Metadata that only the server sets. A closure that replaces the metadata as a whole would otherwise ask
 /// for their removal.
-const SERVER_SET: &[&str] = &[
+pub(crate) const SERVER_SET: &[&str] = &[
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -108,6 +108,19 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     let version = object.meta().resource_version.as_deref();
     if version.unwrap_or_default().is_empty() {
         return Err(Error::VersionMissing {
+            kind: kind.clone(),
+            key: object.key(),
+        });
+    }
+    Ok(())
+}
+
+/// Refuses to replace a whole object by metadata alone: the server would take it for the whole.
+///
+/// The type says so in its name alone; a part that is a struct of somebody's own cannot be told from a whole.
+pub(crate) fn check_whole<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
+    if std::any::type_name::<K>().contains("::PartialObjectMeta<") {
+        return Err(Error::MetadataOnly {
             kind: kind.clone(),
             key: object.key(),
         });

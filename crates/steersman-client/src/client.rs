@@ -4,20 +4,23 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_api::{Connection, DeleteOptions, Patch};
+use steersman_api::{Connection, FieldValidation, Mapper};
 use steersman_cache::{Cache, ListOptions};
-use steersman_object::{Kind, ObjectKey, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
-use crate::change::Part;
-use crate::ensure::Ensured;
 use crate::error::Error;
-use crate::finalizer;
+use crate::kind_client::KindClient;
 use crate::live::Live;
 use crate::options::{ClientOptions, Lock};
-use crate::owner::{OwnerError, controller_of, set_controller_reference};
 use crate::route::{Route, route};
 use crate::shared::Shared;
 use crate::status::StatusClient;
+use crate::subresource::Subresource;
+use crate::write::RequestId;
+
+mod writes;
+mod changes;
+mod parts;
 
 /// Reads from the cache and writes to the api-server. Cheap to clone.
 ///
@@ -26,9 +29,10 @@ use crate::status::StatusClient;
 ///
 /// # Cancel safety
 ///
-/// A read is cancel safe. A write whose future is dropped before the answer may have been done or not: the
-/// server is not told. `ensure`, `modify` and the finalizers ask more than once where they have to; what was
-/// answered by then stands. All of them may simply be called again.
+/// A read is cancel safe. A write that was sent is finished by a task of its own: where its future is dropped,
+/// the caller does not hear the answer, but those who [observe](ClientOptions::observe_writes) do. `ensure`,
+/// `modify` and the finalizers ask more than once where they have to; what was answered by then stands. All of
+/// them may simply be called again.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Client {
@@ -48,9 +52,55 @@ impl Client {
         }
     }
 
+    // ===== the same client, with another option =====
+
     /// The same client, signing its writes with another field manager.
-    pub fn with_field_manager(&self, name: impl Into<String>) -> Self {
-        let options = ClientOptions::clone(self.shared.options()).field_manager(name);
+    pub fn field_manager(&self, name: impl Into<String>) -> Self {
+        self.with(|options| options.field_manager(name))
+    }
+
+    /// The same client, in one namespace: it is filled in where an object, a key or a list of a namespaced
+    /// kind names none, and another one is refused ([`Error::OtherNamespace`]). Cluster-scoped kinds pass.
+    pub fn in_namespace(&self, namespace: impl Into<String>) -> Self {
+        self.with(|options| options.namespace(namespace))
+    }
+
+    /// The same client, whose writes are checked by the server and not stored.
+    pub fn dry_run(&self) -> Self {
+        self.with(|options| options.dry_run(true))
+    }
+
+    /// The same client, with another answer to fields that the server does not know.
+    pub fn field_validation(&self, validation: FieldValidation) -> Self {
+        self.with(|options| options.field_validation(validation))
+    }
+
+    /// The same client, whose `apply` takes fields over from other managers, or does not.
+    pub fn force(&self, force: bool) -> Self {
+        self.with(|options| options.force(force))
+    }
+
+    /// The same client, whose differences insist on the version they were computed from, or do not.
+    pub fn lock(&self, lock: Lock) -> Self {
+        self.with(|options| options.lock(lock))
+    }
+
+    /// The same client, working on behalf of a request: its writes carry it to the
+    /// [observers](ClientOptions::observe_writes). A reconciler's client is such a one.
+    pub fn for_request(&self, request: RequestId) -> Self {
+        Self {
+            shared: self.shared.with_request(request),
+        }
+    }
+
+    /// On whose behalf it works.
+    #[must_use]
+    pub fn request(&self) -> Option<&RequestId> {
+        self.shared.door().request.as_ref()
+    }
+
+    fn with(&self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
+        let options = change(self.shared.options().clone());
         Self {
             shared: self.shared.with_options(options),
         }
@@ -115,9 +165,16 @@ impl Client {
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         let cached = self.cache().list::<K>(options);
         async move {
-            match self.route::<K>() {
-                Route::Cache => Ok(cached.await?),
-                Route::Live => {
+            let kind = Kind::of::<K>();
+            let asked = options.selected_namespace();
+            let placed = self.shared.place_list(&kind, asked)?;
+            // The client's namespace is filled in where none is asked for.
+            let filled = placed.filter(|_| asked.is_none());
+            let filled = filled.map(|namespace| options.clone().namespace(namespace));
+            match (self.route::<K>(), &filled) {
+                (Route::Cache, None) => Ok(cached.await?),
+                (Route::Cache, Some(filled)) => Ok(self.cache().list::<K>(filled).await?),
+                (Route::Live, _) => {
                     let objects = self.live().list::<K>(options).await?;
                     Ok(objects.into_iter().map(Arc::new).collect())
                 }
@@ -130,258 +187,60 @@ impl Client {
         Live::new(self.shared.clone())
     }
 
-    // ===== writes =====
-
-    /// Creates the object; answers it as the server stored it.
-    ///
-    /// # Errors
-    ///
-    /// [`is_already_exists`](Error::is_already_exists) where there is one of its name; this says so where the
-    /// cache's selectors hide it. Else what the server says.
-    pub async fn create<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
-        let created = self
-            .shared
-            .api::<K>()
-            .await?
-            .create(object, &self.shared.options().write())
-            .await;
-        created.map_err(|source| {
-            let kind = Kind::of::<K>();
-            match self.cache().scoped_by(&kind) {
-                Some(scoped_by) if source.is_already_exists() => Error::Hidden {
-                    key: object.key(),
-                    kind,
-                    scoped_by,
-                    source: Box::new(source),
-                },
-                _ => Error::Api(source),
-            }
-        })
-    }
-
-    /// Replaces the object by this one, refused when it changed since it was read.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
-    /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name. Else what
-    /// the server says.
-    pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
-        self.shared.replace(object, Part::Object).await
-    }
-
-    /// Sends a patch; answers the object as the server stored it.
-    ///
-    /// # Errors
-    ///
-    /// What the server says.
-    pub async fn patch<K: TypedObject>(&self, key: &ObjectKey, patch: &Patch) -> Result<K, Error> {
-        Ok(self
-            .shared
-            .api::<K>()
-            .await?
-            .patch(key, patch, &self.shared.options().patch())
-            .await?)
-    }
-
-    /// Deletes this very object: one of its name with another uid is left alone.
-    ///
-    /// The object is gone when this returns, unless finalizers hold it.
-    ///
-    /// # Errors
-    ///
-    /// [`is_not_found`](Error::is_not_found) where it is gone; a conflict where another has its name.
-    pub async fn delete<K: TypedObject>(&self, object: &K) -> Result<(), Error> {
-        let options = match object.uid_str() {
-            "" => DeleteOptions::new(),
-            uid => DeleteOptions::new().uid(uid),
-        };
-        self.delete_with::<K>(&object.key(), &options).await
-    }
-
-    /// Deletes whatever object has this key.
-    ///
-    /// # Errors
-    ///
-    /// [`is_not_found`](Error::is_not_found) where there is none.
-    pub async fn delete_key<K: TypedObject>(&self, key: &ObjectKey) -> Result<(), Error> {
-        self.delete_with::<K>(key, &DeleteOptions::new()).await
-    }
-
-    /// Deletes by key, with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`delete_key`](Self::delete_key); a conflict where a precondition does not hold.
-    pub async fn delete_with<K: TypedObject>(
-        &self,
-        key: &ObjectKey,
-        options: &DeleteOptions,
-    ) -> Result<(), Error> {
-        self.shared.api::<K>().await?.delete(key, options).await?;
-        Ok(())
-    }
-
-    // ===== changes by difference =====
-
-    /// Creates the object, or changes the one that is there until `mutate` has nothing to change.
-    ///
-    /// The object is read from the cache. Where it is absent, `initial`, with `mutate` applied, is created.
-    /// Where it is there, `mutate` is applied to a copy and the difference is sent as a merge patch; nothing
-    /// is sent when there is none. The closure may run several times: it should set what its caller cares
-    /// for, and leave the rest as it finds it. To replace a whole spec is to fight the server's defaults
-    /// on every call.
-    ///
-    /// [`Ensured::Unchanged`] speaks of the object in the cache: what others changed on the server a moment
-    /// ago may be on its way, and its event is what runs a reconciler again.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::KeptChanging`] after a bounded number of conflicts, [`Error::Renamed`] when the closure changes
-    /// name or namespace, and what a read or the server says.
+    /// The verbs of a kind that is known at runtime only, of objects of any type: live, with a request each.
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # async fn f(client: steersman_client::Client, desired: ConfigMap) -> Result<(), steersman_client::Error> {
-    /// let data = desired.data.clone();
-    /// let ensured = client.ensure(desired, |config| config.data = data.clone()).await?;
-    /// if ensured.is_changed() {
-    ///     // A request was sent.
-    /// }
+    /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
+    /// use kube_core::DynamicObject;
+    /// use steersman_object::{Gvk, ObjectKey};
+    ///
+    /// let kind = client.mapper().kind(&Gvk::new("web.example.com", "v1", "Website")).await?;
+    /// let sites = client.of::<DynamicObject>(&kind);
+    /// let site = sites.get(&ObjectKey::namespaced("shop", "front")).await?;
+    /// println!("{}", site.data["spec"]["image"]);
     /// # Ok(()) }
     /// ```
-    #[track_caller]
-    pub fn ensure<K: TypedObject>(
-        &self,
-        initial: K,
-        mut mutate: impl FnMut(&mut K) + Send,
-    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send {
-        let caller = Location::caller();
-        async move {
-            let present = absent_is_none(self.read::<K>(&initial.key(), caller).await)?;
-            self.shared.ensure(&initial, present, &mut mutate).await
-        }
+    pub fn of<K: Object>(&self, kind: &Kind) -> KindClient<K> {
+        KindClient::new(self.shared.clone(), kind.clone())
     }
 
-    /// As [`ensure`](Self::ensure), for an object that `owner` controls: its controller reference is set
-    /// along, on creation and on every change.
-    ///
-    /// An object of that name that `owner` does not control is left as it is, and `mutate` does not run
-    /// on it: what users made must not be deleted along with an owner that came later. To adopt such an
-    /// object, set its reference with [`modify`](Self::modify) first.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Owner`] where the owner was never created, is in another namespace, or is not the one who
-    /// controls the object. Else as [`ensure`](Self::ensure).
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
-    /// # async fn f(client: steersman_client::Client, deployment: Deployment) -> Result<(), steersman_client::Error> {
-    /// use steersman_object::Object as _;
-    ///
-    /// let service = Service { metadata: deployment.key().to_meta(), ..Service::default() };
-    /// client
-    ///     .ensure_owned(&deployment, service, |service| {
-    ///         let spec = service.spec.get_or_insert_default();
-    ///         spec.selector = Some([("app".to_owned(), "web".to_owned())].into());
-    ///     })
-    ///     .await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn ensure_owned<O: TypedObject, K: TypedObject>(
-        &self,
-        owner: &O,
-        mut initial: K,
-        mut mutate: impl FnMut(&mut K) + Send,
-    ) -> Result<Ensured<K>, Error> {
-        // Nothing is created that could not be owned.
-        set_controller_reference(owner, &mut initial)?;
-        let mut refused = None;
-        let ensured = self
-            .ensure(initial, |object: &mut K| {
-                let uncontrolled = controller_of(object.meta()).is_none();
-                refused = if object.meta().uid.is_some() && uncontrolled {
-                    Some(OwnerError::NotControlled {
-                        object: object.key(),
-                    })
-                } else {
-                    set_controller_reference(owner, object).err()
-                };
-                if refused.is_none() {
-                    mutate(object);
-                }
-            })
-            .await;
-        match refused {
-            Some(refused) => Err(refused.into()),
-            None => ensured,
-        }
-    }
-
-    /// Changes this very object; nothing is sent when `mutate` changes nothing.
-    ///
-    /// Starts from `object` as it was read: [`Ensured::Unchanged`] says that `mutate` had nothing to change in
-    /// it, whatever the server has by now. One of its name with another uid is left alone.
-    ///
-    /// # Errors
-    ///
-    /// As [`ensure`](Self::ensure); [`is_not_found`](Error::is_not_found) where it is gone, or another has its name.
-    pub async fn modify<K: TypedObject>(
-        &self,
-        object: &K,
-        mut mutate: impl FnMut(&mut K) + Send,
-    ) -> Result<Ensured<K>, Error> {
-        let lock = self.shared.options().lock;
-        self.shared
-            .change(object, lock, Part::Object, &mut mutate)
-            .await
-    }
-
-    /// Adds a finalizer, behind those that are there; nothing is sent when it is there.
-    ///
-    /// # Errors
-    ///
-    /// As [`modify`](Self::modify).
-    pub async fn add_finalizer<K: TypedObject>(
-        &self,
-        object: &K,
-        finalizer: &str,
-    ) -> Result<Ensured<K>, Error> {
-        let mut add = |object: &mut K| {
-            finalizer::add(object, finalizer);
-        };
-        self.shared
-            .change(object, Lock::Always, Part::Object, &mut add)
-            .await
-    }
-
-    /// Removes a finalizer; nothing is sent when it is not there. An object that is being deleted and
-    /// held by nothing else is gone afterwards.
-    ///
-    /// # Errors
-    ///
-    /// As [`modify`](Self::modify).
-    pub async fn remove_finalizer<K: TypedObject>(
-        &self,
-        object: &K,
-        finalizer: &str,
-    ) -> Result<Ensured<K>, Error> {
-        let mut remove = |object: &mut K| {
-            finalizer::remove(object, finalizer);
-        };
-        self.shared
-            .change(object, Lock::Always, Part::Object, &mut remove)
-            .await
+    /// Which kinds the server serves, asked when somebody wants to know. What it found of a group is forgotten
+    /// when the server answers a request of this client that it does not serve a kind of it.
+    #[must_use]
+    pub fn mapper(&self) -> &Mapper {
+        &self.shared.door().mapper
     }
 
     /// The status subresource.
     pub fn status(&self) -> StatusClient {
         StatusClient::new(self.shared.clone())
+    }
+
+    /// A subresource by its name: `scale`, `resize`, `ephemeralcontainers`, `approval`, and so on.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::autoscaling::v1::Scale;
+    /// # use steersman_object::ObjectKey;
+    /// # async fn f(client: steersman_client::Client, key: ObjectKey) -> Result<(), steersman_client::Error> {
+    /// let scale = client.subresource::<Deployment>("scale");
+    /// let now: Scale = scale.get(&key).await?;
+    /// if now.spec.and_then(|spec| spec.replicas) != Some(3) {
+    ///     scale.set_replicas(&key, 3).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn subresource<K: TypedObject>(&self, name: impl Into<String>) -> Subresource<K> {
+        Subresource::new(self.shared.clone(), Kind::of::<K>(), name)
+    }
+
+    /// The verbs of the kind that `K` is.
+    fn typed<K: TypedObject>(&self) -> KindClient<K> {
+        KindClient::new(self.shared.clone(), Kind::of::<K>())
     }
 
     // ===== the way of a read =====
@@ -392,7 +251,10 @@ impl Client {
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
         match self.route::<K>() {
-            Route::Cache => Ok(self.cache().get_at::<K>(key, caller).await?),
+            Route::Cache => {
+                let key = self.shared.place(&Kind::of::<K>(), key)?;
+                Ok(self.cache().get_at::<K>(&key, caller).await?)
+            }
             Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
         }
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use steersman_api::{Api, Patch};
-use steersman_object::{Kind, ObjectKey, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey};
 use tracing::debug;
 
 use crate::change::{Part, Retry, change, is_another, is_of_another, retry};
+use crate::door::Door;
 use crate::error::Error;
 use crate::options::{ClientOptions, Lock};
 
@@ -49,13 +50,13 @@ impl<K> Ensured<K> {
 /// How one change is made: what of, and how carefully.
 pub(crate) struct Plan<'a, K> {
     pub(crate) api: &'a Api<K>,
+    pub(crate) door: &'a Door,
     pub(crate) kind: &'a Kind,
-    pub(crate) options: &'a ClientOptions,
     pub(crate) lock: Lock,
     pub(crate) part: Part,
 }
 
-impl<K: TypedObject> Plan<'_, K> {
+impl<K: Object> Plan<'_, K> {
     /// Creates the object, or changes the one that is there: `present` is what the caller has read.
     pub(crate) async fn ensure(
         &self,
@@ -76,10 +77,10 @@ impl<K: TypedObject> Plan<'_, K> {
                 Err(refused) => refused,
             };
             let vanished = present.is_some() && refused.is_not_found();
-            if !vanished || attempt >= self.options.attempts {
+            if !vanished || attempt >= self.options().attempts {
                 self.try_again(&key, attempt, refused)?;
             }
-            present = self.api.get_opt(&key).await?.map(Arc::new);
+            present = self.read(&key).await?.map(Arc::new);
         }
     }
 
@@ -103,11 +104,24 @@ impl<K: TypedObject> Plan<'_, K> {
                 return Err(self.replaced(key));
             }
             self.try_again(&key, attempt, refused)?;
-            let read = self.api.get(&key).await?;
+            let read = self.door.read(self.kind, || self.api.get(&key)).await?;
             if is_another(before, &read) {
                 return Err(self.replaced(key));
             }
             fresh = Some(read);
+        }
+    }
+
+    /// As `modify`, without a second attempt: what is to come out is given, and not how to come there.
+    pub(crate) async fn once(
+        &self,
+        before: &K,
+        mutate: &mut (dyn FnMut(&mut K) + Send),
+    ) -> Result<Ensured<K>, Error> {
+        match self.send(before, mutate).await? {
+            Ok(ensured) => Ok(ensured),
+            Err(refused) if is_of_another(&refused) => Err(self.replaced(before.key())),
+            Err(refused) => Err(Error::Api(refused)),
         }
     }
 
@@ -118,7 +132,8 @@ impl<K: TypedObject> Plan<'_, K> {
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
         // The same closure shapes the new object, so that it is written once.
         let empty = change(self.kind, initial, self.part, Lock::Never, mutate)?.0;
-        let created = self.api.create(&empty, &self.options.write()).await;
+        let request = self.api.create_request(&empty, &self.options().write())?;
+        let created = self.door.write(self.kind, request).await;
         Ok(created.map(Ensured::Created))
     }
 
@@ -131,12 +146,23 @@ impl<K: TypedObject> Plan<'_, K> {
         let Some(patch) = patch else {
             return Ok(Ok(Ensured::Unchanged(after)));
         };
-        let (key, patch, options) = (before.key(), Patch::Merge(patch), self.options.patch());
-        let answer = match self.part {
-            Part::Object => self.api.patch(&key, &patch, &options).await,
-            Part::Status => self.api.patch_status(&key, &patch, &options).await,
+        let (key, patch, options) = (before.key(), Patch::Merge(patch), self.options().patch());
+        let request = match self.part {
+            Part::Object => self.api.patch_request(&key, &patch, &options)?,
+            Part::Status => self
+                .api
+                .patch_part_request(&key, "status", &patch, &options)?,
         };
+        let answer = self.door.write(self.kind, request).await;
         Ok(answer.map(Ensured::Updated))
+    }
+
+    async fn read(&self, key: &ObjectKey) -> Result<Option<K>, steersman_api::Error> {
+        self.door.read(self.kind, || self.api.get_opt(key)).await
+    }
+
+    fn options(&self) -> &ClientOptions {
+        &self.door.options
     }
 
     fn replaced(&self, key: ObjectKey) -> Error {
@@ -153,7 +179,7 @@ impl<K: TypedObject> Plan<'_, K> {
         attempt: u32,
         refused: steersman_api::Error,
     ) -> Result<(), Error> {
-        match retry(&refused, attempt, self.options.attempts) {
+        match retry(&refused, attempt, self.options().attempts) {
             Retry::ReadLive => {
                 debug!(kind = %self.kind, %key, attempt, "changed meanwhile: reading it live");
                 Ok(())

@@ -4,6 +4,8 @@ use steersman_object::owner::OwnerError;
 use steersman_object::{Kind, ObjectKey};
 use thiserror::Error as ThisError;
 
+use crate::outcome::is_unknown;
+
 /// Why the client could not do what it was asked.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
@@ -61,6 +63,63 @@ pub enum Error {
         /// The key written.
         key: ObjectKey,
     },
+    /// The client works in one namespace, and the object is in another.
+    #[error("{kind} {key} is outside namespace {namespace}, the one this client works in")]
+    OtherNamespace {
+        /// The kind asked for.
+        kind: Kind,
+        /// The key asked for; of a list, its namespace and a star.
+        key: ObjectKey,
+        /// The client's namespace.
+        namespace: String,
+    },
+    /// Fields that were to be applied belong to other managers.
+    #[error(
+        "{kind} {key} cannot be applied by {manager:?} without taking fields over: {}; leave them out, or          force it", listed(.conflicts)
+    )]
+    ApplyConflict {
+        /// The kind applied.
+        kind: Kind,
+        /// The key applied.
+        key: ObjectKey,
+        /// Who applied it.
+        manager: String,
+        /// Whose the fields are.
+        conflicts: Vec<FieldConflict>,
+        /// What the server said.
+        #[source]
+        source: Box<steersman_api::Error>,
+    },
+    /// A document cannot be applied as it is.
+    #[error("{kind} {key} cannot be applied: {problem}")]
+    NotApplicable {
+        /// The kind it was to be.
+        kind: Kind,
+        /// The key, as far as it could be read.
+        key: ObjectKey,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An object that is metadata alone was to replace a whole one.
+    #[error(
+        "{kind} {key} is metadata alone, and to replace the object by it would empty it; send the change with          `Client::modify` or `Client::patch`"
+    )]
+    MetadataOnly {
+        /// The kind written.
+        kind: Kind,
+        /// The key written.
+        key: ObjectKey,
+    },
+    /// Whose field is whose cannot be told, because the object came without its `managedFields`.
+    #[error(
+        "{kind} {key} has no managedFields, so nobody's fields can be told apart: read it live; a cache cuts them"
+    )]
+    NoManagedFields {
+        /// The kind read.
+        kind: Kind,
+        /// The key read.
+        key: ObjectKey,
+    },
     /// A closure that may change an object made another one of it.
     #[error("a change to {kind} {key} may not rename it (to {to}): name and namespace are fixed")]
     Renamed {
@@ -95,6 +154,18 @@ pub enum Error {
     Owner(#[from] OwnerError),
 }
 
+/// A field that an apply wanted, and another manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldConflict {
+    /// Who owns it.
+    pub manager: String,
+    /// The subresource through which it was set, if it was one.
+    pub subresource: Option<String>,
+    /// The path of the field, such as `.spec.replicas`.
+    pub field: String,
+}
+
 impl Error {
     /// Whether the object is absent: from the server, from the cache, or replaced by another of its name.
     #[must_use]
@@ -122,7 +193,7 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::Api(error) => error.is_conflict(),
-            Self::KeptChanging { .. } => true,
+            Self::KeptChanging { .. } | Self::ApplyConflict { .. } => true,
             _ => false,
         }
     }
@@ -148,7 +219,9 @@ impl Error {
     pub fn api(&self) -> Option<&steersman_api::Error> {
         match self {
             Self::Api(error) => Some(error),
-            Self::Hidden { source, .. } | Self::KeptChanging { source, .. } => Some(&**source),
+            Self::Hidden { source, .. }
+            | Self::KeptChanging { source, .. }
+            | Self::ApplyConflict { source, .. } => Some(&**source),
             _ => None,
         }
     }
@@ -162,4 +235,34 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Whose the fields are that an apply was refused for; empty for any other error.
+    #[must_use]
+    pub fn conflicts(&self) -> &[FieldConflict] {
+        match self {
+            Self::ApplyConflict { conflicts, .. } => conflicts,
+            _ => &[],
+        }
+    }
+
+    /// Whether a write that failed so may have been done all the same: the connection broke, the answer could
+    /// not be read, or the server does not know either.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.api().is_some_and(is_unknown)
+    }
+}
+
+/// `"helm" owns .spec.replicas, …`, the first few.
+fn listed(conflicts: &[FieldConflict]) -> String {
+    const SHOWN: usize = 5;
+    let shown = conflicts.iter().take(SHOWN).map(|conflict| {
+        let FieldConflict { manager, field, .. } = conflict;
+        format!("{manager:?} owns {field}")
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if let Some(more) = conflicts.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
 }

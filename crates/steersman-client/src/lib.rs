@@ -10,6 +10,7 @@
 //! - [`Client::get`], [`get_opt`](Client::get_opt), [`list`](Client::list): shared objects from memory.
 //! - [`Client::ensure`]: creates an object, or sends the difference to the one that is there. Nothing is
 //!   sent when there is none.
+//! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
 //! - [`Client::status`]: the status, by difference too.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: without losing anyone else's.
 //! - [`owner::set_controller_reference`]: what the reconciler makes goes with its owner.
@@ -19,37 +20,58 @@
 //! version it was computed from; when that is not the newest, the object is read live and the closure runs
 //! again, a bounded number of times (`CLIENT-2`).
 //!
+//! A write that was sent is finished by a task of its own, and is never repeated where it may have been done
+//! (`CLIENT-4`).
+//!
 //! Modules, words first:
 //!
+//! - [`write`] has [`Write`] and [`WriteObserver`]: what was written, what became of it, and who hears of it.
+//! - `outcome` tells what became of a write from its answer.
 //! - [`error`] has [`Error`].
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
-//! - `route` is the split between cache and server.
+//! - `route` is the split between cache and server; `place` the one namespace of a client that has one.
 //! - `diff` computes merge patches.
 //! - `change` turns a mutated copy into a request, and says when to try again.
+//! - `document` makes what an apply sends, and reads its conflicts.
+//! - [`mod@extract`] finds the fields that one manager owns.
 //! - [`owner`] sets owner references.
 //! - [`finalizer`] adds and removes finalizers, and says whose turn it is.
+//! - `door` is what every write goes through.
 //! - `ensure` drives changes: read, mutate, send, read again on conflict.
 //! - `shared` is what every handle of one client stands on.
 //! - [`live`] has the uncached reader.
-//! - [`status`] has the handle of the status subresource.
+//! - [`status`] has the handle of the status subresource, [`subresource`] that of any.
+//! - [`kind_client`] has the verbs of a kind known at runtime.
 //! - [`client`] has the handle, [`Client`].
 
+pub mod write;
+mod outcome;
 pub mod error;
 pub mod options;
 mod route;
+mod place;
 mod diff;
 mod change;
+mod document;
+pub mod extract;
 pub mod owner;
 pub mod finalizer;
+mod door;
 mod ensure;
 mod shared;
 pub mod live;
 pub mod status;
+pub mod subresource;
+pub mod kind_client;
 pub mod client;
 
 pub use client::Client;
 pub use ensure::Ensured;
-pub use error::Error;
-pub use live::Live;
+pub use error::{Error, FieldConflict};
+pub use extract::extract;
+pub use kind_client::KindClient;
+pub use live::{Live, Page, Pages};
 pub use options::{ClientOptions, Lock};
 pub use status::StatusClient;
+pub use subresource::Subresource;
+pub use write::{Outcome, RequestId, Write, WriteObserver, Written};

@@ -2,11 +2,15 @@
 
 use steersman_api::{Decoded, ListOptions as ApiListOptions, Malformed};
 use steersman_cache::ListOptions;
-use steersman_object::{Kind, ObjectKey, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tracing::warn;
 
 use crate::error::Error;
 use crate::shared::Shared;
+
+mod pages;
+
+pub use pages::{Page, Pages};
 
 /// Reads from the api-server: as new as can be, and a request each. Made by [`Client::live`](crate::Client::live).
 ///
@@ -30,7 +34,7 @@ impl Live {
     ///
     /// [`is_not_found`](Error::is_not_found) where there is none; else what the server says.
     pub async fn get<K: TypedObject>(&self, key: &ObjectKey) -> Result<K, Error> {
-        Ok(self.shared.api::<K>().await?.get(key).await?)
+        get(&self.shared, &Kind::of::<K>(), key).await
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -39,7 +43,7 @@ impl Live {
     ///
     /// What the server says; a kind it does not serve is an error.
     pub async fn get_opt<K: TypedObject>(&self, key: &ObjectKey) -> Result<Option<K>, Error> {
-        Ok(self.shared.api::<K>().await?.get_opt(key).await?)
+        get_opt(&self.shared, &Kind::of::<K>(), key).await
     }
 
     /// The objects that `options` select, all pages of them.
@@ -52,50 +56,115 @@ impl Live {
     /// [`Error::IndexNeedsCache`] where an index is named; [`is_malformed`](Error::is_malformed), naming the first
     /// object that does not decode; else what the server says.
     pub async fn list<K: TypedObject>(&self, options: &ListOptions) -> Result<Vec<K>, Error> {
-        if let Some((index, _)) = options.selected_index() {
-            let index = index.to_owned();
-            return Err(Error::IndexNeedsCache {
-                kind: Kind::of::<K>(),
-                index,
-            });
+        list(&self.shared, &Kind::of::<K>(), options).await
+    }
+
+    /// The pages of a list, of one namespace or of all: for lists that need not be held as a whole. Nothing is
+    /// asked before the first page is.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use steersman_api::ListOptions;
+    /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
+    /// let running = ListOptions::new().fields("status.phase=Running").limit(100);
+    /// let mut pages = client.live().pages::<Pod>(None, &running);
+    /// let mut many = 0;
+    /// while let Some(page) = pages.next_page().await? {
+    ///     many += page.items.len();
+    /// }
+    /// # let _ = many; Ok(()) }
+    /// ```
+    pub fn pages<K: TypedObject>(
+        &self,
+        namespace: Option<&str>,
+        options: &ApiListOptions,
+    ) -> Pages<K> {
+        Pages::new(self.shared.clone(), Kind::of::<K>(), namespace, options)
+    }
+}
+
+pub(crate) fn pages<K: Object>(
+    shared: &Shared,
+    kind: &Kind,
+    namespace: Option<&str>,
+    options: &ApiListOptions,
+) -> Pages<K> {
+    Pages::new(shared.clone(), kind.clone(), namespace, options)
+}
+
+pub(crate) async fn get<K: Object>(
+    shared: &Shared,
+    kind: &Kind,
+    key: &ObjectKey,
+) -> Result<K, Error> {
+    let (api, key) = (shared.api::<K>(kind).await?, shared.place(kind, key)?);
+    Ok(shared.door().read(kind, || api.get(&key)).await?)
+}
+
+pub(crate) async fn get_opt<K: Object>(
+    shared: &Shared,
+    kind: &Kind,
+    key: &ObjectKey,
+) -> Result<Option<K>, Error> {
+    let (api, key) = (shared.api::<K>(kind).await?, shared.place(kind, key)?);
+    Ok(shared.door().read(kind, || api.get_opt(&key)).await?)
+}
+
+pub(crate) async fn list<K: Object>(
+    shared: &Shared,
+    kind: &Kind,
+    options: &ListOptions,
+) -> Result<Vec<K>, Error> {
+    if let Some((index, _)) = options.selected_index() {
+        return Err(Error::IndexNeedsCache {
+            kind: kind.clone(),
+            index: index.to_owned(),
+        });
+    }
+    let labels = options.selected_labels();
+    // A list that wants few objects needs no second page.
+    let few = options
+        .selected_limit()
+        .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+    let mut asked = ApiListOptions::new().limit(few.unwrap_or(500));
+    if !labels.is_everything() {
+        asked = asked.labels(labels.to_string());
+    }
+    let api = shared.api::<K>(kind).await?;
+    let namespace = shared.place_list(kind, options.selected_namespace())?;
+    let ask = || async {
+        match few {
+            Some(_) => api.list(namespace, &asked).await,
+            None => api.list_all(namespace, &asked).await,
         }
-        let labels = options.selected_labels();
-        let mut asked = ApiListOptions::new().limit(500);
-        if !labels.is_everything() {
-            asked = asked.labels(labels.to_string());
+    };
+    let page = shared.door().read(kind, ask).await?;
+    let mut good = Vec::with_capacity(page.items.len());
+    let mut malformed = Vec::new();
+    for item in page.items {
+        match item {
+            Decoded::Good(object) => good.push(object),
+            Decoded::Malformed(object) => malformed.push(object),
         }
-        let api = self.shared.api::<K>().await?;
-        let page = api.list_all(options.selected_namespace(), &asked).await?;
-        let mut good = Vec::with_capacity(page.items.len());
-        let mut malformed = Vec::new();
-        for item in page.items {
-            match item {
-                Decoded::Good(object) => good.push(object),
-                Decoded::Malformed(object) => malformed.push(object),
-            }
-        }
-        match malformed.first() {
-            Some(first) if !options.skips_malformed() => {
-                let refused = steersman_cache::Error::Malformed {
-                    kind: Kind::of::<K>(),
-                    key: first.key.clone(),
-                    problem: first.error.clone(),
-                };
-                Err(refused.into())
-            }
-            _ => {
-                tell::<K>(&malformed);
-                Ok(good)
-            }
+    }
+    match malformed.first() {
+        Some(first) if !options.skips_malformed() => Err(pages::malformed(kind, first)),
+        _ => {
+            tell(kind, &malformed);
+            // To a server, a limit of nothing is no limit.
+            good.truncate(options.selected_limit().unwrap_or(usize::MAX));
+            Ok(good)
         }
     }
 }
 
 /// Who cleans up by a list has to hear that it is not whole.
-fn tell<K: TypedObject>(malformed: &[Malformed]) {
+fn tell(kind: &Kind, malformed: &[Malformed]) {
     if let Some(first) = malformed.first() {
         warn!(
-            kind = %Kind::of::<K>().qualified_plural(),
+            kind = %kind.qualified_plural(),
             left_out = malformed.len(),
             first = %first.key,
             error = %first.error,

@@ -1,14 +1,26 @@
-//! Words: how a client signs its writes, and when a difference insists on a version.
+//! Words: how a client signs its writes, where they land, and when a difference insists on a version.
 
-use steersman_api::{PatchOptions, WriteOptions};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman_api::{DeleteOptions, FieldValidation, PatchOptions, WriteOptions};
+
+use crate::write::WriteObserver;
 
 /// How a [`Client`](crate::Client) writes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct ClientOptions {
     pub(crate) field_manager: Option<String>,
+    pub(crate) field_validation: Option<FieldValidation>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) dry_run: bool,
+    pub(crate) force: bool,
     pub(crate) lock: Lock,
     pub(crate) attempts: u32,
+    pub(crate) patience: Duration,
+    pub(crate) observers: Vec<Arc<dyn WriteObserver>>,
 }
 
 /// Whether a difference that is sent names the version it was computed from.
@@ -30,18 +42,54 @@ pub enum Lock {
 }
 
 impl ClientOptions {
-    /// The server's default field manager, [`Lock::Lists`], five attempts.
+    /// The server's default field manager and field validation, [`Lock::Lists`], five attempts, a patience of
+    /// 10 s, and an apply that takes fields over.
     pub fn new() -> Self {
         Self {
             field_manager: None,
+            field_validation: None,
+            namespace: None,
+            dry_run: false,
+            force: true,
             lock: Lock::default(),
             attempts: 5,
+            patience: Duration::from_secs(10),
+            observers: Vec::new(),
         }
     }
 
-    /// The name under which the server notes who set which field (`fieldManager`).
+    /// The name under which the server notes who set which field (`fieldManager`). Without one, it is what
+    /// the program calls itself in its `User-Agent`.
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
+        self
+    }
+
+    /// What the server does about fields that it does not know (`fieldValidation`): it warns where nothing is
+    /// set here. Apply is always strict.
+    pub fn field_validation(mut self, validation: FieldValidation) -> Self {
+        self.field_validation = Some(validation);
+        self
+    }
+
+    /// The one namespace in which the client reads and writes: it is filled in where an object, a key or a
+    /// list of a namespaced kind names none, and another one is refused. Cluster-scoped kinds are not concerned.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Whether the server should check every write and store nothing (`dryRun=All`).
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Whether `apply` takes fields over from other managers. It does, because a controller that is the
+    /// authority on a field has nobody to ask; without it, a field that another manager set to another value is
+    /// [`Error::ApplyConflict`](crate::Error::ApplyConflict).
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
         self
     }
 
@@ -56,23 +104,58 @@ impl ClientOptions {
         self.attempts = attempts.max(1);
         self
     }
+
+    /// How long, in all, one request waits where the server answers 429 and says when to come again
+    /// (`Retry-After`). 10 s by default; beyond it, and where the server does not say, the error is the answer.
+    /// Creates and JSON patches never wait: sent twice, they might be done twice.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Who hears of every write, besides those who are there already.
+    pub fn observe_writes(mut self, observer: Arc<dyn WriteObserver>) -> Self {
+        self.observers.push(observer);
+        self
+    }
 }
 
 impl ClientOptions {
     /// What creates and updates carry.
     pub(crate) fn write(&self) -> WriteOptions {
-        match &self.field_manager {
-            Some(name) => WriteOptions::new().field_manager(name),
-            None => WriteOptions::new(),
-        }
+        let mut options = WriteOptions::new().dry_run(self.dry_run);
+        options.field_manager.clone_from(&self.field_manager);
+        options.field_validation = self.field_validation;
+        options
     }
 
     /// What patches carry.
     pub(crate) fn patch(&self) -> PatchOptions {
-        match &self.field_manager {
-            Some(name) => PatchOptions::new().field_manager(name),
-            None => PatchOptions::new(),
-        }
+        let mut options = PatchOptions::new().dry_run(self.dry_run);
+        options.field_manager.clone_from(&self.field_manager);
+        options.field_validation = self.field_validation;
+        options
+    }
+
+    /// What deletes carry besides what was asked.
+    pub(crate) fn delete(&self, options: &DeleteOptions) -> DeleteOptions {
+        options.clone().dry_run(self.dry_run || options.dry_run)
+    }
+}
+
+impl fmt::Debug for ClientOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientOptions")
+            .field("field_manager", &self.field_manager)
+            .field("field_validation", &self.field_validation)
+            .field("namespace", &self.namespace)
+            .field("dry_run", &self.dry_run)
+            .field("force", &self.force)
+            .field("lock", &self.lock)
+            .field("attempts", &self.attempts)
+            .field("patience", &self.patience)
+            .field("observers", &self.observers.len())
+            .finish()
     }
 }
 

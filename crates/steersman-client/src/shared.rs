@@ -2,23 +2,28 @@
 
 use std::sync::Arc;
 
-use steersman_api::{Api, Connection, kube_client};
+use kube_core::DynamicObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use steersman_api::{Api, Connection, Mapper, Patch, PatchOptions, kube_client};
 use steersman_cache::Cache;
-use steersman_object::{Kind, TypedObject};
-use tokio::runtime::Handle;
+use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::OnceCell;
-use tokio::task::spawn_blocking;
 
-use crate::change::{Part, check_version, is_of_another};
+use crate::change::{Part, check_version, check_whole, is_of_another};
+use crate::document::{conflicts, document, in_namespace, part_document};
+use crate::door::Door;
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::options::{ClientOptions, Lock};
+use crate::place::{place, place_list, place_object};
+use crate::write::RequestId;
 
 /// Cheap to clone; clones share one transport.
 #[derive(Clone)]
 pub(crate) struct Shared {
     inner: Arc<Inner>,
-    options: Arc<ClientOptions>,
+    door: Door,
 }
 
 struct Inner {
@@ -29,22 +34,33 @@ struct Inner {
 
 impl Shared {
     pub(crate) fn new(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
+        let mapper = Mapper::new(connection.clone());
         let inner = Inner {
             cache,
             connection,
             transport: OnceCell::new(),
         };
+        let options = Arc::new(options);
         Self {
             inner: Arc::new(inner),
-            options: Arc::new(options),
+            door: Door {
+                options,
+                mapper,
+                request: None,
+            },
         }
     }
 
     pub(crate) fn with_options(&self, options: ClientOptions) -> Self {
-        Self {
-            inner: Arc::clone(&self.inner),
-            options: Arc::new(options),
-        }
+        let mut other = self.clone();
+        other.door.options = Arc::new(options);
+        other
+    }
+
+    pub(crate) fn with_request(&self, request: RequestId) -> Self {
+        let mut other = self.clone();
+        other.door.request = Some(request);
+        other
     }
 
     pub(crate) fn cache(&self) -> &Cache {
@@ -56,89 +72,197 @@ impl Shared {
     }
 
     pub(crate) fn options(&self) -> &ClientOptions {
-        &self.options
+        &self.door.options
+    }
+
+    pub(crate) fn door(&self) -> &Door {
+        &self.door
+    }
+
+    /// Who applies: as the server would call whoever does not say.
+    pub(crate) fn manager(&self) -> String {
+        let given = self.options().field_manager.clone();
+        given.unwrap_or_else(|| self.connection().program())
+    }
+
+    /// The key, in the client's namespace where it has one.
+    pub(crate) fn place(&self, kind: &Kind, key: &ObjectKey) -> Result<ObjectKey, Error> {
+        place(self.options().namespace.as_deref(), kind, key)
+    }
+
+    /// The namespace of a list, the client's where it has one.
+    pub(crate) fn place_list<'a>(
+        &'a self,
+        kind: &Kind,
+        asked: Option<&'a str>,
+    ) -> Result<Option<&'a str>, Error> {
+        place_list(self.options().namespace.as_deref(), kind, asked)
     }
 
     /// The verbs of one kind. The transport is made by the first request, in its runtime.
-    pub(crate) async fn api<K: TypedObject>(&self) -> Result<Api<K>, Error> {
-        Ok(Api::new(self.transport().await?, Kind::of::<K>()))
+    pub(crate) async fn api<K: Object>(&self, kind: &Kind) -> Result<Api<K>, Error> {
+        Ok(Api::new(self.transport().await?, kind.clone()))
+    }
+
+    pub(crate) async fn create<K: Object>(&self, kind: &Kind, object: &K) -> Result<K, Error> {
+        let object = place_object(self.options().namespace.as_deref(), kind, object)?;
+        let request = self
+            .api::<K>(kind)
+            .await?
+            .create_request(&object, &self.options().write())?;
+        let created = self.door.write(kind, request).await;
+        created.map_err(|source| match self.cache().scoped_by(kind) {
+            Some(scoped_by) if source.is_already_exists() => Error::Hidden {
+                key: object.key(),
+                kind: kind.clone(),
+                scoped_by,
+                source: Box::new(source),
+            },
+            _ => Error::Api(source),
+        })
     }
 
     /// Replaces an object, or its status, by `object`, under the version it was read at.
-    pub(crate) async fn replace<K: TypedObject>(&self, object: &K, part: Part) -> Result<K, Error> {
-        let kind = Kind::of::<K>();
-        check_version(&kind, object)?;
-        let (api, options) = (self.api::<K>().await?, self.options.write());
-        let answer = match part {
-            Part::Object => api.update(object, &options).await,
-            Part::Status => api.update_status(object, &options).await,
+    pub(crate) async fn replace<K: Object>(
+        &self,
+        kind: &Kind,
+        object: &K,
+        part: Part,
+    ) -> Result<K, Error> {
+        check_whole(kind, object)?;
+        check_version(kind, object)?;
+        let object = place_object(self.options().namespace.as_deref(), kind, object)?;
+        let (api, options) = (self.api::<K>(kind).await?, self.options().write());
+        let key = object.key();
+        let request = match part {
+            Part::Object => api.update_request(&object, &options)?,
+            Part::Status => api.update_part_request(&key, "status", &*object, &options)?,
         };
+        let answer = self.door.write(kind, request).await;
         answer.map_err(|refused| match is_of_another(&refused) {
             true => Error::Replaced {
-                kind,
-                key: object.key(),
+                kind: kind.clone(),
+                key,
             },
             false => Error::Api(refused),
         })
     }
 
     /// Changes an object that is there by the difference that `mutate` makes.
-    pub(crate) async fn change<K: TypedObject>(
+    pub(crate) async fn change<K: Object>(
         &self,
+        kind: &Kind,
         object: &K,
         lock: Lock,
         part: Part,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let (api, kind) = (self.api::<K>().await?, Kind::of::<K>());
-        let plan = Plan {
-            api: &api,
-            kind: &kind,
-            options: &self.options,
-            lock,
-            part,
-        };
-        Box::pin(plan.modify(object, mutate)).await
+        let object = place_object(self.options().namespace.as_deref(), kind, object)?;
+        let api = self.api::<K>(kind).await?;
+        let plan = self.plan(&api, kind, lock, part);
+        Box::pin(plan.modify(&object, mutate)).await
+    }
+
+    /// Changes `before` into `after` by their difference, once.
+    pub(crate) async fn merge<K: Object>(
+        &self,
+        kind: &Kind,
+        before: &K,
+        after: &K,
+        part: Part,
+    ) -> Result<Ensured<K>, Error> {
+        let lock = self.options().lock;
+        let api = self.api::<K>(kind).await?;
+        let plan = self.plan(&api, kind, lock, part);
+        let mut become_it = |object: &mut K| object.clone_from(after);
+        Box::pin(plan.once(before, &mut become_it)).await
     }
 
     /// Creates an object, or changes the one that is there; `present` is what was read of it.
-    pub(crate) async fn ensure<K: TypedObject>(
+    pub(crate) async fn ensure<K: Object>(
         &self,
+        kind: &Kind,
         initial: &K,
         present: Option<Arc<K>>,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let (api, kind) = (self.api::<K>().await?, Kind::of::<K>());
-        let (lock, part) = (self.options.lock, Part::Object);
-        let plan = Plan {
-            api: &api,
-            kind: &kind,
-            options: &self.options,
+        let initial = place_object(self.options().namespace.as_deref(), kind, initial)?;
+        let api = self.api::<K>(kind).await?;
+        let plan = self.plan(&api, kind, self.options().lock, Part::Object);
+        Box::pin(plan.ensure(&initial, present, mutate)).await
+    }
+
+    /// Applies an object, or a part of one.
+    pub(crate) async fn apply<K: Object>(
+        &self,
+        kind: &Kind,
+        part: &(impl Serialize + Sync),
+    ) -> Result<K, Error> {
+        let (key, document) = document(kind, part)?;
+        let key = self.place(kind, &key)?;
+        let patch = Patch::Apply(in_namespace(document, &key));
+        let api = self.api::<K>(kind).await?;
+        let request = api.patch_request(&key, &patch, &self.applying())?;
+        let answer = self.door.write(kind, request).await;
+        answer.map_err(|refused| self.conflict(kind, key, refused))
+    }
+
+    /// Applies a subresource of the object of this key.
+    pub(crate) async fn apply_part<T: DeserializeOwned + Send + 'static>(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        subresource: &str,
+        body: &(impl Serialize + Sync),
+    ) -> Result<T, Error> {
+        let key = self.place(kind, key)?;
+        let patch = Patch::Apply(part_document(kind, &key, body)?);
+        let api = self.api::<DynamicObject>(kind).await?;
+        let request = api.patch_part_request(&key, subresource, &patch, &self.applying())?;
+        let answer = self.door.write(kind, request).await;
+        answer.map_err(|refused| self.conflict(kind, key, refused))
+    }
+
+    /// What an apply carries: it has to have a manager.
+    fn applying(&self) -> PatchOptions {
+        let options = self.options().patch().field_manager(self.manager());
+        options.force(self.options().force)
+    }
+
+    /// The error of an apply that was refused, naming whose the fields are where that is why.
+    fn conflict(&self, kind: &Kind, key: ObjectKey, refused: steersman_api::Error) -> Error {
+        let conflicts = conflicts(&refused);
+        if conflicts.is_empty() {
+            return Error::Api(refused);
+        }
+        Error::ApplyConflict {
+            kind: kind.clone(),
+            key,
+            manager: self.manager(),
+            conflicts,
+            source: Box::new(refused),
+        }
+    }
+
+    fn plan<'a, K: Object>(
+        &'a self,
+        api: &'a Api<K>,
+        kind: &'a Kind,
+        lock: Lock,
+        part: Part,
+    ) -> Plan<'a, K> {
+        Plan {
+            api,
+            door: &self.door,
+            kind,
             lock,
             part,
-        };
-        Box::pin(plan.ensure(initial, present, mutate)).await
+        }
     }
 
     async fn transport(&self) -> Result<kube_client::Client, Error> {
-        let made = self.inner.transport.get_or_try_init(|| self.connect());
-        Ok(made.await?.clone())
-    }
-
-    /// Making a client may run a credential plugin and wait for it, which is no work for a thread that other
-    /// tasks need.
-    async fn connect(&self) -> Result<kube_client::Client, Error> {
-        let connection = self.inner.connection.clone();
-        if Handle::try_current().is_err() {
-            // It says what is missing.
-            return Ok(connection.client()?);
-        }
-        let made = spawn_blocking(move || connection.client()).await;
-        let failed = |error: tokio::task::JoinError| steersman_api::Error::Config {
-            place: format!("the client for {}", self.inner.connection.endpoint()),
-            problem: format!("it was not made to the end: {error}"),
-        };
-        Ok(made.map_err(failed)??)
+        let connect = || self.inner.connection.connect();
+        Ok(self.inner.transport.get_or_try_init(connect).await?.clone())
     }
 }
 
@@ -146,7 +270,7 @@ impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
             .field("endpoint", &self.inner.connection.endpoint())
-            .field("options", &self.options)
+            .field("options", &self.door.options)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! Handle: the status subresource: what a controller says about an object.
 
-use steersman_object::TypedObject;
+use serde::Serialize;
+use steersman_object::{Kind, ObjectKey, TypedObject};
 
 use crate::change::Part;
 use crate::ensure::Ensured;
@@ -11,7 +12,7 @@ use crate::shared::Shared;
 ///
 /// # Cancel safety
 ///
-/// A write whose future is dropped before the answer may have been done or not; it may simply be called again.
+/// As that of the [`Client`](crate::Client).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StatusClient {
@@ -41,7 +42,36 @@ impl StatusClient {
     ) -> Result<Ensured<K>, Error> {
         let lock = self.shared.options().lock;
         self.shared
-            .change(object, lock, Part::Status, &mut mutate)
+            .change(&Kind::of::<K>(), object, lock, Part::Status, &mut mutate)
+            .await
+    }
+
+    /// Changes the status of `before` into that of `after` by their difference, in one request; none where there
+    /// is no difference. What differs outside the status is ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`is_conflict`](Error::is_conflict) where the object has changed since `before` was read, unless
+    /// [`Lock::Never`](crate::Lock::Never) is set; [`is_not_found`](Error::is_not_found) where it is gone, or another
+    /// has its name; else what the server says.
+    pub async fn merge<K: TypedObject>(&self, before: &K, after: &K) -> Result<Ensured<K>, Error> {
+        let kind = Kind::of::<K>();
+        self.shared.merge(&kind, before, after, Part::Status).await
+    }
+
+    /// Applies a status: `part` is an object, or any struct or value, with a `status`. What else it holds is not
+    /// applied.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::apply`](crate::Client::apply).
+    pub async fn apply<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+        part: &(impl Serialize + Sync),
+    ) -> Result<K, Error> {
+        self.shared
+            .apply_part(&Kind::of::<K>(), key, "status", part)
             .await
     }
 
@@ -53,6 +83,8 @@ impl StatusClient {
     /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name. Else what
     /// the server says.
     pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
-        self.shared.replace(object, Part::Status).await
+        self.shared
+            .replace(&Kind::of::<K>(), object, Part::Status)
+            .await
     }
 }

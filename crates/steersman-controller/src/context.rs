@@ -4,15 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use steersman_client::Client;
+use steersman_client::{Client, RequestId};
 use tokio_util::sync::CancellationToken;
 
 use crate::options::Clock;
+use crate::request::RequestKey;
 
 /// The surroundings of one reconcile; cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,
+    client: Client,
     cancelled: CancellationToken,
     attempt: u32,
     reconcile_id: u64,
@@ -20,7 +22,6 @@ pub struct Context {
 
 struct Shared {
     controller: String,
-    client: Client,
     clock: Clock,
 }
 
@@ -32,18 +33,19 @@ impl Context {
         Self {
             shared: Arc::new(Shared {
                 controller: controller.into(),
-                client,
                 clock,
             }),
+            client,
             cancelled: CancellationToken::new(),
             attempt: 0,
             reconcile_id: 0,
         }
     }
 
-    /// The client: reads from the cache, writes to the server.
+    /// The client: reads from the cache, writes to the server. It works [on behalf of](Client::request) the
+    /// request that is reconciled.
     pub fn client(&self) -> &Client {
-        &self.shared.client
+        &self.client
     }
 
     /// The name of the controller.
@@ -86,15 +88,18 @@ impl Context {
         self.cancelled.is_cancelled()
     }
 
-    /// The context of another reconcile of the same controller.
-    pub(crate) fn of_reconcile(
+    /// The context of a reconcile of `request` of the same controller.
+    pub(crate) fn of_reconcile<R: RequestKey>(
         &self,
+        request: &R,
         reconcile_id: u64,
         attempt: u32,
         cancelled: CancellationToken,
     ) -> Self {
+        let request = RequestId::new(self.controller(), request.clone());
         Self {
             shared: Arc::clone(&self.shared),
+            client: self.client.for_request(request),
             cancelled,
             attempt,
             reconcile_id,

@@ -69,9 +69,12 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             Some(_) => self.stop.child_token(),
             None => self.stop.clone(),
         };
-        let context = self
-            .context
-            .of_reconcile(reconcile_id, ticket.attempts(), cancelled.clone());
+        let context = self.context.of_reconcile(
+            ticket.key(),
+            reconcile_id,
+            ticket.attempts(),
+            cancelled.clone(),
+        );
         let _active = Active::new(&self.metrics);
         let start = Instant::now();
         async {

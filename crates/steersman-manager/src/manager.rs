@@ -182,7 +182,7 @@ impl Manager {
             title,
             Group::LeaderElected,
             move |context| async move {
-                let client = cluster.client().with_field_manager(name);
+                let client = cluster.client().field_manager(name);
                 let cancel = context.cancellation();
                 let start = StartContext::new(
                     cluster.cache().clone(),

@@ -2,5 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
 mod connecting;
+mod discovery;
 mod verbs;
 mod watching;
+mod wire;

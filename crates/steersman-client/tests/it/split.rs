@@ -60,7 +60,7 @@ async fn reads_send_nothing_and_writes_do_not_touch_the_cache() {
 #[tokio::test(start_paused = true)]
 async fn each_verb_does_what_it_says() {
     let world = World::new();
-    let client = world.client.with_field_manager("tester");
+    let client = world.client.field_manager("tester");
     let created = client.create(&config("a")).await.unwrap();
     let error = client.create(&config("a")).await.unwrap_err();
     assert!(error.is_already_exists(), "{error}");

@@ -1,0 +1,114 @@
+//! Machine: what an answer says of the object that it is about, whatever that object is.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use steersman_object::{Gvk, ObjectKey, ResourceVersion};
+
+/// The type and the metadata of the object that an answer holds, as far as they tell which object it is and
+/// at which version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct About {
+    /// What the answer calls itself: not always the kind that was asked for (a `Scale`, a `Status`).
+    pub gvk: Gvk,
+    /// The key; of a `Status`, the name alone.
+    pub key: ObjectKey,
+    /// The uid; empty where the answer names none.
+    pub uid: String,
+    /// The version; unset where the answer names none.
+    pub version: ResourceVersion,
+    /// The labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it carries a deletion timestamp.
+    pub deleting: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawAbout {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: Option<RawMeta>,
+    /// Of a `Status`: what it is about.
+    #[serde(default)]
+    details: Option<RawDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMeta {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawDetails {
+    name: Option<String>,
+    uid: Option<String>,
+}
+
+/// What can be told of an answer; none where it is no object.
+pub(crate) fn about(body: &[u8]) -> Option<About> {
+    let RawAbout {
+        api_version,
+        kind,
+        metadata,
+        details,
+    } = serde_json::from_slice(body).ok()?;
+    let meta = metadata.unwrap_or_default();
+    let details = details.unwrap_or_default();
+    Some(About {
+        gvk: Gvk::from_api_version(&api_version, &kind),
+        key: ObjectKey::namespaced(
+            meta.namespace.unwrap_or_default(),
+            meta.name.or(details.name).unwrap_or_default(),
+        ),
+        uid: meta.uid.or(details.uid).unwrap_or_default(),
+        version: ResourceVersion::new(meta.resource_version.unwrap_or_default()),
+        labels: meta.labels.unwrap_or_default(),
+        deleting: meta.deletion_timestamp.is_some(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_and_a_status_say_what_they_are_about() {
+        let object = about(
+            br#"{"kind":"Pod","apiVersion":"v1","spec":{"x":[1]},"metadata":{"name":"p","namespace":"n",
+                "uid":"u","resourceVersion":"7","labels":{"a":"b"},"deletionTimestamp":"2026-01-01T00:00:00Z"}}"#,
+        )
+        .unwrap();
+        assert_eq!(object.gvk, Gvk::new("", "v1", "Pod"));
+        assert_eq!(object.key, ObjectKey::namespaced("n", "p"));
+        assert_eq!((object.uid.as_str(), object.version.as_str()), ("u", "7"));
+        assert_eq!(object.labels["a"], "b");
+        assert!(object.deleting);
+
+        let status = about(
+            br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"p","uid":"u"}}"#,
+        )
+        .unwrap();
+        assert_eq!(status.gvk.kind(), "Status");
+        assert_eq!(status.key, ObjectKey::cluster("p"));
+        assert_eq!((status.uid.as_str(), status.version.as_str()), ("u", ""));
+    }
+
+    #[test]
+    fn what_is_no_object_says_nothing() {
+        for body in ["", "[1]", "ok", r#"{"metadata":7}"#] {
+            assert_eq!(about(body.as_bytes()), None, "{body}");
+        }
+    }
+}

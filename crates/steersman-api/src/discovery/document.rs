@@ -1,0 +1,252 @@
+//! Machine: reads the documents in which a server says what it serves.
+
+use serde::Deserialize;
+use steersman_object::{Gvk, Kind, Scope};
+
+/// A kind as the server serves it in one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Served {
+    /// The kind, with its plural and scope.
+    pub kind: Kind,
+    /// The singular, such as `deployment`; empty where the server gives none.
+    pub singular: String,
+    /// Short names, such as `deploy`.
+    pub short_names: Vec<String>,
+    /// Categories, such as `all`.
+    pub categories: Vec<String>,
+    /// What may be asked of it: `get`, `list`, `watch`, and so on.
+    pub verbs: Vec<String>,
+    /// Its subresources: `status`, `scale`, and so on.
+    pub subresources: Vec<String>,
+}
+
+/// A group and its versions, the preferred one first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) versions: Vec<String>,
+}
+
+/// What one version of a group serves, or that the document does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// None where the server says that what it knows is stale.
+    pub(crate) served: Option<Vec<Served>>,
+}
+
+/// What `/api` or `/apis` answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Index {
+    /// Everything at once (`apidiscovery.k8s.io`).
+    Aggregated(Vec<Group>, Vec<Version>),
+    /// The groups alone.
+    Groups(Vec<Group>),
+}
+
+type List<T> = Option<Vec<T>>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawIndex {
+    kind: String,
+    groups: Option<Vec<RawGroup>>,
+    /// Of `/api`.
+    versions: List<String>,
+    items: Option<Vec<RawAggregated>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RawGroup {
+    name: String,
+    versions: List<RawVersion>,
+    preferred_version: Option<RawVersion>,
+}
+
+#[derive(Deserialize)]
+struct RawVersion {
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct RawAggregated {
+    metadata: Option<RawName>,
+    versions: Option<Vec<RawAggregatedVersion>>,
+}
+
+#[derive(Deserialize)]
+struct RawName {
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawAggregatedVersion {
+    version: String,
+    freshness: Option<String>,
+    resources: Option<Vec<RawAggregatedResource>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawAggregatedResource {
+    resource: String,
+    response_kind: Option<RawKind>,
+    scope: Option<String>,
+    singular_resource: Option<String>,
+    verbs: List<String>,
+    short_names: List<String>,
+    categories: List<String>,
+    subresources: Option<Vec<RawSubresource>>,
+}
+
+#[derive(Deserialize)]
+struct RawKind {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct RawSubresource {
+    subresource: String,
+}
+
+#[derive(Deserialize)]
+struct RawResources {
+    resources: Option<Vec<RawResource>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawResource {
+    name: String,
+    kind: String,
+    #[serde(default)]
+    namespaced: bool,
+    singular_name: Option<String>,
+    verbs: List<String>,
+    short_names: List<String>,
+    categories: List<String>,
+}
+
+/// Reads what `/api` or `/apis` answered, in whichever form.
+pub(crate) fn index(body: &[u8]) -> Result<Index, serde_json::Error> {
+    let raw: RawIndex = serde_json::from_slice(body)?;
+    if raw.kind == "APIGroupDiscoveryList" {
+        return Ok(aggregated(raw.items.unwrap_or_default()));
+    }
+    let mut groups: Vec<Group> = raw.groups.into_iter().flatten().map(Group::new).collect();
+    if let Some(versions) = raw.versions {
+        let name = String::new();
+        groups.push(Group { name, versions });
+    }
+    Ok(Index::Groups(groups))
+}
+
+/// Reads what `/apis/GROUP` answered.
+pub(crate) fn group(body: &[u8]) -> Result<Group, serde_json::Error> {
+    Ok(Group::new(serde_json::from_slice(body)?))
+}
+
+/// Reads what `/apis/GROUP/VERSION` answered.
+pub(crate) fn version(
+    group: &str,
+    version: &str,
+    body: &[u8],
+) -> Result<Vec<Served>, serde_json::Error> {
+    let raw: RawResources = serde_json::from_slice(body)?;
+    let mut served: Vec<Served> = Vec::new();
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for resource in raw.resources.into_iter().flatten() {
+        if let Some((parent, part)) = resource.name.split_once('/') {
+            parts.push((parent.to_owned(), part.to_owned()));
+            continue;
+        }
+        let gvk = Gvk::new(group, version, &resource.kind);
+        served.push(Served {
+            kind: Kind::new(gvk, &resource.name, scope(resource.namespaced)),
+            singular: resource.singular_name.unwrap_or_default(),
+            short_names: resource.short_names.unwrap_or_default(),
+            categories: resource.categories.unwrap_or_default(),
+            verbs: resource.verbs.unwrap_or_default(),
+            subresources: Vec::new(),
+        });
+    }
+    for (parent, part) in parts {
+        if let Some(parent) = served.iter_mut().find(|s| s.kind.plural() == parent) {
+            parent.subresources.push(part);
+        }
+    }
+    Ok(served)
+}
+
+fn aggregated(items: Vec<RawAggregated>) -> Index {
+    let (mut groups, mut versions) = (Vec::new(), Vec::new());
+    for item in items {
+        let name = item.metadata.and_then(|m| m.name).unwrap_or_default();
+        let mut group = Group {
+            name: name.clone(),
+            versions: Vec::new(),
+        };
+        for raw in item.versions.into_iter().flatten() {
+            group.versions.push(raw.version.clone());
+            let stale = raw.freshness.as_deref() == Some("Stale");
+            let resources = raw.resources.unwrap_or_default().into_iter();
+            let served = resources.map(|r| r.served(&name, &raw.version)).collect();
+            versions.push(Version {
+                group: name.clone(),
+                version: raw.version,
+                served: Some(served).filter(|_| !stale),
+            });
+        }
+        groups.push(group);
+    }
+    Index::Aggregated(groups, versions)
+}
+
+fn scope(namespaced: bool) -> Scope {
+    match namespaced {
+        true => Scope::Namespaced,
+        false => Scope::Cluster,
+    }
+}
+
+impl Group {
+    fn new(raw: RawGroup) -> Self {
+        let mut versions: Vec<String> = raw
+            .versions
+            .into_iter()
+            .flatten()
+            .map(|v| v.version)
+            .collect();
+        if let Some(preferred) = raw.preferred_version {
+            versions.retain(|version| *version != preferred.version);
+            versions.insert(0, preferred.version);
+        }
+        Self {
+            name: raw.name,
+            versions,
+        }
+    }
+}
+
+impl RawAggregatedResource {
+    fn served(self, group: &str, version: &str) -> Served {
+        let kind = self.response_kind.map(|k| k.kind).unwrap_or_default();
+        let namespaced = self.scope.as_deref() == Some("Namespaced");
+        let subresources = self.subresources.into_iter().flatten();
+        Served {
+            kind: Kind::new(
+                Gvk::new(group, version, kind),
+                &self.resource,
+                scope(namespaced),
+            ),
+            singular: self.singular_resource.unwrap_or_default(),
+            short_names: self.short_names.unwrap_or_default(),
+            categories: self.categories.unwrap_or_default(),
+            verbs: self.verbs.unwrap_or_default(),
+            subresources: subresources.map(|s| s.subresource).collect(),
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Driver: asks a server which kinds it serves, when somebody wants to know.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream;
+use parking_lot::Mutex;
+use steersman_object::{Gvk, Gvr, Kind};
+use tokio::sync::OnceCell;
+
+use super::document::{self, Group, Index, Served, Version};
+use super::table::Table;
+use crate::asked::Asked;
+use crate::connection::Connection;
+use crate::decode::place;
+use crate::error::{Error, Status};
+use crate::transport::Call;
+use crate::url::Url;
+
+const JSON: &str = "application/json";
+/// All groups in one document, where the server has that; else the list of groups.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
+                          application/json";
+/// So many groups are asked for at a time.
+const AT_ONCE: usize = 8;
+
+/// Which kinds a server serves, and under which plural: what is asked is read once and kept, and what nobody
+/// asks for is never read.
+///
+/// Making one does no I/O. A kind costs one small document, that of its group and version, however many ask
+/// for it at the same time. A kind that is not found is never remembered as missing: the next one who asks
+/// has its document read anew, so that a definition that was installed a moment ago is found. What was found
+/// is kept until it is [forgotten](Self::forget), which the client does where a server says that it does not
+/// serve a kind. A group that cannot be read (its server is down) is an error of that group alone.
+///
+/// Cheap to clone; clones share what is known.
+///
+/// ```
+/// use steersman_api::{Connection, Mapper};
+/// use steersman_apiserver::ApiServer;
+/// use steersman_object::Gvk;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), steersman_api::Error> {
+/// # let server = ApiServer::new();
+/// let mapper = Mapper::new(Connection::in_process(server.service(), "default"));
+/// let ingresses = mapper.kind(&Gvk::new("networking.k8s.io", "v1", "Ingress")).await?;
+/// assert_eq!((ingresses.plural(), ingresses.is_namespaced()), ("ingresses", true));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Mapper {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    connection: Connection,
+    client: OnceCell<kube_client::Client>,
+    table: Mutex<Table>,
+    /// The documents that are being read, so that one request answers all who wait for it.
+    reading: Mutex<HashMap<String, Reading>>,
+}
+
+type Reading = Arc<OnceCell<Result<(), Error>>>;
+
+/// All that a server serves.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Everything {
+    /// What could be read, in the server's order of groups and versions.
+    pub served: Vec<Served>,
+    /// The groups and versions (`apps/v1`) that could not be read, and why.
+    pub failed: Vec<(String, Error)>,
+}
+
+impl Mapper {
+    /// A mapper that asks the server of `connection`.
+    #[must_use]
+    pub fn new(connection: Connection) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                connection,
+                client: OnceCell::new(),
+                table: Mutex::default(),
+                reading: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The kind of this group, version and name, with its plural and scope.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KindNotServed`] where the server has none; any other [`Error`] of the request.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn kind(&self, gvk: &Gvk) -> Result<Kind, Error> {
+        Ok(self.served(gvk).await?.kind)
+    }
+
+    /// As [`kind`](Self::kind), with all that the server says of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`kind`](Self::kind).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn served(&self, gvk: &Gvk) -> Result<Served, Error> {
+        let find = |table: &Table| table.by_kind(gvk);
+        self.find(gvk.group(), gvk.version(), &gvk.to_string(), find)
+            .await
+    }
+
+    /// The kind whose objects have this plural in URLs.
+    ///
+    /// # Errors
+    ///
+    /// As [`kind`](Self::kind).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn kind_of_resource(&self, gvr: &Gvr) -> Result<Kind, Error> {
+        let find = |table: &Table| table.by_plural(gvr.group(), gvr.version(), gvr.resource());
+        let served = self
+            .find(gvr.group(), gvr.version(), &gvr.to_string(), find)
+            .await?;
+        Ok(served.kind)
+    }
+
+    /// The kind in the version that the server prefers among those that have it.
+    ///
+    /// # Errors
+    ///
+    /// As [`kind`](Self::kind); a version that cannot be read is passed over where another has the kind.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn preferred(&self, group: &str, kind: &str) -> Result<Kind, Error> {
+        let known = self.inner.table.lock().versions_of(group);
+        let (versions, fresh) = match known {
+            Some(versions) => (versions, false),
+            None => (self.read_group(group).await?, true),
+        };
+        match self.first_of(group, &versions, kind).await {
+            Ok(found) => Ok(found),
+            // A version may have come since the group was read.
+            Err(error) if error.is_kind_not_served() && !fresh => {
+                let versions = self.read_group(group).await?;
+                self.first_of(group, &versions, kind).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All that the server serves: two requests where it has aggregated discovery, else one for each group
+    /// and version. What is read is kept.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`] of the list of groups; what fails for one group is in the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn everything(&self) -> Result<Everything, Error> {
+        let mut versions = Vec::new();
+        for path in ["/api", "/apis"] {
+            let body = self.fetch(path.to_owned(), AGGREGATED).await?;
+            let index = document::index(&body).map_err(|error| unreadable(path, &error))?;
+            let (groups, known) = match index {
+                Index::Aggregated(groups, known) => (groups, known),
+                Index::Groups(groups) => {
+                    let known = groups.iter().flat_map(Group::unknown).collect();
+                    (groups, known)
+                }
+            };
+            let mut table = self.inner.table.lock();
+            for group in groups {
+                table.note_group(group);
+            }
+            for version in &known {
+                table.note_version(version.clone());
+            }
+            versions.extend(known);
+        }
+        let mut read = stream::iter(versions)
+            .map(|version| self.complete(version))
+            .buffered(AT_ONCE);
+        let (mut served, mut failed) = (Vec::new(), Vec::new());
+        while let Some((name, answer)) = read.next().await {
+            match answer {
+                Ok(some) => served.extend(some),
+                Err(error) => failed.push((name, error)),
+            }
+        }
+        Ok(Everything { served, failed })
+    }
+
+    /// Forgets what was read of a group, all of its versions.
+    pub fn forget(&self, group: &str) {
+        self.inner.table.lock().forget(group);
+    }
+
+    async fn first_of(&self, group: &str, versions: &[String], kind: &str) -> Result<Kind, Error> {
+        let mut failed = None;
+        for version in versions {
+            match self.kind(&Gvk::new(group, version, kind)).await {
+                Ok(kind) => return Ok(kind),
+                Err(error) if error.is_kind_not_served() => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let what = Gvk::new(group, "*", kind).to_string();
+        Err(failed.unwrap_or_else(|| not_served(&what, "no version of the group has it")))
+    }
+
+    /// Looks up, reads the document, and looks up again.
+    async fn find(
+        &self,
+        group: &str,
+        version: &str,
+        what: &str,
+        find: impl Fn(&Table) -> Option<Served>,
+    ) -> Result<Served, Error> {
+        let known = find(&self.inner.table.lock());
+        if let Some(served) = known {
+            return Ok(served);
+        }
+        match self.read_version(group, version).await {
+            Ok(()) => {}
+            Err(error) if error.is_kind_not_served() => {
+                return Err(not_served(
+                    what,
+                    "the server does not serve this version of the group",
+                ));
+            }
+            Err(error) => return Err(error),
+        }
+        let found = find(&self.inner.table.lock());
+        found.ok_or_else(|| not_served(what, "this version of the group is served without it"))
+    }
+
+    async fn complete(&self, version: Version) -> (String, Result<Vec<Served>, Error>) {
+        let name = group_version(&version.group, &version.version);
+        if let Some(served) = version.served {
+            return (name, Ok(served));
+        }
+        let path = path_of(&version.group, &version.version);
+        let answer = match self.fetch(path, JSON).await {
+            Ok(body) => document::version(&version.group, &version.version, &body)
+                .map_err(|error| unreadable(&name, &error)),
+            Err(error) => Err(error),
+        };
+        if let Ok(served) = &answer {
+            self.inner.table.lock().note_version(Version {
+                served: Some(served.clone()),
+                ..version
+            });
+        }
+        (name, answer)
+    }
+
+    async fn read_version(&self, group: &str, version: &str) -> Result<(), Error> {
+        let path = path_of(group, version);
+        let read = async {
+            let body = self.fetch(path.clone(), JSON).await;
+            let mut table = self.inner.table.lock();
+            let body = body.inspect_err(|error| {
+                // A version that is gone takes with it what was known of its group.
+                if error.is_kind_not_served() {
+                    table.forget(group);
+                }
+            })?;
+            let served = document::version(group, version, &body)
+                .map_err(|error| unreadable(&path, &error))?;
+            table.note_version(Version {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                served: Some(served),
+            });
+            Ok(())
+        };
+        self.once(&path, read).await
+    }
+
+    async fn read_group(&self, group: &str) -> Result<Vec<String>, Error> {
+        let path = match group {
+            "" => "/api".to_owned(),
+            group => format!("/apis/{group}"),
+        };
+        let read = async {
+            let body = match self.fetch(path.clone(), JSON).await {
+                Err(error) if error.is_kind_not_served() => {
+                    return Err(not_served(group, "the server has no such group"));
+                }
+                answer => answer?,
+            };
+            let groups = match group {
+                "" => match document::index(&body) {
+                    Ok(Index::Groups(groups) | Index::Aggregated(groups, _)) => groups,
+                    Err(error) => return Err(unreadable(&path, &error)),
+                },
+                _ => vec![document::group(&body).map_err(|error| unreadable(&path, &error))?],
+            };
+            let mut table = self.inner.table.lock();
+            for group in groups {
+                table.note_group(group);
+            }
+            Ok(())
+        };
+        self.once(&path, read).await?;
+        let versions = self.inner.table.lock().versions_of(group);
+        Ok(versions.unwrap_or_default())
+    }
+
+    /// Runs `read`, or waits for the one who is reading the same document.
+    async fn once(
+        &self,
+        path: &str,
+        read: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
+        let reading = Arc::clone(
+            self.inner
+                .reading
+                .lock()
+                .entry(path.to_owned())
+                .or_default(),
+        );
+        let answer = reading.get_or_init(|| read).await.clone();
+        let mut all = self.inner.reading.lock();
+        // Who comes from here on reads anew.
+        if all
+            .get(path)
+            .is_some_and(|kept| Arc::ptr_eq(kept, &reading))
+        {
+            all.remove(path);
+        }
+        answer
+    }
+
+    async fn fetch(&self, path: String, accept: &'static str) -> Result<bytes::Bytes, Error> {
+        let connect = || self.inner.connection.connect();
+        let client = self.inner.client.get_or_try_init(connect).await?;
+        let mut call = Call::get(Asked::of_document("read", &path), Url::path(path));
+        call.accept = accept;
+        Ok(call.fetch(client).await?.1)
+    }
+}
+
+impl fmt::Debug for Mapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mapper")
+            .field("connection", &self.inner.connection)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Group {
+    /// Its versions, with what they serve still to be read.
+    fn unknown(&self) -> impl Iterator<Item = Version> + '_ {
+        self.versions.iter().map(|version| Version {
+            group: self.name.clone(),
+            version: version.clone(),
+            served: None,
+        })
+    }
+}
+
+fn path_of(group: &str, version: &str) -> String {
+    match group {
+        "" => format!("/api/{version}"),
+        group => format!("/apis/{group}/{version}"),
+    }
+}
+
+fn group_version(group: &str, version: &str) -> String {
+    match group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    }
+}
+
+fn unreadable(what: &str, error: &serde_json::Error) -> Error {
+    Error::decode(&Asked::of_document("read", what), place(error))
+}
+
+fn not_served(what: &str, because: &str) -> Error {
+    let status = Status {
+        code: 404,
+        reason: "NotFound".to_owned(),
+        message: because.to_owned(),
+        ..Status::default()
+    };
+    Error::from_status(Asked::of_document("find", what), status, None)
+}

@@ -1,0 +1,54 @@
+//! Machine: what is known of a server's kinds.
+
+use std::collections::HashMap;
+
+use steersman_object::Gvk;
+
+use super::document::{Group, Served, Version};
+
+/// What was read so far; nothing in it grows old by itself.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// The versions of a group, the preferred one first.
+    groups: HashMap<String, Vec<String>>,
+    /// What a group and version serve.
+    versions: HashMap<(String, String), Vec<Served>>,
+}
+
+impl Table {
+    pub(super) fn note_group(&mut self, group: Group) {
+        self.groups.insert(group.name, group.versions);
+    }
+
+    pub(super) fn note_version(&mut self, version: Version) {
+        if let Some(served) = version.served {
+            let place = (version.group, version.version);
+            self.versions.insert(place, served);
+        }
+    }
+
+    /// Everything that was read of a group is read anew.
+    pub(super) fn forget(&mut self, group: &str) {
+        self.groups.remove(group);
+        self.versions.retain(|(of, _), _| of != group);
+    }
+
+    pub(super) fn versions_of(&self, group: &str) -> Option<Vec<String>> {
+        self.groups.get(group).cloned()
+    }
+
+    pub(super) fn by_kind(&self, gvk: &Gvk) -> Option<Served> {
+        self.find(gvk.group(), gvk.version(), |served| {
+            served.kind.gvk().kind() == gvk.kind()
+        })
+    }
+
+    pub(super) fn by_plural(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
+        self.find(group, version, |served| served.kind.plural() == plural)
+    }
+
+    fn find(&self, group: &str, version: &str, fits: impl Fn(&Served) -> bool) -> Option<Served> {
+        let place = (group.to_owned(), version.to_owned());
+        self.versions.get(&place)?.iter().find(|s| fits(s)).cloned()
+    }
+}

@@ -1,0 +1,96 @@
+//! Driver: a request that is ready to be sent, by whom and as often as its owner decides.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+
+use crate::about::{About, about};
+use crate::asked::Asked;
+use crate::error::Error;
+use crate::transport::Call;
+
+/// A request that is ready to be sent: its body is encoded, and it knows how its answer is read.
+///
+/// [`Api`](crate::Api) makes them, for those who send a request from a task of its own, or more than once;
+/// everybody else calls the verb of the same name. It borrows nothing, and is cheap to clone.
+#[must_use = "nothing is sent before `send` is awaited"]
+pub struct Request<T> {
+    client: kube_client::Client,
+    call: Call,
+    read: Arc<Read<T>>,
+}
+
+type Read<T> = dyn Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync;
+
+/// What came back for a [`Request`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer<T> {
+    /// The answer as what was asked for.
+    pub value: T,
+    /// Which object it is about; `None` where it is none.
+    pub about: Option<About>,
+}
+
+impl<T> Request<T> {
+    pub(crate) fn new(
+        client: kube_client::Client,
+        call: Call,
+        read: impl Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            client,
+            call,
+            read: Arc::new(read),
+        }
+    }
+
+    /// What it asks for.
+    #[must_use]
+    pub fn asked(&self) -> &Asked {
+        &self.call.asked
+    }
+
+    /// Whether doing it twice comes to the same as doing it once: true of every verb but a create, and of
+    /// every patch but a JSON patch, whose operations may add up.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        let content = self.call.body.as_ref().map(|(content, _)| *content);
+        self.call.method != Method::POST && content != Some("application/json-patch+json")
+    }
+
+    /// Sends it, once.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future of a write leaves open whether the server has done it.
+    pub async fn send(&self) -> Result<Answer<T>, Error> {
+        let (asked, body) = self.call.clone().fetch(&self.client).await?;
+        Ok(Answer {
+            value: (self.read)(&asked, &body)?,
+            about: about(&body),
+        })
+    }
+}
+
+impl<T> Clone for Request<T> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            call: self.call.clone(),
+            read: Arc::clone(&self.read),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Request<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Request").field(&self.call.asked).finish()
+    }
+}

@@ -1,0 +1,191 @@
+//! Driver: what every request of a connection passes on its way out, and its answer on the way back.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::USER_AGENT;
+use http::{HeaderValue, Request, Response};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use kube_client::client::Body;
+use parking_lot::Mutex;
+use tower::util::BoxService;
+use tower::{BoxError, Layer, Service, ServiceExt as _};
+use tracing::warn;
+
+use crate::warning::{Said, Warning, texts};
+
+/// A way to a server, as a layer on a connection sees it.
+pub type Wire = BoxService<Request<Body>, Response<AnswerBody>, BoxError>;
+
+/// The body of an answer, as a layer on a connection sees it.
+pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// What is put around the way to a server. Cheap to clone; clones share what was said.
+#[derive(Clone)]
+pub(crate) struct Around {
+    pub(crate) agent: HeaderValue,
+    said: Arc<Mutex<Said>>,
+    hooks: Vec<Arc<Hook>>,
+    layers: Vec<Arc<Wrap>>,
+}
+
+type Hook = dyn Fn(&Warning) + Send + Sync;
+type Wrap = dyn Fn(Wire) -> Wire + Send + Sync;
+
+impl Around {
+    pub(crate) fn new(agent: HeaderValue) -> Self {
+        Self {
+            agent,
+            said: Arc::default(),
+            hooks: Vec::new(),
+            layers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn hook(&mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) {
+        self.hooks.push(Arc::new(hook));
+    }
+
+    pub(crate) fn layer<L, B>(&mut self, layer: L)
+    where
+        L: Layer<Wire> + Send + Sync + 'static,
+        L::Service: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        <L::Service as Service<Request<Body>>>::Future: Send + 'static,
+        <L::Service as Service<Request<Body>>>::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.layers
+            .push(Arc::new(move |wire| erase(layer.layer(wire))));
+    }
+
+    /// The way to a server with everything around it: the layer added last is the outermost.
+    pub(crate) fn wrap<S, B>(&self, service: S) -> Wire
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let marked = Marked {
+            inner: erase(service),
+            agent: self.agent.clone(),
+            said: Arc::clone(&self.said),
+            hooks: self.hooks.clone(),
+        };
+        let mut wire = BoxService::new(marked);
+        for layer in &self.layers {
+            wire = BoxService::new(Guarded { inner: layer(wire) });
+        }
+        wire
+    }
+}
+
+impl fmt::Debug for Around {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Around")
+            .field("agent", &self.agent)
+            .field("layers", &self.layers.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn erase<S, B>(service: S) -> Wire
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    service
+        .map_response(|response: Response<B>| {
+            response.map(|body| UnsyncBoxBody::new(body.map_err(Into::into)))
+        })
+        .map_err(Into::into)
+        .boxed()
+}
+
+/// Names the program to the server, and says what the server warns of.
+struct Marked {
+    inner: Wire,
+    agent: HeaderValue,
+    said: Arc<Mutex<Said>>,
+    hooks: Vec<Arc<Hook>>,
+}
+
+impl Service<Request<Body>> for Marked {
+    type Response = Response<AnswerBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let agent = || self.agent.clone();
+        request
+            .headers_mut()
+            .entry(USER_AGENT)
+            .or_insert_with(agent);
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let (said, hooks) = (Arc::clone(&self.said), self.hooks.clone());
+        let answer = self.inner.call(request);
+        async move {
+            let response = answer.await?;
+            for text in texts(response.headers()) {
+                let request = format!("{method} {path}");
+                if said.lock().note(&text) {
+                    warn!(request, "the api-server warns: {text}");
+                }
+                let warning = Warning { request, text };
+                for hook in &hooks {
+                    hook(&warning);
+                }
+            }
+            Ok(response)
+        }
+        .boxed()
+    }
+}
+
+/// A layer of somebody else: where it panics, one request fails, and not the client for good.
+struct Guarded {
+    inner: Wire,
+}
+
+impl Service<Request<Body>> for Guarded {
+    type Response = Response<AnswerBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // What a layer leaves behind when it panics is its author's to keep consistent.
+        match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
+            Ok(answer) => answer,
+            Err(payload) => {
+                let problem = format!("a layer on the connection panicked: {}", said_by(&*payload));
+                async move { Err(problem.into()) }.boxed()
+            }
+        }
+    }
+}
+
+fn said_by(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,263 @@
+//! Machine: what an apply sends, and what its conflicts say.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use steersman_object::{Gvk, Kind, ObjectKey, Scope};
+
+use crate::change::SERVER_SET;
+use crate::error::{Error, FieldConflict};
+
+/// An object, or a part of one, as the document that apply takes: its type named, and without what only the
+/// server sets.
+///
+/// CLIENT-5: a member that is null is left out. In Rust it is an `Option` that nobody set, and an apply that
+/// named it would take the field from whoever did.
+pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey, Value), Error> {
+    let refused = |key: &ObjectKey, problem: String| Error::NotApplicable {
+        kind: kind.clone(),
+        key: key.clone(),
+        problem,
+    };
+    let nobody = ObjectKey::cluster("");
+    let encoded = serde_json::to_value(part).map_err(|source| Error::Encode {
+        kind: kind.clone(),
+        key: nobody.clone(),
+        source,
+    })?;
+    let Value::Object(mut members) = encoded else {
+        return Err(refused(&nobody, "it is no object".to_owned()));
+    };
+    let Some(Value::Object(mut metadata)) = members.remove("metadata") else {
+        return Err(refused(&nobody, "it has no metadata".to_owned()));
+    };
+    metadata.retain(|name, _| !SERVER_SET.contains(&name.as_str()));
+    let text = |name: &str| {
+        metadata
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let key = ObjectKey::namespaced(text("namespace"), text("name"));
+    if key.name().is_empty() {
+        let problem = "its metadata has no name, and apply works by name";
+        return Err(refused(&key, problem.to_owned()));
+    }
+    let gvk = kind.gvk();
+    for (member, expected) in [
+        ("apiVersion", gvk.api_version()),
+        ("kind", gvk.kind().to_owned()),
+    ] {
+        match members.get(member) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(given)) if *given == expected => {}
+            Some(given) => return Err(refused(&key, format!("its {member} is {given}"))),
+        }
+        members.insert(member.to_owned(), Value::String(expected));
+    }
+    members.insert("metadata".to_owned(), Value::Object(metadata));
+    Ok((key, without_nulls(Value::Object(members))))
+}
+
+/// What a manifest says it is.
+pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
+    let unknown = Kind::new(Gvk::new("", "", "manifest"), "", Scope::Cluster);
+    let encoded = serde_json::to_value(manifest).map_err(|source| Error::Encode {
+        kind: unknown.clone(),
+        key: ObjectKey::cluster(""),
+        source,
+    })?;
+    let text = |name: &str| encoded.get(name).and_then(Value::as_str);
+    match (text("apiVersion"), text("kind")) {
+        (Some(api_version), Some(kind)) => Ok(Gvk::from_api_version(api_version, kind)),
+        _ => Err(Error::NotApplicable {
+            kind: unknown,
+            key: ObjectKey::cluster(""),
+            problem: "it does not name its apiVersion and kind".to_owned(),
+        }),
+    }
+}
+
+/// The document with its namespace filled in.
+pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
+    if let (Some(namespace), Some(Value::Object(metadata))) =
+        (key.namespace(), document.get_mut("metadata"))
+    {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
+    document
+}
+
+/// What the apply of a subresource of the object `key` sends: a body of the object's kind, or of one of its
+/// own (a `Scale`), that names the object.
+pub(crate) fn part_document(
+    kind: &Kind,
+    key: &ObjectKey,
+    body: &impl Serialize,
+) -> Result<Value, Error> {
+    let encoded = serde_json::to_value(body).map_err(|source| Error::Encode {
+        kind: kind.clone(),
+        key: key.clone(),
+        source,
+    })?;
+    let Value::Object(mut members) = without_nulls(encoded) else {
+        return Err(Error::NotApplicable {
+            kind: kind.clone(),
+            key: key.clone(),
+            problem: "it is no object".to_owned(),
+        });
+    };
+    let gvk = kind.gvk();
+    let given = |members: &Map<String, Value>, name: &str| members.contains_key(name);
+    if !given(&members, "apiVersion") && !given(&members, "kind") {
+        members.insert("apiVersion".to_owned(), gvk.api_version().into());
+        members.insert("kind".to_owned(), gvk.kind().into());
+    }
+    // Whatever else its metadata say is not the subresource's to set.
+    members.insert("metadata".to_owned(), json!({"name": key.name()}));
+    Ok(in_namespace(Value::Object(members), key))
+}
+
+/// What other managers own of the fields that an apply wanted; empty where that is not why it was refused.
+///
+/// The server names each field in a cause of its own, and the manager in its text (apimachinery,
+/// `managedfields/internal/conflict.go`).
+pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
+    let details = refused.status().and_then(|status| status.details.as_ref());
+    let causes = details.iter().flat_map(|details| &details.causes);
+    causes
+        .filter(|cause| cause.reason == "FieldManagerConflict")
+        .map(|cause| {
+            let mut quoted = cause.message.split('"').skip(1).step_by(2);
+            let manager = quoted.next().unwrap_or_default().to_owned();
+            let subresource = quoted.next().map(ToOwned::to_owned);
+            FieldConflict {
+                manager,
+                subresource,
+                field: cause.field.clone(),
+            }
+        })
+        .collect()
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, member)| !member.is_null());
+            let members = members.map(|(name, member)| (name, without_nulls(member)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    use steersman_api::Asked;
+    use steersman_api::error::Status;
+
+    use super::*;
+
+    #[test]
+    fn what_the_server_sets_is_left_out_and_the_type_is_filled_in() {
+        let config: ConfigMap = serde_json::from_value(json!({
+            "metadata": {
+                "name": "c", "namespace": "a", "uid": "u", "resourceVersion": "7", "generation": 2,
+                "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "m"}],
+                "labels": {"l": "1"},
+            },
+            "data": {"k": "v"},
+        }))
+        .unwrap();
+        let (key, document) = document(&Kind::of::<ConfigMap>(), &config).unwrap();
+        assert_eq!(key, ObjectKey::namespaced("a", "c"));
+        assert_eq!(
+            document,
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "c", "namespace": "a", "labels": {"l": "1"}},
+                "data": {"k": "v"},
+            })
+        );
+    }
+
+    /// CLIENT-5
+    #[test]
+    fn what_is_not_set_is_not_applied() {
+        #[derive(Serialize)]
+        struct Partial {
+            metadata: Value,
+            spec: Value,
+            status: Option<Value>,
+        }
+        let partial = Partial {
+            metadata: json!({"name": "p", "labels": null}),
+            spec: json!({"containers": [{"name": "c", "image": null, "env": [null]}]}),
+            status: None,
+        };
+        let (_, document) = document(&Kind::of::<Pod>(), &partial).unwrap();
+        assert_eq!(
+            document,
+            json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+                "spec": {"containers": [{"name": "c", "env": [null]}]},
+            })
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_applied_says_why() {
+        for (part, expected) in [
+            (json!([]), "no object"),
+            (json!({}), "no metadata"),
+            (json!({"metadata": {}}), "no name"),
+            (json!({"metadata": {"generateName": "x-"}}), "no name"),
+            (
+                json!({"kind": "Pod", "metadata": {"name": "x"}}),
+                "its kind is \"Pod\"",
+            ),
+            (
+                json!({"apiVersion": "v2", "metadata": {"name": "x"}}),
+                "its apiVersion is \"v2\"",
+            ),
+        ] {
+            let error = document(&Kind::of::<ConfigMap>(), &part).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_conflict_names_the_other_manager_and_the_field() {
+        let status: Status = serde_json::from_value(json!({
+            "kind": "Status", "apiVersion": "v1", "code": 409, "reason": "Conflict", "message": "m",
+            "details": {"causes": [
+                {"reason": "FieldManagerConflict", "field": ".spec.replicas",
+                 "message": "conflict with \"kubectl\" with subresource \"scale\" using apps/v1"},
+                {"reason": "FieldManagerConflict", "field": ".data.k", "message": "conflict with \"helm\" using v1"},
+                {"reason": "FieldValueInvalid", "field": "x", "message": "y"},
+            ]},
+        }))
+        .unwrap();
+        let kind = Kind::of::<ConfigMap>();
+        let asked = Asked::of_object("patch", &kind, &ObjectKey::namespaced("a", "b"));
+        let found = conflicts(&steersman_api::Error::from_status(asked, status, None));
+        let found: Vec<_> = found
+            .iter()
+            .map(|c| {
+                (
+                    c.manager.as_str(),
+                    c.subresource.as_deref(),
+                    c.field.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("kubectl", Some("scale"), ".spec.replicas"),
+                ("helm", None, ".data.k")
+            ]
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Driver: the door that every write goes through, and the patience of reads.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use steersman_api::{Answer, Asked, Error, Mapper, Request};
+use steersman_object::Kind;
+use tokio::time::sleep;
+use tracing::Instrument as _;
+
+use crate::options::ClientOptions;
+use crate::outcome::{outcome, wait_before_again};
+use crate::write::{RequestId, Write, WriteObserver};
+
+/// Where requests leave the client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    pub(crate) options: Arc<ClientOptions>,
+    pub(crate) mapper: Mapper,
+    /// On whose behalf the client works.
+    pub(crate) request: Option<RequestId>,
+}
+
+impl Door {
+    /// Sends a write, and answers what came back.
+    ///
+    /// CLIENT-4: each attempt is finished by a task of its own, and noted by it: a caller who is dropped does
+    /// not hear the answer, but the observers do.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        kind: &Kind,
+        request: Request<T>,
+    ) -> Result<T, Error> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let error = match self.once(kind, request.clone()).await {
+                Ok(answer) => return Ok(answer.value),
+                Err(error) => error,
+            };
+            self.pause(error, kind, request.is_idempotent(), &mut waited)
+                .await?;
+        }
+    }
+
+    /// Reads with patience: `ask` makes one request each time.
+    pub(crate) async fn read<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        kind: &Kind,
+        ask: impl Fn() -> F,
+    ) -> Result<T, Error> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.pause(error, kind, true, &mut waited).await?,
+            }
+        }
+    }
+
+    /// One attempt, in a task that nobody's impatience ends.
+    async fn once<T: Send + 'static>(
+        &self,
+        kind: &Kind,
+        request: Request<T>,
+    ) -> Result<Answer<T>, Error> {
+        let observers = match self.options.dry_run {
+            true => Vec::new(),
+            false => self.options.observers.clone(),
+        };
+        let write = self.describe(kind, request.asked());
+        let asked = request.asked().clone();
+        for observer in &observers {
+            observer.began(&write);
+        }
+        let attempt = async move {
+            let sent = request.send().await;
+            note(&observers, &write, &sent);
+            sent
+        };
+        match tokio::spawn(attempt.in_current_span()).await {
+            Ok(sent) => sent,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(_) => Err(Error::Transport {
+                    asked: Box::new(asked),
+                    endpoint: None,
+                    cause: "the runtime ended before the answer came".to_owned(),
+                }),
+            },
+        }
+    }
+
+    /// Waits where the server asks for it and the request may be sent again; else hands the error on.
+    async fn pause(
+        &self,
+        error: Error,
+        kind: &Kind,
+        idempotent: bool,
+        waited: &mut Duration,
+    ) -> Result<(), Error> {
+        if error.is_kind_not_served() {
+            // The next one who maps it asks the server.
+            self.mapper.forget(kind.gvk().group());
+        }
+        match wait_before_again(&error, idempotent, *waited, self.options.patience) {
+            Some(wait) => {
+                sleep(wait).await;
+                *waited += wait;
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+
+    fn describe(&self, kind: &Kind, asked: &Asked) -> Write {
+        static WRITES: AtomicU64 = AtomicU64::new(0);
+        Write {
+            // Ids only have to differ, so no order between threads is needed.
+            id: WRITES.fetch_add(1, Ordering::Relaxed),
+            request: self.request.clone(),
+            verb: asked.verb(),
+            kind: kind.clone(),
+            namespace: asked.namespace().map(ToOwned::to_owned),
+            key: asked.key().filter(|key| !key.name().is_empty()).cloned(),
+            subresource: asked.subresource().map(ToOwned::to_owned),
+        }
+    }
+}
+
+fn note<T>(observers: &[Arc<dyn WriteObserver>], write: &Write, sent: &Result<Answer<T>, Error>) {
+    if observers.is_empty() {
+        return;
+    }
+    let about = sent.as_ref().map(|answer| answer.about.as_ref());
+    let outcome = outcome(&write.kind, about);
+    for observer in observers {
+        observer.ended(write, &outcome);
+    }
+}

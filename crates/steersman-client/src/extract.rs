@@ -1,0 +1,235 @@
+//! Machine: the fields of an object that one manager owns, as a document to apply again.
+
+use serde_json::{Map, Value};
+use steersman_object::{Kind, Object};
+
+use crate::change::encode;
+use crate::error::Error;
+
+/// The fields of `object` that `manager` owns by apply, as a document that can be changed and applied again:
+/// with the type and the name, and with the keys of the list items it owns anything of.
+///
+/// `subresource` is that through which they were applied; none for the object itself. Where the manager owns
+/// nothing, the document holds the type and the name alone.
+///
+/// To apply a document again that lacks a field is to give that field up: this is how one removes what one
+/// applied before without naming everything else.
+///
+/// The set is that of `managedFields` (`FieldsV1`), read as `managedfields.ExtractInto` of apimachinery does,
+/// with one difference: without the schema, a map that is owned as a whole is taken as a whole, unless
+/// somebody owns single members of it.
+///
+/// # Errors
+///
+/// [`Error::NoManagedFields`] where the object came without them, as from a cache that cuts them.
+pub fn extract<K: Object>(
+    kind: &Kind,
+    object: &K,
+    manager: &str,
+    subresource: Option<&str>,
+) -> Result<Value, Error> {
+    let body = encode(kind, object)?;
+    let entries = body["metadata"]["managedFields"].as_array();
+    let entries = entries
+        .filter(|entries| !entries.is_empty())
+        .ok_or_else(|| Error::NoManagedFields {
+            kind: kind.clone(),
+            key: object.key(),
+        })?;
+    let all: Vec<&Value> = entries.iter().map(|entry| &entry["fieldsV1"]).collect();
+    let mine = entries.iter().find(|entry| {
+        entry["manager"] == manager
+            && entry["operation"] == "Apply"
+            && entry["subresource"].as_str().unwrap_or_default() == subresource.unwrap_or_default()
+    });
+    let mine = mine.and_then(|entry| entry["fieldsV1"].as_object());
+    let mut document = match mine {
+        Some(fields) => members(fields, &body, &all),
+        None => Map::new(),
+    };
+    let gvk = kind.gvk();
+    document.insert("apiVersion".to_owned(), gvk.api_version().into());
+    document.insert("kind".to_owned(), gvk.kind().into());
+    let metadata = document
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(Map::new()));
+    for field in ["name", "namespace"] {
+        if let Some(value) = body["metadata"].get(field).filter(|v| !v.is_null()) {
+            metadata[field] = value.clone();
+        }
+    }
+    Ok(Value::Object(document))
+}
+
+/// What `fields` names of `value`; `all` are the sets of every manager at this place.
+fn owned(fields: &Value, value: &Value, all: &[&Value]) -> Value {
+    let Some(set) = fields.as_object().filter(|set| has_children(set)) else {
+        // A leaf is owned as a whole. Where others own members of it, it was empty when it was applied.
+        let apart = all
+            .iter()
+            .any(|other| other.as_object().is_some_and(has_children));
+        return match value {
+            Value::Object(_) if apart => Value::Object(Map::new()),
+            Value::Array(_) if apart => Value::Array(Vec::new()),
+            whole => whole.clone(),
+        };
+    };
+    match value {
+        Value::Object(_) => Value::Object(members(set, value, all)),
+        Value::Array(list) => Value::Array(items(set, list, all)),
+        other => other.clone(),
+    }
+}
+
+/// The members of an object that `set` names.
+fn members(set: &Map<String, Value>, value: &Value, all: &[&Value]) -> Map<String, Value> {
+    let mut out = Map::new();
+    for (path, fields) in set {
+        let Some(name) = path.strip_prefix("f:") else {
+            continue;
+        };
+        if let Some(member) = value.get(name) {
+            out.insert(name.to_owned(), owned(fields, member, &below(all, path)));
+        }
+    }
+    out
+}
+
+/// The items of a list that `set` names, in the order of the list.
+fn items(set: &Map<String, Value>, list: &[Value], all: &[&Value]) -> Vec<Value> {
+    let mut out = Vec::new();
+    for (at, item) in list.iter().enumerate() {
+        for (path, fields) in set {
+            let found = match path.split_once(':') {
+                Some(("k", key)) => keyed(key, item)
+                    .map(|keys| with_keys(owned(fields, item, &below(all, path)), keys)),
+                Some(("v", value)) => (parse(value).as_ref() == Some(item)).then(|| item.clone()),
+                Some(("i", index)) => (index.parse() == Ok(at)).then(|| item.clone()),
+                _ => None,
+            };
+            out.extend(found);
+        }
+    }
+    out
+}
+
+/// The keys of an item, where it has them all.
+fn keyed(key: &str, item: &Value) -> Option<Map<String, Value>> {
+    let Some(Value::Object(keys)) = parse(key) else {
+        return None;
+    };
+    let fits = keys
+        .iter()
+        .all(|(name, value)| item.get(name) == Some(value));
+    fits.then_some(keys)
+}
+
+/// Without its keys an item could not be found again.
+fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
+    match item {
+        Value::Object(mut members) => {
+            members.extend(keys);
+            Value::Object(members)
+        }
+        other => other,
+    }
+}
+
+/// The sets of every manager one step further down.
+fn below<'a>(all: &[&'a Value], path: &str) -> Vec<&'a Value> {
+    all.iter().filter_map(|set| set.get(path)).collect()
+}
+
+fn has_children(set: &Map<String, Value>) -> bool {
+    set.keys().any(|path| path != ".")
+}
+
+fn parse(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment() -> Deployment {
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": "d", "namespace": "a", "labels": {"mine": "1", "theirs": "2"}, "annotations": {"theirs": "3"},
+                "finalizers": ["x/mine", "x/theirs"],
+                "managedFields": [
+                    {"manager": "me", "operation": "Apply", "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": {
+                        "f:metadata": {
+                            "f:labels": {"f:mine": {}}, "f:annotations": {}, "f:finalizers": {"v:\"x/mine\"": {}},
+                        },
+                        "f:spec": {
+                            "f:selector": {},
+                            "f:template": {"f:spec": {"f:containers": {
+                                "k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {}, "f:ports": {
+                                    "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}},
+                                }},
+                            }}},
+                        },
+                    }},
+                    {"manager": "me", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {"f:replicas": {}}}},
+                    {"manager": "me", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}},
+                    {"manager": "they", "operation": "Update", "fieldsV1": {
+                        "f:metadata": {"f:labels": {"f:theirs": {}}, "f:annotations": {".": {}, "f:theirs": {}}},
+                        "f:spec": {"f:replicas": {}},
+                    }},
+                ],
+            },
+            "spec": {
+                "replicas": 3, "paused": true, "selector": {"matchLabels": {"app": "d"}},
+                "template": {"spec": {"containers": [
+                    {"name": "side", "image": "s"},
+                    {"name": "web", "image": "w", "ports": [{"containerPort": 80, "protocol": "TCP"}]},
+                ]}},
+            },
+            "status": {"replicas": 2, "readyReplicas": 1},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_one_applied_is_found_and_nothing_else() {
+        let kind = Kind::of::<Deployment>();
+        assert_eq!(
+            extract(&kind, &deployment(), "me", None).unwrap(),
+            json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {
+                    "name": "d", "namespace": "a", "labels": {"mine": "1"}, "annotations": {}, "finalizers": ["x/mine"],
+                },
+                "spec": {
+                    "selector": {"matchLabels": {"app": "d"}},
+                    "template": {"spec": {"containers": [
+                        {"name": "web", "image": "w", "ports": [{"containerPort": 80, "protocol": "TCP"}]},
+                    ]}},
+                },
+            })
+        );
+        assert_eq!(
+            extract(&kind, &deployment(), "me", Some("status")).unwrap()["status"],
+            json!({"replicas": 2})
+        );
+    }
+
+    #[test]
+    fn who_applied_nothing_has_the_name_alone_and_a_cut_object_is_an_error() {
+        let kind = Kind::of::<Deployment>();
+        assert_eq!(
+            extract(&kind, &deployment(), "they", None).unwrap(),
+            json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "a"},
+            })
+        );
+        let mut cut = deployment();
+        cut.metadata.managed_fields = None;
+        let error = extract(&kind, &cut, "me", None).unwrap_err();
+        assert!(matches!(error, Error::NoManagedFields { .. }), "{error}");
+    }
+}

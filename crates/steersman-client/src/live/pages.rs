@@ -1,0 +1,195 @@
+//! Driver: a long list, a page at a time.
+
+use std::collections::VecDeque;
+
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use steersman_api::{Api, Decoded, ListOptions, Malformed};
+use steersman_object::{Kind, Object, ResourceVersion};
+
+use crate::error::Error;
+use crate::shared::Shared;
+
+/// So many objects a page holds, where nothing else is asked for.
+const PAGE: u32 = 500;
+
+/// The pages of a list. Made by [`Live::pages`](crate::Live::pages).
+///
+/// All pages are of one version, that of the first, however long reading them takes; no two hold the same
+/// object. The server forgets old versions (after five minutes, by default): a page asked for later is the
+/// error [`Expired`](steersman_api::Error::Expired), after which there are no more pages and the list begins
+/// anew with a new [`Pages`]. Or it is not, where [`inconsistent`](Self::inconsistent) is set.
+#[must_use = "nothing is asked before `next_page` is awaited"]
+#[derive(Debug)]
+pub struct Pages<K> {
+    shared: Shared,
+    kind: Kind,
+    namespace: Option<String>,
+    options: ListOptions,
+    may_be_inconsistent: bool,
+    consistent: bool,
+    ended: bool,
+    api: Option<Api<K>>,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Page<K> {
+    /// The objects, in the server's order.
+    pub items: Vec<K>,
+    /// What is on this page and does not decode as a `K`.
+    pub malformed: Vec<Malformed>,
+    /// The version of the list: the same on all pages that are consistent.
+    pub version: ResourceVersion,
+    /// How many objects follow, where the server says so.
+    pub remaining: Option<u64>,
+    /// Whether the page is of the same version as the first one.
+    pub consistent: bool,
+}
+
+impl<K: Object> Pages<K> {
+    pub(super) fn new(
+        shared: Shared,
+        kind: Kind,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Self {
+        let mut options = options.clone();
+        options.limit = options.limit.or(Some(PAGE));
+        Self {
+            shared,
+            kind,
+            namespace: namespace.map(ToOwned::to_owned),
+            options,
+            may_be_inconsistent: false,
+            consistent: true,
+            ended: false,
+            api: None,
+        }
+    }
+
+    /// Whether to go on where the version has expired: with the objects that follow by name, at the newest
+    /// version. What changed in between may be missing or be there twice; [`Page::consistent`] says so.
+    pub fn inconsistent(mut self, may_be: bool) -> Self {
+        self.may_be_inconsistent = may_be;
+        self
+    }
+
+    /// The next page; none after the last.
+    ///
+    /// # Errors
+    ///
+    /// [`Expired`](steersman_api::Error::Expired) where the version is forgotten, else what the server says.
+    /// After an error that is not of passing nature there are no more pages; after any other, the same page is
+    /// asked for again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the page that was asked for is asked for again.
+    pub async fn next_page(&mut self) -> Result<Option<Page<K>>, Error> {
+        while !self.ended {
+            match self.ask().await {
+                Ok(page) => return Ok(Some(page)),
+                Err(Error::Api(error)) if error.is_expired() && self.go_on(&error) => {}
+                Err(Error::Api(error)) => {
+                    self.ended = !(error.is_transport() || error.is_throttled());
+                    return Err(Error::Api(error));
+                }
+                Err(error) => {
+                    self.ended = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The pages as a stream, which ends with the first error.
+    #[must_use]
+    pub fn into_stream(self) -> BoxStream<'static, Result<Page<K>, Error>> {
+        stream::unfold(Some(self), |pages| async {
+            let mut pages = pages?;
+            match pages.next_page().await {
+                Ok(page) => page.map(|page| (Ok(page), Some(pages))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+        .boxed()
+    }
+
+    /// The objects as a stream, which ends with the first error. One that does not decode is such an error.
+    #[must_use]
+    pub fn into_objects(self) -> BoxStream<'static, Result<K, Error>> {
+        let kind = self.kind.clone();
+        let objects = self.into_stream().flat_map(move |page| {
+            let objects: VecDeque<_> = match page {
+                Ok(page) => page
+                    .items
+                    .into_iter()
+                    .map(Ok)
+                    .chain(page.malformed.first().map(|m| Err(malformed(&kind, m))))
+                    .collect(),
+                Err(error) => [Err(error)].into(),
+            };
+            stream::iter(objects)
+        });
+        // An error is the end.
+        objects
+            .scan(false, |ended, object| {
+                let over = std::mem::replace(ended, object.is_err());
+                std::future::ready((!over).then_some(object))
+            })
+            .boxed()
+    }
+
+    async fn ask(&mut self) -> Result<Page<K>, Error> {
+        let api = match &self.api {
+            Some(api) => api,
+            None => self.api.insert(self.shared.api::<K>(&self.kind).await?),
+        };
+        let namespace = self
+            .shared
+            .place_list(&self.kind, self.namespace.as_deref())?;
+        let ask = || api.list(namespace, &self.options);
+        let page = self.shared.door().read(&self.kind, ask).await?;
+        self.ended = page.continue_token.is_none();
+        self.options.continue_token = page.continue_token;
+        let (mut items, mut malformed) = (Vec::with_capacity(page.items.len()), Vec::new());
+        for item in page.items {
+            match item {
+                Decoded::Good(object) => items.push(object),
+                Decoded::Malformed(object) => malformed.push(object),
+            }
+        }
+        Ok(Page {
+            items,
+            malformed,
+            version: page.version,
+            remaining: page.remaining,
+            consistent: self.consistent,
+        })
+    }
+
+    /// Takes the token that comes with an expired one, where that is allowed.
+    fn go_on(&mut self, error: &steersman_api::Error) -> bool {
+        let metadata = error.status().and_then(|status| status.metadata.as_ref());
+        let token = metadata.and_then(|metadata| metadata.continue_.clone());
+        let token = token.filter(|token| self.may_be_inconsistent && !token.is_empty());
+        let goes_on = token.is_some();
+        if goes_on {
+            self.options.continue_token = token;
+            self.consistent = false;
+        }
+        goes_on
+    }
+}
+
+/// The error of an object that does not decode.
+pub(super) fn malformed(kind: &Kind, first: &Malformed) -> Error {
+    Error::Cache(steersman_cache::Error::Malformed {
+        kind: kind.clone(),
+        key: first.key.clone(),
+        problem: first.error.clone(),
+    })
+}

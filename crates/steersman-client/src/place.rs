@@ -1,0 +1,89 @@
+//! Machine: the one namespace of a client that has one.
+
+use std::borrow::Cow;
+
+use steersman_object::{Kind, Object, ObjectKey};
+
+use crate::error::Error;
+
+/// The key with the client's namespace filled in; another namespace is refused. Without a namespace of the
+/// client, and of a cluster-scoped kind, the key as it is.
+pub(crate) fn place(
+    namespace: Option<&str>,
+    kind: &Kind,
+    key: &ObjectKey,
+) -> Result<ObjectKey, Error> {
+    let Some(namespace) = namespace.filter(|_| kind.is_namespaced()) else {
+        return Ok(key.clone());
+    };
+    match key.namespace() {
+        None => Ok(ObjectKey::namespaced(namespace, key.name())),
+        Some(named) if named == namespace => Ok(key.clone()),
+        Some(_) => Err(Error::OtherNamespace {
+            kind: kind.clone(),
+            key: key.clone(),
+            namespace: namespace.to_owned(),
+        }),
+    }
+}
+
+/// The object with the client's namespace filled in.
+pub(crate) fn place_object<'a, K: Object>(
+    namespace: Option<&str>,
+    kind: &Kind,
+    object: &'a K,
+) -> Result<Cow<'a, K>, Error> {
+    let key = object.key();
+    let placed = place(namespace, kind, &key)?;
+    if placed == key {
+        return Ok(Cow::Borrowed(object));
+    }
+    let mut filled = object.clone();
+    filled.meta_mut().namespace = placed.namespace().map(ToOwned::to_owned);
+    Ok(Cow::Owned(filled))
+}
+
+/// The namespace of a list: that which was asked for, else the client's.
+pub(crate) fn place_list<'a>(
+    namespace: Option<&'a str>,
+    kind: &Kind,
+    asked: Option<&'a str>,
+) -> Result<Option<&'a str>, Error> {
+    match (namespace.filter(|_| kind.is_namespaced()), asked) {
+        (None, asked) => Ok(asked),
+        (Some(namespace), None) => Ok(Some(namespace)),
+        (Some(namespace), Some(asked)) if namespace == asked => Ok(Some(asked)),
+        (Some(namespace), Some(asked)) => Err(Error::OtherNamespace {
+            kind: kind.clone(),
+            key: ObjectKey::namespaced(asked, "*"),
+            namespace: namespace.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_filled_in_kept_or_refused() {
+        let (maps, spaces) = (Kind::of::<ConfigMap>(), Kind::of::<Namespace>());
+        let (bare, there) = (ObjectKey::cluster("a"), ObjectKey::namespaced("web", "a"));
+        assert_eq!(place(Some("web"), &maps, &bare).unwrap(), there);
+        assert_eq!(place(Some("web"), &maps, &there).unwrap(), there);
+        assert_eq!(place(Some("web"), &spaces, &bare).unwrap(), bare);
+        assert_eq!(place(None, &maps, &bare).unwrap(), bare);
+        let error = place(Some("other"), &maps, &there).unwrap_err();
+        assert!(matches!(error, Error::OtherNamespace { .. }), "{error}");
+
+        assert_eq!(place_list(Some("web"), &maps, None).unwrap(), Some("web"));
+        assert_eq!(place_list(Some("web"), &spaces, None).unwrap(), None);
+        assert!(place_list(Some("web"), &maps, Some("other")).is_err());
+
+        let map = ConfigMap::default();
+        let placed = place_object(Some("web"), &maps, &map).unwrap();
+        assert_eq!(placed.metadata.namespace.as_deref(), Some("web"));
+    }
+}

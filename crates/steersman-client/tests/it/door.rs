@@ -1,0 +1,282 @@
+//! CLIENT-4: a write that was sent is finished and noted, and is never repeated where it may have been done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+use serde_json::json;
+use steersman_api::{DeleteOptions, ListOptions, Patch};
+use steersman_apiserver::faults::{Answer, Verb};
+use steersman_cache::CacheOptions;
+use steersman_client::{ClientOptions, Outcome, RequestId, Write, WriteObserver, Written};
+use steersman_object::ResourceVersion;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::world::{World, config, key, set};
+
+/// What an observer heard: the beginning of a write, or its end.
+#[derive(Debug)]
+enum Heard {
+    Began,
+    Done(Option<Written>),
+    Refused(u16),
+    Unknown,
+}
+
+#[derive(Default)]
+struct Ears {
+    heard: Mutex<Vec<(Write, Heard)>>,
+}
+
+impl WriteObserver for Ears {
+    fn began(&self, write: &Write) {
+        self.heard.lock().push((write.clone(), Heard::Began));
+    }
+
+    fn ended(&self, write: &Write, outcome: &Outcome<'_>) {
+        let heard = match outcome {
+            Outcome::Done(written) => Heard::Done(written.clone()),
+            Outcome::Refused(error) => Heard::Refused(error.code().unwrap_or_default()),
+            Outcome::Unknown(_) => Heard::Unknown,
+            other => panic!("an outcome that is not known here: {other:?}"),
+        };
+        self.heard.lock().push((write.clone(), heard));
+    }
+}
+
+impl Ears {
+    fn take(&self) -> Vec<(Write, Heard)> {
+        std::mem::take(&mut *self.heard.lock())
+    }
+
+    /// The one write that was heard of since, from its beginning to its end.
+    fn one(&self) -> (Write, Heard) {
+        let mut heard = self.take();
+        let (write, end) = heard.pop().unwrap();
+        let (begun, began) = heard.pop().unwrap();
+        assert!(heard.is_empty() && matches!(began, Heard::Began) && begun.id == write.id);
+        (write, end)
+    }
+}
+
+fn world() -> (World, Arc<Ears>) {
+    let ears = Arc::<Ears>::default();
+    let observer = Arc::clone(&ears);
+    let options = ClientOptions::new().observe_writes(observer);
+    (World::with(CacheOptions::new(), options), ears)
+}
+
+/// CLIENT-4
+#[tokio::test(start_paused = true)]
+async fn a_write_is_finished_and_noted_though_its_caller_is_gone() {
+    let (world, ears) = world();
+    let slow = Duration::from_secs(20);
+    let delay = world
+        .server
+        .faults()
+        .delay(Verb::Create, "configmaps", slow);
+    let object = config("a");
+    let create = world.client.create(&object);
+    assert!(timeout(Duration::from_secs(1), create).await.is_err());
+    let heard = ears.take();
+    assert!(matches!(heard.as_slice(), [(_, Heard::Began)]), "{heard:?}");
+    assert!(world.server.get("configmaps", "default", "a").is_none());
+    sleep(slow).await;
+    assert!(world.server.get("configmaps", "default", "a").is_some());
+    let heard = ears.take();
+    assert!(
+        matches!(heard.as_slice(), [(_, Heard::Done(Some(written)))] if written.key == key("a")),
+        "{heard:?}"
+    );
+    drop(delay);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
+    let (world, ears) = world();
+    let request = RequestId::new("sites", key("front"));
+    let client = world.client.for_request(request.clone());
+    assert_eq!(client.request(), Some(&request));
+
+    let mut object = config("");
+    object.metadata.name = None;
+    object.metadata.generate_name = Some("made-".to_owned());
+    object.metadata.labels = Some([("l".to_owned(), "1".to_owned())].into());
+    let created = client.create(&object).await.unwrap();
+    let (write, end) = ears.one();
+    assert_eq!((write.verb, write.request), ("create", Some(request)));
+    assert_eq!(
+        (write.key, write.namespace.as_deref()),
+        (None, Some("default"))
+    );
+    assert_eq!(write.kind.plural(), "configmaps");
+    let Heard::Done(Some(written)) = end else {
+        panic!("{end:?}")
+    };
+    let name = created.metadata.name.as_deref().unwrap();
+    assert_eq!(written.key, key(name));
+    assert_eq!(Some(&written.uid), created.metadata.uid.as_ref());
+    assert_eq!(
+        written.version,
+        ResourceVersion::new(created.metadata.resource_version.as_deref().unwrap())
+    );
+    assert_eq!(written.labels["l"], "1");
+    assert!(!written.deleting);
+
+    // A finalizer holds it: the delete answers the object, at a version.
+    client
+        .add_finalizer(&created, "x.example.com/y")
+        .await
+        .unwrap();
+    ears.one();
+    client.delete_key::<ConfigMap>(&key(name)).await.unwrap();
+    let (write, end) = ears.one();
+    assert_eq!((write.verb, write.key), ("delete", Some(key(name))));
+    assert!(
+        matches!(&end, Heard::Done(Some(w)) if w.deleting && w.version.is_exact()),
+        "{end:?}"
+    );
+    // Without one, what is left of it is its uid.
+    let created = client.create(&config("b")).await.unwrap();
+    ears.one();
+    client.delete(&created).await.unwrap();
+    let (_, end) = ears.one();
+    assert!(
+        matches!(&end, Heard::Done(Some(w)) if Some(&w.uid) == created.metadata.uid.as_ref() && !w.version.is_exact()),
+        "{end:?}"
+    );
+
+    // A collection is many objects.
+    let (all, options) = (ListOptions::new(), DeleteOptions::new());
+    let deleted = client.delete_all::<ConfigMap>(Some("default"), &all, &options);
+    deleted.await.unwrap();
+    let (write, end) = ears.one();
+    assert_eq!((write.verb, write.key), ("deletecollection", None));
+    assert!(matches!(end, Heard::Done(None)), "{end:?}");
+
+    // What is refused, and what is not sent.
+    client
+        .delete_key::<ConfigMap>(&key("nobody"))
+        .await
+        .unwrap_err();
+    assert!(matches!(ears.one(), (_, Heard::Refused(404))));
+    client.create(&ConfigMap::default()).await.unwrap_err();
+    client.dry_run().create(&config("c")).await.unwrap();
+    assert!(
+        ears.take().is_empty(),
+        "neither an invalid request nor a dry run is a write"
+    );
+}
+
+/// CLIENT-4
+#[tokio::test(start_paused = true)]
+async fn a_write_that_may_have_been_done_is_not_sent_again_and_said_to_be_unknown() {
+    let (world, ears) = world();
+    for (n, code) in [504, 503, 500].into_iter().enumerate() {
+        let name = format!("a{n}");
+        let lost = Answer::code(code).after_commit().retry_after(1).times(1);
+        world
+            .server
+            .faults()
+            .answer(Verb::Create, "configmaps", lost)
+            .keep();
+        let error = world.client.create(&config(&name)).await.unwrap_err();
+        assert!(error.is_outcome_unknown(), "{error}");
+        assert!(matches!(ears.one(), (_, Heard::Unknown)));
+        // It was done, and once.
+        assert!(world.server.get("configmaps", "default", &name).is_some());
+        assert_eq!(world.count(&[Verb::Create]), n + 1);
+    }
+    // So it is with a patch, though one could be sent twice.
+    let lost = Answer::code(504).after_commit().retry_after(1).times(1);
+    world
+        .server
+        .faults()
+        .answer(Verb::Patch, "configmaps", lost)
+        .keep();
+    let patch = Patch::Merge(json!({"data": {"k": "1"}}));
+    let error = world
+        .client
+        .patch::<ConfigMap>(&key("a0"), &patch)
+        .await
+        .unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error}");
+    assert_eq!(world.count(&[Verb::Patch]), 1);
+}
+
+/// CLIENT-4
+#[tokio::test(start_paused = true)]
+async fn what_was_throttled_waits_as_it_is_told_where_twice_does_no_harm() {
+    let (world, ears) = world();
+    let throttle = |verb| {
+        let busy = Answer::code(429).retry_after(3).times(2);
+        world
+            .server
+            .faults()
+            .answer(verb, "configmaps", busy)
+            .keep();
+    };
+    let start = Instant::now();
+    throttle(Verb::Create);
+    let error = world.client.create(&config("a")).await.unwrap_err();
+    assert!(
+        error.api().unwrap().is_throttled() && !error.is_outcome_unknown(),
+        "{error}"
+    );
+    assert!(matches!(ears.one(), (_, Heard::Refused(429))));
+    world.client.create(&config("a")).await.unwrap_err();
+    let created = world.client.create(&config("a")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    ears.take();
+
+    let mut changed = created.clone();
+    set(&mut changed, "k", "1");
+    throttle(Verb::Update);
+    world.client.update(&changed).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(6));
+    assert_eq!(ears.take().len(), 6, "each attempt begins and ends");
+    throttle(Verb::Get);
+    world
+        .client
+        .live()
+        .get::<ConfigMap>(&key("a"))
+        .await
+        .unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(12));
+    // A JSON patch may add up.
+    throttle(Verb::Patch);
+    let add = Patch::Json(json!([{"op": "add", "path": "/data/j", "value": "1"}]));
+    let error = world
+        .client
+        .patch::<ConfigMap>(&key("a"), &add)
+        .await
+        .unwrap_err();
+    assert!(error.api().unwrap().is_throttled(), "{error}");
+    assert_eq!(world.count(&[Verb::Patch]), 1);
+    world.client.apply(&config("a")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(15));
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_has_an_end() {
+    let world = World::with(
+        CacheOptions::new(),
+        ClientOptions::new().patience(Duration::from_secs(5)),
+    );
+    let busy = Answer::code(429).retry_after(2);
+    world
+        .server
+        .faults()
+        .answer(Verb::List, "configmaps", busy)
+        .keep();
+    let start = Instant::now();
+    let list = world.client.live();
+    let error = list
+        .list::<ConfigMap>(&steersman_cache::ListOptions::new())
+        .await
+        .unwrap_err();
+    assert!(error.api().unwrap().is_throttled(), "{error}");
+    assert_eq!(start.elapsed(), Duration::from_secs(4));
+    assert_eq!(world.count(&[Verb::List]), 3);
+}

@@ -1,0 +1,80 @@
+//! The difference of two objects, with and without their version.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::PartialObjectMeta;
+use steersman_apiserver::faults::Verb;
+use steersman_client::{Error, Lock};
+
+use crate::world::{World, config, key, set};
+
+#[tokio::test(start_paused = true)]
+async fn the_difference_is_sent_once_and_insists_where_it_is_told_to() {
+    let world = World::new();
+    let client = &world.client;
+    let before = client.create(&config("a")).await.unwrap();
+    assert!(!client.merge(&before, &before).await.unwrap().is_changed());
+    assert_eq!(world.count(&[Verb::Patch]), 0, "no difference, no request");
+
+    let mut after = before.clone();
+    set(&mut after, "k", "1");
+    after.metadata.managed_fields = None;
+    assert!(client.merge(&before, &after).await.unwrap().is_changed());
+    // The object has changed by now; entries of a map do not mind, a lock does.
+    let mut other = before.clone();
+    set(&mut other, "l", "2");
+    let merged = client.merge(&before, &other).await.unwrap().into_object();
+    assert_eq!(merged.data.unwrap().len(), 2);
+    let error = client
+        .lock(Lock::Always)
+        .merge(&before, &other)
+        .await
+        .unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+    assert_eq!(
+        world.count(&[Verb::Patch]),
+        3,
+        "a conflict is not tried again"
+    );
+    assert_eq!(world.count(&[Verb::Get]), 0);
+
+    let mut renamed = before.clone();
+    renamed.metadata.name = Some("b".to_owned());
+    let error = client.merge(&before, &renamed).await.unwrap_err();
+    assert!(matches!(error, Error::Renamed { .. }), "{error}");
+}
+
+/// CLIENT-3
+#[tokio::test(start_paused = true)]
+async fn the_difference_of_an_object_that_was_replaced_is_refused() {
+    let world = World::new();
+    let before = world.client.create(&config("a")).await.unwrap();
+    world.client.delete(&before).await.unwrap();
+    world.client.create(&config("a")).await.unwrap();
+    let mut after = before.clone();
+    set(&mut after, "k", "1");
+    let error = world.client.merge(&before, &after).await.unwrap_err();
+    assert!(matches!(error, Error::Replaced { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_alone_replaces_nothing() {
+    let world = World::new();
+    let mut full = config("a");
+    set(&mut full, "k", "1");
+    world.client.create(&full).await.unwrap();
+    let meta: Arc<PartialObjectMeta<ConfigMap>> =
+        Arc::new(world.client.live().get(&key("a")).await.unwrap());
+    let error = world.client.update(&*meta).await.unwrap_err();
+    assert!(matches!(error, Error::MetadataOnly { .. }), "{error}");
+    // As a difference it is fine.
+    let label = |meta: &mut PartialObjectMeta<ConfigMap>| {
+        let labels = meta.metadata.labels.get_or_insert_default();
+        labels.insert("l".to_owned(), "1".to_owned());
+    };
+    world.client.modify(&*meta, label).await.unwrap();
+    let now: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
+    assert_eq!(now.data.unwrap()["k"], "1");
+    assert_eq!(now.metadata.labels.unwrap()["l"], "1");
+}

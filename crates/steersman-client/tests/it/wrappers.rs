@@ -1,0 +1,309 @@
+//! One client with other options: a namespace, dry runs, a manager, deletes of many, and dynamic kinds.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube_core::DynamicObject;
+use serde_json::{Value, json};
+use steersman_api::{DeleteOptions, FieldValidation, ListOptions as Selection, Patch, Propagation};
+use steersman_apiserver::faults::Verb;
+use steersman_cache::ListOptions;
+use steersman_client::Error;
+use steersman_object::{Gvk, Kind, ObjectKey};
+
+use crate::world::{World, config, key, set};
+
+fn bare(name: &str) -> ConfigMap {
+    let mut object = config(name);
+    object.metadata.namespace = None;
+    object
+}
+
+fn is_outside<T>(answer: &Result<T, Error>) -> bool {
+    matches!(answer, Err(Error::OtherNamespace { .. }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
+    let world = World::new();
+    let client = world.client.in_namespace("default");
+    let _events = world.cached::<ConfigMap>().await;
+    let plain = ObjectKey::cluster("a");
+    let mut created = client.create(&bare("a")).await.unwrap();
+    assert_eq!(created.metadata.namespace.as_deref(), Some("default"));
+    client.apply(&bare("a")).await.unwrap();
+    let patch = Patch::Merge(json!({"data": {"k": "1"}}));
+    client.patch::<ConfigMap>(&plain, &patch).await.unwrap();
+    created = client.live().get(&plain).await.unwrap();
+    let ensured = client
+        .ensure(bare("a"), |c| set(c, "k", "2"))
+        .await
+        .unwrap();
+    assert!(ensured.is_changed());
+    assert_eq!(
+        client
+            .get::<ConfigMap>(&plain)
+            .await
+            .unwrap()
+            .metadata
+            .name
+            .as_deref(),
+        Some("a")
+    );
+    world
+        .server
+        .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}))
+        .unwrap();
+    let mut theirs = config("b");
+    theirs.metadata.namespace = Some("web".to_owned());
+    world.client.create(&theirs).await.unwrap();
+    let live = client
+        .live()
+        .list::<ConfigMap>(&ListOptions::new())
+        .await
+        .unwrap();
+    assert_eq!(live.len(), 1);
+    let cached = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+    assert!(
+        cached
+            .iter()
+            .all(|c| c.metadata.namespace.as_deref() == Some("default"))
+    );
+
+    let there = ObjectKey::namespaced("web", "b");
+    let before = world.server.requests().all().len();
+    assert!(is_outside(&client.create(&theirs).await));
+    assert!(is_outside(&client.apply(&theirs).await));
+    assert!(is_outside(&client.get::<ConfigMap>(&there).await));
+    assert!(is_outside(&client.live().get::<ConfigMap>(&there).await));
+    assert!(is_outside(&client.patch::<ConfigMap>(&there, &patch).await));
+    assert!(is_outside(&client.delete_key::<ConfigMap>(&there).await));
+    assert!(is_outside(&client.ensure(theirs.clone(), |_| {}).await));
+    assert!(is_outside(
+        &client
+            .list::<ConfigMap>(&ListOptions::new().namespace("web"))
+            .await
+    ));
+    let all = (Selection::new(), DeleteOptions::new());
+    assert!(is_outside(
+        &client
+            .delete_all::<ConfigMap>(Some("web"), &all.0, &all.1)
+            .await
+    ));
+    assert_eq!(
+        world.server.requests().all().len(),
+        before,
+        "nothing was sent"
+    );
+
+    // A kind of the cluster is not concerned.
+    client
+        .live()
+        .get::<Namespace>(&ObjectKey::cluster("web"))
+        .await
+        .unwrap();
+    client.delete(&created).await.unwrap();
+    client
+        .delete_all::<ConfigMap>(None, &all.0, &all.1)
+        .await
+        .unwrap();
+    assert!(world.server.get("configmaps", "web", "b").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_stores_nothing_whatever_the_verb() {
+    let world = World::new();
+    let object = world.client.create(&config("a")).await.unwrap();
+    let dry = world.client.dry_run();
+    dry.create(&config("b")).await.unwrap();
+    let mut changed = object.clone();
+    set(&mut changed, "k", "1");
+    let updated = dry.update(&changed).await.unwrap();
+    assert_eq!(updated.data.unwrap()["k"], "1");
+    dry.modify(&object, |c| set(c, "k", "2")).await.unwrap();
+    dry.apply(&changed).await.unwrap();
+    dry.delete(&object).await.unwrap();
+    let all = Selection::new();
+    dry.delete_all::<ConfigMap>(Some("default"), &all, &DeleteOptions::new())
+        .await
+        .unwrap();
+    let now: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
+    assert_eq!(now, object);
+    assert!(world.server.get("configmaps", "default", "b").is_none());
+    let asked = world.writes();
+    // The first create was in earnest, and deletes say so in their body.
+    let deletes = [Verb::Delete, Verb::DeleteCollection];
+    for request in asked[1..]
+        .iter()
+        .filter(|r| !deletes.iter().any(|v| r.does(*v)))
+    {
+        assert_eq!(request.parameter("dryRun"), Some("All"), "{request}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_of_one_handle_are_not_those_of_another() {
+    let world = World::new();
+    let one = world
+        .client
+        .field_manager("one")
+        .field_validation(FieldValidation::Strict);
+    let two = one.field_manager("two");
+    one.create(&config("a")).await.unwrap();
+    two.create(&config("b")).await.unwrap();
+    world.client.create(&config("c")).await.unwrap();
+    let asked: Vec<_> = world
+        .writes()
+        .iter()
+        .map(|r| ["fieldManager", "fieldValidation"].map(|p| r.parameter(p).map(ToOwned::to_owned)))
+        .collect();
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        asked,
+        [
+            [some("one"), some("Strict")],
+            [some("two"), some("Strict")],
+            [None, None]
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletes_carry_what_they_are_told() {
+    let world = World::new();
+    for (name, colour) in [("a", "red"), ("b", "red"), ("c", "blue"), ("d", "red")] {
+        let mut object = config(name);
+        object.metadata.labels = Some([("colour".to_owned(), colour.to_owned())].into());
+        world.client.create(&object).await.unwrap();
+    }
+    let object: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
+    let version = steersman_object::Object::stored_version(&object);
+    let stale = DeleteOptions::new().resource_version(steersman_object::ResourceVersion::new("1"));
+    let client = &world.client;
+    let error = client
+        .delete_with::<ConfigMap>(&key("a"), &stale)
+        .await
+        .unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+    let mut owned = config("owned");
+    steersman_client::owner::set_controller_reference(&object, &mut owned).unwrap();
+    client.create(&owned).await.unwrap();
+    let exact = DeleteOptions::new()
+        .resource_version(version)
+        .propagation(Propagation::Orphan);
+    client
+        .delete_with::<ConfigMap>(&key("a"), &exact)
+        .await
+        .unwrap();
+    assert!(
+        client
+            .live()
+            .get_opt::<ConfigMap>(&key("a"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let orphan: ConfigMap = client.live().get(&key("owned")).await.unwrap();
+    assert_eq!(orphan.metadata.owner_references.unwrap_or_default(), []);
+
+    let red = Selection::new()
+        .labels("colour=red")
+        .fields("metadata.name!=d,metadata.name!=a");
+    let options = DeleteOptions::new();
+    let deleted = client.delete_all::<ConfigMap>(Some("default"), &red, &options);
+    assert_eq!(deleted.await.unwrap(), [key("b")]);
+    let asked = world.writes().pop().unwrap();
+    assert!(asked.does(Verb::DeleteCollection));
+    assert_eq!(asked.parameter("labelSelector"), Some("colour=red"));
+    let before = world.writes().len();
+    let everywhere = client.delete_all::<ConfigMap>(None, &red, &options);
+    everywhere.await.unwrap_err();
+    assert_eq!(
+        world.writes().len(),
+        before,
+        "of a namespaced kind, one namespace at a time"
+    );
+    assert!(world.server.get("configmaps", "default", "d").is_some());
+}
+
+fn website() -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "websites.web.example.com"},
+        "spec": {
+            "group": "web.example.com", "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}},
+            }],
+            "names": {"plural": "websites", "singular": "website", "kind": "Website", "listKind": "WebsiteList"},
+        },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_known_at_runtime_has_all_verbs() {
+    let world = World::new();
+    world.server.install_crd(website()).unwrap();
+    let gvk = Gvk::new("web.example.com", "v1", "Website");
+    let kind = world.client.mapper().kind(&gvk).await.unwrap();
+    let sites = world
+        .client
+        .field_manager("ours")
+        .of::<DynamicObject>(&kind);
+    let site: DynamicObject = serde_json::from_value(json!({
+        "metadata": {"name": "s", "namespace": "default"}, "spec": {"image": "a"},
+    }))
+    .unwrap();
+    let created = sites.create(&site).await.unwrap();
+    let paint =
+        |image: &'static str| move |s: &mut DynamicObject| s.data["spec"]["image"] = json!(image);
+    let changed = sites
+        .modify(&created, paint("b"))
+        .await
+        .unwrap()
+        .into_object();
+    assert_eq!(changed.data["spec"]["image"], "b");
+    let mut next = changed.clone();
+    paint("c")(&mut next);
+    let merged = sites.merge(&changed, &next).await.unwrap().into_object();
+    let updated = sites.update(&merged).await.unwrap();
+    let ready = |s: &mut DynamicObject| s.data["status"] = json!({"ready": true});
+    let ready = sites.modify_status(&updated, ready).await.unwrap();
+    assert_eq!(ready.object().data["status"]["ready"], true);
+    let part = json!({"metadata": {"name": "s", "namespace": "default"}, "spec": {"replicas": 2}});
+    let applied = sites.apply(&part).await.unwrap();
+    assert_eq!(applied.data["spec"], json!({"image": "c", "replicas": 2}));
+    let patch = Patch::Merge(json!({"spec": {"image": "d"}}));
+    sites.patch(&key("s"), &patch).await.unwrap();
+    assert_eq!(
+        sites.get(&key("s")).await.unwrap().data["spec"]["image"],
+        "d"
+    );
+    assert_eq!(sites.list(&ListOptions::new()).await.unwrap().len(), 1);
+    sites.delete(&created).await.unwrap();
+    assert!(sites.get_opt(&key("s")).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_gone_is_mapped_anew() {
+    let world = World::new();
+    world.server.install_crd(website()).unwrap();
+    let gvk = Gvk::new("web.example.com", "v1", "Website");
+    let mapper = world.client.mapper();
+    let kind: Kind = mapper.kind(&gvk).await.unwrap();
+    world
+        .server
+        .delete(
+            "customresourcedefinitions.apiextensions.k8s.io",
+            "",
+            "websites.web.example.com",
+        )
+        .unwrap();
+    assert!(
+        mapper.kind(&gvk).await.is_ok(),
+        "nobody has told the mapper"
+    );
+    let sites = world.client.of::<DynamicObject>(&kind);
+    let error = sites.list(&ListOptions::new()).await.unwrap_err();
+    assert!(error.api().unwrap().is_kind_not_served(), "{error}");
+    assert!(mapper.kind(&gvk).await.unwrap_err().is_kind_not_served());
+}
