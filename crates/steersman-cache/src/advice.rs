@@ -6,6 +6,7 @@ use steersman_informer::{Reason, State};
 
 use crate::coverage::Coverage;
 use crate::error::Unsynced;
+use crate::settings::Settings;
 
 /// What is known about one informer that helps with its failures. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -98,13 +99,14 @@ impl Advice {
 
     fn selectors(&self) -> String {
         let kind = self.coverage.kind().gvk().kind();
-        if let Some(fields) = self.coverage.fields() {
+        let settings = self.coverage.settings(self.namespace.as_deref());
+        if let Some(fields) = settings.and_then(Settings::sent_fields) {
             return format!(
                 "{fields:?} comes from `fields(…)` of `by_object::<{kind}>()`: name a field that \
                  the server selects by, or select by labels, or by an index of the cache"
             );
         }
-        if let Some(labels) = self.coverage.labels() {
+        if let Some(labels) = settings.and_then(Settings::sent_labels) {
             return format!(
                 "{labels:?} comes from `labels(…)` of `by_object::<{kind}>()`: correct it there"
             );

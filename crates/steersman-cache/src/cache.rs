@@ -319,19 +319,26 @@ impl Cache {
     /// As [`is_cached`](Self::is_cached), of a kind known at compile time, and without putting it together.
     #[must_use]
     pub fn caches<K: TypedObject>(&self) -> bool {
-        self.shared.coverage_of::<K>().is_cached()
+        self.shared.is_cached(&self.shared.coverage_of::<K>())
     }
 
     /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
     #[must_use]
     pub fn is_cached(&self, kind: &Kind) -> bool {
-        self.shared.coverage(kind).is_cached()
+        self.shared.is_cached(&self.shared.coverage(kind))
     }
 
     /// The selectors under which the kind is cached, where there are any: they may hide objects.
     #[must_use]
     pub fn scoped_by(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).scoped_by()
+    }
+
+    /// The name of the transform that the kind is cached through, where there is one: what the cache
+    /// holds is not what the server has, and must not be written back as a whole.
+    #[must_use]
+    pub fn transformed(&self, kind: &Kind) -> Option<String> {
+        self.shared.coverage(kind).transformed()
     }
 
     /// Every informer of the kind that was declared and has not synced, and why.

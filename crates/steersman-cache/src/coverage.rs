@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use steersman_object::{Kind, LabelSelector, ObjectKey};
+use steersman_object::{FieldSelector, Kind, LabelSelector, ObjectKey};
 
 use crate::error::Error;
-use crate::options::{ByObject, CacheOptions};
+use crate::options::{ByObject, CacheOptions, Namespaces, Undeclared};
+use crate::settings::Settings;
 
 /// Kinds that an undeclared read never caches cluster-wide: they hold secrets, or files.
 const GUARDED: &[&str] = &["Secret", "ConfigMap"];
@@ -14,16 +15,26 @@ const GUARDED: &[&str] = &["Secret", "ConfigMap"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Coverage {
     kind: Kind,
-    /// Empty where all namespaces are seen, or the kind has none.
-    namespaces: Vec<Arc<str>>,
-    labels: Option<String>,
-    fields: Option<String>,
+    /// One informer for each; never empty, each namespace once.
+    places: Vec<Place>,
     cached: bool,
     declared: bool,
+    undeclared: Undeclared,
 }
 
+/// Where one informer looks, and for what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// `None` looks at all namespaces, or at those that no other place names.
+    namespace: Option<Arc<str>>,
+    settings: Settings,
+}
+
+const NAMESPACE: &str = "metadata.namespace";
+
 impl Coverage {
-    /// What `options` say about `kind`: its own entry before the defaults.
+    /// What `options` say about `kind`. Each setting is taken from where it is said most closely: the
+    /// kind's namespace, the kind, the default namespace, the defaults.
     pub(crate) fn of(kind: &Kind, options: &CacheOptions) -> Self {
         let inherited = ByObject::default();
         let entry = options
@@ -31,22 +42,12 @@ impl Coverage {
             .get(kind.gvk())
             .map(|(_, by_object)| by_object);
         let by_object = entry.unwrap_or(&inherited);
-        let namespaces = by_object
-            .namespaces
-            .as_ref()
-            .unwrap_or(&options.default_namespaces);
-        let namespaces = if kind.is_namespaced() {
-            namespaces.iter().map(|n| n.as_str().into()).collect()
-        } else {
-            Vec::new()
-        };
         Self {
             kind: kind.clone(),
-            namespaces,
-            labels: by_object.labels.clone(),
-            fields: by_object.fields.clone(),
+            places: places(kind, by_object, options),
             cached: !by_object.uncached,
             declared: entry.is_some(),
+            undeclared: options.undeclared,
         }
     }
 
@@ -55,13 +56,16 @@ impl Coverage {
         &self.kind
     }
 
-    /// One informer for each element; `None` looks at all namespaces.
+    /// One informer for each element; `None` looks at all namespaces, or all that are not named.
     pub(crate) fn informers(&self) -> Vec<Option<Arc<str>>> {
-        if self.namespaces.is_empty() {
-            vec![None]
-        } else {
-            self.namespaces.iter().cloned().map(Some).collect()
-        }
+        self.places.iter().map(|p| p.namespace.clone()).collect()
+    }
+
+    /// What the informer of a place asks for.
+    pub(crate) fn settings(&self, namespace: Option<&str>) -> Option<&Settings> {
+        let mut places = self.places.iter();
+        let place = places.find(|place| place.namespace.as_deref() == namespace)?;
+        Some(&place.settings)
     }
 
     /// The namespace whose informer holds the object, or `None` where one holds them all.
@@ -89,9 +93,8 @@ impl Coverage {
 
     /// The one informer of the kind.
     pub(crate) fn only_informer(&self) -> Result<Option<Arc<str>>, Error> {
-        match self.namespaces.as_slice() {
-            [] => Ok(None),
-            [one] => Ok(Some(Arc::clone(one))),
+        match self.places.as_slice() {
+            [one] => Ok(one.namespace.clone()),
             _ => Err(Error::SeveralInformers {
                 kind: self.kind.clone(),
                 scope: self.scope(),
@@ -106,14 +109,28 @@ impl Coverage {
                 kind: self.kind.clone(),
             });
         }
-        let guarded =
-            self.kind.gvk().group().is_empty() && GUARDED.contains(&self.kind.gvk().kind());
+        if self.declared || is_declared {
+            return Ok(());
+        }
+        let kind = self.kind.gvk().kind();
+        match self.undeclared {
+            Undeclared::Start => {}
+            Undeclared::Live => {
+                return Err(Error::NotCached {
+                    kind: self.kind.clone(),
+                });
+            }
+            Undeclared::Fail => {
+                return Err(Error::NotDeclared {
+                    kind: self.kind.clone(),
+                    line: format!(".by_object::<{kind}>(ByObject::new())"),
+                });
+            }
+        }
+        let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
         // CACHE-3: only a declaration starts a cluster-wide informer of these.
-        if guarded && self.namespaces.is_empty() && !self.declared && !is_declared {
-            let line = format!(
-                ".by_object::<{}>(ByObject::new().namespaces([\"…\"]))",
-                self.kind.gvk().kind()
-            );
+        if guarded && self.places.iter().any(|place| place.namespace.is_none()) {
+            let line = format!(".by_object::<{kind}>(ByObject::new().namespaces([\"…\"]))");
             return Err(Error::MustBeDeclared {
                 kind: self.kind.clone(),
                 line,
@@ -127,70 +144,158 @@ impl Coverage {
         self.declared
     }
 
-    /// Whether reads of this kind are served from memory.
-    pub(crate) fn is_cached(&self) -> bool {
-        self.cached
+    /// Whether reads of this kind are served from memory; `is_meant` is asked where it depends on
+    /// whether somebody declared the kind.
+    pub(crate) fn is_cached(&self, is_meant: impl FnOnce() -> bool) -> bool {
+        let live = self.undeclared == Undeclared::Live && !self.declared;
+        self.cached && (!live || is_meant())
     }
 
-    /// The label selector the server filters by.
-    pub(crate) fn labels(&self) -> Option<&str> {
-        self.labels.as_deref()
+    /// The selectors that may hide an object of a namespace, as text.
+    pub(crate) fn scoped_by_in(&self, namespace: Option<&str>) -> Option<String> {
+        self.settings(namespace).and_then(Settings::scoped_by)
     }
 
-    /// The field selector the server filters by.
-    pub(crate) fn fields(&self) -> Option<&str> {
-        self.fields.as_deref()
-    }
-
-    /// The selectors that may hide an object, as text.
+    /// The selectors that may hide some object, as text.
     pub(crate) fn scoped_by(&self) -> Option<String> {
-        let labels = self.labels.as_ref().map(|l| format!("labels {l:?}"));
-        let fields = self.fields.as_ref().map(|f| format!("fields {f:?}"));
-        let parts: Vec<String> = labels.into_iter().chain(fields).collect();
-        (!parts.is_empty()).then(|| parts.join(" and "))
+        joined(self.places.iter().filter_map(|p| p.settings.scoped_by()))
     }
 
+    /// The names of the transforms that change objects.
+    pub(crate) fn transformed(&self) -> Option<String> {
+        let changing = self.places.iter().filter_map(|p| p.settings.changing());
+        joined(changing.map(|transform| transform.name().to_owned()))
+    }
+
+    /// The namespaces that are looked at; empty where all are.
     fn scope(&self) -> Vec<String> {
-        self.namespaces.iter().map(ToString::to_string).collect()
+        let places = self.places.iter();
+        let named: Option<Vec<String>> = places
+            .map(|place| place.namespace.as_deref().map(Into::into))
+            .collect();
+        named.unwrap_or_default()
     }
 
     fn informer_in(&self, namespace: &str) -> Result<Option<Arc<str>>, Error> {
-        if self.namespaces.is_empty() {
-            return Ok(None);
+        let named = |place: &&Place| place.namespace.as_deref() == Some(namespace);
+        let others = |place: &&Place| place.namespace.is_none();
+        let place = self.places.iter().find(named);
+        match place.or_else(|| self.places.iter().find(others)) {
+            Some(place) => Ok(place.namespace.clone()),
+            None => Err(Error::OutsideScope {
+                kind: self.kind.clone(),
+                asked: Some(namespace.to_owned()),
+                scope: self.scope(),
+            }),
         }
-        if let Some(found) = self.namespaces.iter().find(|n| ***n == *namespace) {
-            return Ok(Some(Arc::clone(found)));
-        }
-        Err(Error::OutsideScope {
-            kind: self.kind.clone(),
-            asked: Some(namespace.to_owned()),
-            scope: self.scope(),
-        })
     }
+}
+
+/// Each text once, in the order they come.
+fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
+    let mut all: Vec<String> = Vec::new();
+    for text in texts {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    (!all.is_empty()).then(|| all.join(", or "))
+}
+
+fn places(kind: &Kind, by_object: &ByObject, options: &CacheOptions) -> Vec<Place> {
+    let closest = |own: Option<&Settings>, default: Option<&Settings>| {
+        let none = Settings::new();
+        let settings = own.unwrap_or(&none).clone().or(&by_object.settings);
+        settings.or(default.unwrap_or(&none)).or(&options.defaults)
+    };
+    if !kind.is_namespaced() {
+        return vec![Place {
+            namespace: None,
+            settings: closest(None, None),
+        }];
+    }
+    let namespaces = by_object.namespaces.as_ref().unwrap_or(&options.namespaces);
+    let own = by_object.namespaces.as_ref();
+    let named = namespaces.named.iter().map(|(namespace, _)| {
+        let own = own.and_then(|own| own.settings(namespace));
+        Place {
+            namespace: Some(namespace.as_str().into()),
+            settings: closest(own, options.namespaces.settings(namespace)),
+        }
+    });
+    let mut places: Vec<Place> = named.collect();
+    if places.is_empty() || namespaces.others.is_some() {
+        let own = own.and_then(|own| own.others.as_ref());
+        let mut others = Place {
+            namespace: None,
+            settings: closest(own, options.namespaces.others.as_ref()),
+        };
+        if places.is_empty() {
+            restrict(&mut others);
+        } else {
+            exclude(&mut others.settings, &places);
+        }
+        places.push(others);
+    }
+    places
+}
+
+/// A watch of all namespaces that selects one is a watch of that one: it needs fewer rights, and
+/// whoever reads another learns that nobody looks there.
+fn restrict(place: &mut Place) {
+    let Some(fields) = place.settings.sent_fields().and_then(FieldSelector::parse) else {
+        return;
+    };
+    if let Some(namespace) = fields.required(NAMESPACE) {
+        place.namespace = Some(namespace.into());
+        place.settings.fields = Some(fields.without(NAMESPACE).into());
+    }
+}
+
+/// CACHE-1: what a namespace's own informer holds no other asks for.
+fn exclude(settings: &mut Settings, named: &[Place]) {
+    let named = named.iter().filter_map(|place| place.namespace.as_deref());
+    let excluded = named.fold(FieldSelector::new(), |selector, namespace| {
+        selector.not_equals(NAMESPACE, namespace)
+    });
+    settings.fields = Some(match settings.sent_fields() {
+        Some(fields) => format!("{fields},{excluded}"),
+        None => excluded.into(),
+    });
 }
 
 /// Refuses options that contradict themselves, naming the kind.
 pub(crate) fn check(options: &CacheOptions) -> Result<(), Error> {
+    let none = Namespaces::default();
+    let said = check_settings(&options.namespaces, &options.defaults);
+    said.map_err(|problem| Error::DefaultOptions { problem })?;
     for (kind, by_object) in options.objects.values() {
-        let refuse = |problem: String| {
-            Err(Error::Options {
-                kind: kind.clone(),
-                problem,
-            })
+        let own = by_object.namespaces.as_ref();
+        let cluster = !kind.is_namespaced() && own.is_some_and(|own| *own != none);
+        let said = if cluster {
+            Err("it is cluster-scoped, so it has no namespaces to choose".to_owned())
+        } else {
+            check_settings(own.unwrap_or(&none), &by_object.settings)
         };
-        let own = by_object.namespaces.as_deref().unwrap_or_default();
-        if !kind.is_namespaced() && !own.is_empty() {
-            return refuse("it is cluster-scoped, so it has no namespaces to choose".to_owned());
-        }
-        if own.iter().any(String::is_empty) {
-            return refuse("an empty namespace is none: use `all_namespaces`".to_owned());
-        }
-        if let Some(Err(error)) = by_object
-            .labels
-            .as_ref()
-            .map(|l| l.parse::<LabelSelector>())
-        {
-            return refuse(error.to_string());
+        said.map_err(|problem| Error::Options {
+            kind: kind.clone(),
+            problem,
+        })?;
+    }
+    Ok(())
+}
+
+fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), String> {
+    if namespaces.named.iter().any(|(name, _)| name.is_empty()) {
+        return Err(
+            "an empty namespace is none: use `all_namespaces`, or `other_namespaces`".to_owned(),
+        );
+    }
+    let named = namespaces.named.iter().map(|(_, settings)| settings);
+    for settings in named.chain(&namespaces.others).chain([settings]) {
+        if let Some(labels) = &settings.labels {
+            let parsed = labels.parse::<LabelSelector>();
+            parsed.map_err(|error| error.to_string())?;
         }
     }
     Ok(())

@@ -70,6 +70,17 @@ pub enum Error {
         /// A line for the cache options that would declare it.
         line: String,
     },
+    /// Nothing declared this kind, and the options say that reads do not.
+    #[error(
+        "nothing declares {kind}, and a read does not start a cache of it (`on_undeclared`): declare \
+         it with `{line}`, or read it through `Client::live`"
+    )]
+    NotDeclared {
+        /// The kind asked for.
+        kind: Kind,
+        /// A line for the cache options that would declare it.
+        line: String,
+    },
     /// The namespace is outside what the cache looks at.
     #[error(
         "{kind} is cached in {} only, not in {}: widen the scope in `CacheOptions`, or read live",
@@ -141,6 +152,12 @@ pub enum Error {
     Options {
         /// The kind they are for.
         kind: Kind,
+        /// What is wrong, and what to write instead.
+        problem: String,
+    },
+    /// The defaults of the options contradict themselves.
+    #[error("the defaults of the cache options cannot be used: {problem}")]
+    DefaultOptions {
         /// What is wrong, and what to write instead.
         problem: String,
     },

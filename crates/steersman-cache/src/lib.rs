@@ -28,6 +28,7 @@
 //!
 //! - [`error`] has [`Error`] and [`Unsynced`].
 //! - `field_index` has one named index of a kind, and [`IndexKey`], its typed name.
+//! - [`settings`] has [`Settings`], what can be said of all kinds, one kind, or one namespace.
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
 //! - `coverage` decides which informers a kind gets and what they can see.
 //! - `advice` says what to do about a kind that does not sync.
@@ -40,6 +41,7 @@
 
 pub mod error;
 mod field_index;
+pub mod settings;
 pub mod options;
 mod coverage;
 mod advice;
@@ -53,6 +55,7 @@ pub mod cache;
 pub use cache::{Begun, Cache};
 pub use error::{Error, Unsynced};
 pub use field_index::IndexKey;
-pub use options::{ByObject, CacheOptions, ListOptions};
+pub use options::{ByObject, CacheOptions, ListOptions, Undeclared};
 pub use reads::{Listed, Reads};
-pub use steersman_informer::InformerMetrics;
+pub use settings::Settings;
+pub use steersman_informer::{InformerMetrics, Transform};

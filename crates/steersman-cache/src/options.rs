@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use steersman_informer::{CONTROLLER_UID, InformerMetrics, OWNER_UID};
+use steersman_informer::{CONTROLLER_UID, InformerMetrics, OWNER_UID, Transform};
 use steersman_object::{Gvk, Kind, LabelSelector, TypedObject};
 
 use crate::field_index::IndexKey;
+use crate::settings::Settings;
 
 /// What a [`Cache`](crate::Cache) looks at.
 ///
@@ -15,7 +16,9 @@ use crate::field_index::IndexKey;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CacheOptions {
-    pub(crate) default_namespaces: Vec<String>,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) defaults: Settings,
+    pub(crate) undeclared: Undeclared,
     pub(crate) watch_list: bool,
     pub(crate) sync_timeout: Duration,
     pub(crate) metrics: Option<InformerMetrics>,
@@ -27,10 +30,30 @@ pub struct CacheOptions {
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ByObject {
-    pub(crate) namespaces: Option<Vec<String>>,
-    pub(crate) labels: Option<String>,
-    pub(crate) fields: Option<String>,
+    pub(crate) namespaces: Option<Namespaces>,
+    pub(crate) settings: Settings,
     pub(crate) uncached: bool,
+}
+
+/// Namespaces by name, and all others where these are cached too; none at all means all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Namespaces {
+    /// In the order they were named, each once.
+    pub(crate) named: Vec<(String, Settings)>,
+    pub(crate) others: Option<Settings>,
+}
+
+/// What becomes of a read of a kind that nothing declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Undeclared {
+    /// It starts an informer, with a warning. Never a cluster-wide one of Secrets or ConfigMaps.
+    #[default]
+    Start,
+    /// It is an error that shows the line to write.
+    Fail,
+    /// The client asks the server. The cache itself refuses it as it does for an uncached kind.
+    Live,
 }
 
 /// What a list selects; everything in scope by default, and nothing that cannot be read.
@@ -48,7 +71,9 @@ impl CacheOptions {
     /// Every namespace, WatchList streaming, and two minutes to sync.
     pub fn new() -> Self {
         Self {
-            default_namespaces: Vec::new(),
+            namespaces: Namespaces::default(),
+            defaults: Settings::new(),
+            undeclared: Undeclared::Start,
             watch_list: true,
             sync_timeout: Duration::from_secs(120),
             metrics: None,
@@ -63,7 +88,34 @@ impl CacheOptions {
         mut self,
         namespaces: impl IntoIterator<Item = N>,
     ) -> Self {
-        self.default_namespaces = unique(namespaces);
+        self.namespaces.named.clear();
+        for namespace in namespaces {
+            self.namespaces.name(namespace.into(), Settings::new());
+        }
+        self
+    }
+
+    /// Adds a default namespace, with settings of its own.
+    pub fn default_namespace(mut self, namespace: impl Into<String>, settings: Settings) -> Self {
+        self.namespaces.name(namespace.into(), settings);
+        self
+    }
+
+    /// Caches the namespaces that are not named by default, too, with settings of their own.
+    pub fn default_other_namespaces(mut self, settings: Settings) -> Self {
+        self.namespaces.others = Some(settings);
+        self
+    }
+
+    /// What holds for every kind that does not say otherwise.
+    pub fn defaults(mut self, settings: Settings) -> Self {
+        self.defaults = settings;
+        self
+    }
+
+    /// What becomes of reads of kinds that nothing declares. By default they start informers.
+    pub fn on_undeclared(mut self, undeclared: Undeclared) -> Self {
+        self.undeclared = undeclared;
         self
     }
 
@@ -103,9 +155,23 @@ impl CacheOptions {
     /// Sets what is cached of the kind `K`. The last call for a kind counts.
     ///
     /// This also declares the kind, so that a read of it starts an informer without a warning.
-    pub fn by_object<K: TypedObject>(mut self, options: ByObject) -> Self {
+    pub fn by_object<K: TypedObject>(self, options: ByObject) -> Self {
+        self.by_kind(&Kind::of::<K>(), options)
+    }
+
+    /// As [`by_object`](Self::by_object), of a kind known only at runtime.
+    pub fn by_kind(mut self, kind: &Kind, options: ByObject) -> Self {
+        let options = (kind.clone(), options);
+        self.objects.insert(kind.gvk().clone(), options);
+        self
+    }
+
+    /// Sends the client's reads of the kind `K` to the server, and leaves what else is said of it.
+    pub fn disable_for<K: TypedObject>(mut self) -> Self {
         let kind = Kind::of::<K>();
-        self.objects.insert(kind.gvk().clone(), (kind, options));
+        let entry = self.objects.entry(kind.gvk().clone());
+        let (_, options) = entry.or_insert_with(|| (kind, ByObject::new()));
+        options.uncached = true;
         self
     }
 }
@@ -124,13 +190,37 @@ impl ByObject {
 
     /// The namespaces in which this kind is cached, instead of the default ones: one informer for each.
     pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
-        self.namespaces = Some(unique(namespaces));
+        let own = self.namespaces.get_or_insert_default();
+        own.named.clear();
+        for namespace in namespaces {
+            own.name(namespace.into(), Settings::new());
+        }
+        self
+    }
+
+    /// Adds a namespace in which this kind is cached, with settings of its own.
+    pub fn namespace(mut self, namespace: impl Into<String>, settings: Settings) -> Self {
+        let own = self.namespaces.get_or_insert_default();
+        own.name(namespace.into(), settings);
+        self
+    }
+
+    /// Caches this kind in the namespaces that are not named, too, with settings of their own. No object
+    /// is watched twice: the informer of the others asks for none of the named ones.
+    pub fn other_namespaces(mut self, settings: Settings) -> Self {
+        self.namespaces.get_or_insert_default().others = Some(settings);
         self
     }
 
     /// Caches this kind in all namespaces, whatever the default ones are.
     pub fn all_namespaces(mut self) -> Self {
-        self.namespaces = Some(Vec::new());
+        self.namespaces = Some(Namespaces::default());
+        self
+    }
+
+    /// What holds for this kind, in all its namespaces that do not say otherwise.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
         self
     }
 
@@ -139,7 +229,7 @@ impl ByObject {
     /// The server filters, so objects without them cost nothing; the cache cannot tell them from
     /// absent ones.
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
+        self.settings = self.settings.labels(selector);
         self
     }
 
@@ -147,7 +237,13 @@ impl ByObject {
     ///
     /// Servers support a few fields per kind, and always `metadata.name` and `metadata.namespace`.
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.fields = Some(selector.into());
+        self.settings = self.settings.fields(selector);
+        self
+    }
+
+    /// Changes each object before anybody sees it.
+    pub fn transform(mut self, transform: Transform) -> Self {
+        self.settings = self.settings.transform(transform);
         self
     }
 
@@ -254,14 +350,19 @@ impl ListOptions {
     }
 }
 
-/// In the order given, each once.
-fn unique<N: Into<String>>(namespaces: impl IntoIterator<Item = N>) -> Vec<String> {
-    let mut seen = Vec::new();
-    for namespace in namespaces {
-        let namespace = namespace.into();
-        if !seen.contains(&namespace) {
-            seen.push(namespace);
+impl Namespaces {
+    /// Names a namespace; the last settings for it count.
+    fn name(&mut self, namespace: String, settings: Settings) {
+        match self.named.iter_mut().find(|(known, _)| *known == namespace) {
+            Some((_, known)) => *known = settings,
+            None => self.named.push((namespace, settings)),
         }
     }
-    seen
+
+    /// What is said of one namespace.
+    pub(crate) fn settings(&self, namespace: &str) -> Option<&Settings> {
+        let mut named = self.named.iter();
+        let found = named.find(|(known, _)| known == namespace);
+        found.map(|(_, settings)| settings)
+    }
 }

@@ -94,7 +94,10 @@ impl<K: Object> Reads<K> {
     ) -> Result<Arc<K>, Error> {
         let kind = self.coverage.kind();
         let place = self.coverage.informer_for(key)?;
-        let reading = self.shared.readable::<K>(&self.coverage, place, caller);
+        let scoped_by = || self.coverage.scoped_by_in(place.as_deref());
+        let reading = self
+            .shared
+            .readable::<K>(&self.coverage, place.clone(), caller);
         let store = reading.await?.store();
         let key = match key.namespace() {
             Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
@@ -113,7 +116,7 @@ impl<K: Object> Reads<K> {
             None => Error::NotFound {
                 kind: kind.clone(),
                 key: key.clone(),
-                scoped_by: self.coverage.scoped_by(),
+                scoped_by: scoped_by(),
             },
         })
     }

@@ -74,7 +74,11 @@ impl Declared {
     /// The informer's whole life.
     pub(crate) fn run(&self, client: kube_client::Client, cancel: CancellationToken) -> Task {
         let namespace = self.inner.advice.namespace.as_deref().map(Into::into);
+        let advice = &self.inner.advice;
+        let settings = advice.coverage.settings(advice.namespace.as_deref());
+        let keep = settings.is_some_and(|s| s.keep_managed_fields == Some(true));
         let list_watch = ApiListWatch::new(client, self.kind().clone(), namespace);
+        let list_watch = list_watch.keep_managed_fields(keep);
         Box::pin(self.inner.mirror.run(list_watch, cancel))
     }
 

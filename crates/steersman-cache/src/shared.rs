@@ -96,6 +96,19 @@ impl Shared {
         coverage
     }
 
+    /// Whether reads of a kind are answered from memory.
+    pub(crate) fn is_cached(&self, coverage: &Coverage) -> bool {
+        coverage.is_cached(|| {
+            let registry = self.registry.lock();
+            let gvk = coverage.kind().gvk();
+            coverage.informers().into_iter().any(|namespace| {
+                let gvk = gvk.clone();
+                let entry = registry.get(&Slot { gvk, namespace });
+                entry.is_some_and(|entry| entry.is_meant())
+            })
+        })
+    }
+
     /// The informer of a place, once it may be read.
     pub(crate) async fn readable<K: Object>(
         &self,
@@ -193,11 +206,20 @@ impl Shared {
         let mut informer = InformerOptions::new()
             .watch_list(options.watch_list)
             .ways_out(move |reason| advice.way_out(reason));
-        if let Some(labels) = coverage.labels() {
+        let settings = coverage.settings(slot.namespace.as_deref());
+        let settings = settings.cloned().unwrap_or_default();
+        informer = informer.bookmarks(settings.bookmarks.unwrap_or(true));
+        if let Some(labels) = settings.sent_labels() {
             informer = informer.labels(labels);
         }
-        if let Some(fields) = coverage.fields() {
+        if let Some(fields) = settings.sent_fields() {
             informer = informer.fields(fields);
+        }
+        if let Some(transform) = settings.changing() {
+            informer = informer.transform(transform.clone());
+        }
+        if let Some(every) = settings.resync {
+            informer = informer.resync(every);
         }
         if let Some(metrics) = &options.metrics {
             informer = informer.metrics(metrics.clone());
@@ -313,10 +335,9 @@ fn fingerprint(slot: &Slot) -> u64 {
 }
 
 fn scope_text(coverage: &Coverage) -> String {
-    let places: Vec<Arc<str>> = coverage.informers().into_iter().flatten().collect();
-    if places.is_empty() {
-        "all namespaces".to_owned()
-    } else {
-        places.join(", ")
+    let places: Option<Vec<Arc<str>>> = coverage.informers().into_iter().collect();
+    match places {
+        Some(places) => places.join(", "),
+        None => "all namespaces".to_owned(),
     }
 }

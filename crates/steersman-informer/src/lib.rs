@@ -28,7 +28,8 @@
 //!
 //! Modules, words first:
 //!
-//! - [`error`], [`metrics`], [`state`], [`options`]: what the handle speaks in.
+//! - [`error`], [`metrics`], [`state`], [`options`]: what the handle speaks in; [`transform`] has
+//!   [`Transform`], what is changed of objects before anybody sees them.
 //! - `body` has the JSON of one object and what types made of it; [`entry`] has [`Entry`], an object
 //!   as it is held.
 //! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
@@ -38,6 +39,7 @@
 pub mod error;
 pub mod metrics;
 pub mod state;
+pub mod transform;
 pub mod options;
 mod body;
 pub mod entry;
@@ -61,3 +63,4 @@ pub use mirror::Mirror;
 pub use options::{InformerOptions, WaysOut};
 pub use state::{Reason, State};
 pub use store::{IndexedValue, Query, Selected, Store};
+pub use transform::Transform;

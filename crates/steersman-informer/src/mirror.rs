@@ -51,7 +51,7 @@ impl Mirror {
         pipeline::run(Arc::clone(&self.core), list_watch, cancel)
     }
 
-    /// How it is doing, for those who need what somebody needs.
+    /// How it is doing, as regards as much of the objects as somebody needs.
     #[must_use]
     pub fn state(&self) -> State {
         self.core.state(self.core.wanted())

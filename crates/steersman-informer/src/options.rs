@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::metrics::InformerMetrics;
 use crate::state::Reason;
+use crate::transform::Transform;
 
 /// How one informer behaves.
 #[derive(Clone, Debug)]
@@ -26,7 +27,14 @@ pub struct InformerOptions {
     /// How many events may wait for one subscriber before those of one key collapse.
     /// Default: 1024.
     pub mailbox_bound: usize,
-    /// Send every object again as an update to itself, this often. Default: never.
+    /// Whether watches ask for bookmarks. Without them lists are not streamed either: their end is
+    /// one. Default: yes.
+    pub bookmarks: bool,
+    /// What is changed of each object before anybody sees it. Default: nothing. With one, whole
+    /// objects are asked for, whoever looks at them.
+    pub transform: Option<Transform>,
+    /// Send every object again as an update to itself, about this often: the jitter makes it up to
+    /// a tenth more or less. Default: never.
     pub resync: Option<Duration>,
     /// Where the jitter of delays comes from. Default: random, so that replicas differ.
     pub seed: u64,
@@ -51,6 +59,8 @@ impl Default for InformerOptions {
             page_size: 500,
             queue_bound: 1024,
             mailbox_bound: 1024,
+            bookmarks: true,
+            transform: None,
             resync: None,
             seed: RandomState::new().hash_one("steersman"),
             metrics: None,
@@ -108,7 +118,21 @@ impl InformerOptions {
         self
     }
 
-    /// Sends every object again as an update to itself, this often.
+    /// Whether watches ask for bookmarks.
+    #[must_use]
+    pub fn bookmarks(mut self, bookmarks: bool) -> Self {
+        self.bookmarks = bookmarks;
+        self
+    }
+
+    /// Changes each object before anybody sees it.
+    #[must_use]
+    pub fn transform(mut self, transform: Transform) -> Self {
+        self.transform = Some(transform).filter(|transform| !transform.is_identity());
+        self
+    }
+
+    /// Sends every object again as an update to itself, about this often.
     #[must_use]
     pub fn resync(mut self, every: Duration) -> Self {
         self.resync = Some(every).filter(|d| !d.is_zero());

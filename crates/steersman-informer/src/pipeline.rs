@@ -26,6 +26,7 @@ use crate::metrics::Counters;
 use crate::options::InformerOptions;
 use crate::pipeline::inlet::Inlet;
 use crate::queue::channel::channel;
+use crate::reflector::backoff::Jitter;
 use crate::reflector::driver::Driver;
 use crate::reflector::machine::Problem;
 use crate::state::{Reason, State};
@@ -93,7 +94,11 @@ impl Core {
                 reached: None,
                 stopped: false,
             }),
-            wanted: watch::Sender::new(Extent::Metadata),
+            // A transform needs the whole object.
+            wanted: watch::Sender::new(match options.transform {
+                Some(_) => Extent::Whole,
+                None => Extent::Metadata,
+            }),
             name: kind.qualified_plural(),
             kind,
             options,
@@ -413,20 +418,26 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = cancel.cancelled() => {}
         () = driver.run() => {}
         () = apply => {}
-        () = resync(&core, core.options.resync) => {}
+        () = resync(&core) => {}
     }
     drop(running);
 }
 
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
-async fn resync(core: &Core, every: Option<Duration>) {
-    let Some(every) = every else {
+async fn resync(core: &Core) {
+    let Some(every) = core.options.resync else {
         return std::future::pending().await;
     };
+    let every = spread(every, core.options.seed);
     loop {
         tokio::time::sleep(every).await;
         core.apply(vec![Delta::Resync]);
     }
+}
+
+/// A tenth less to a tenth more: not all informers repeat everything at once.
+fn spread(every: Duration, seed: u64) -> Duration {
+    every.mul_f64(0.9 + Jitter::new(seed).fraction() / 5.0)
 }
 
 /// Marks the informer as stopped, however its run ends.

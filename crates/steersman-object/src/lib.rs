@@ -12,6 +12,7 @@
 //! - [`version`] has [`ResourceVersion`].
 //! - [`object`] has the [`Object`] trait and [`TypedObject`].
 //! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
+//! - [`field_selector`] has [`FieldSelector`], written as servers take it.
 //! - [`owner`] finds and builds owner references.
 //! - [`report()`] puts an error and its causes on one line.
 
@@ -20,9 +21,11 @@ pub mod key;
 pub mod version;
 pub mod object;
 pub mod selector;
+pub mod field_selector;
 pub mod owner;
 mod report;
 
+pub use field_selector::FieldSelector;
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use object::{Object, TypedObject, is_metadata_only};

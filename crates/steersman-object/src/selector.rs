@@ -78,6 +78,12 @@ impl From<Selector> for LabelSelector {
     }
 }
 
+impl From<LabelSelector> for String {
+    fn from(selector: LabelSelector) -> Self {
+        selector.to_string()
+    }
+}
+
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

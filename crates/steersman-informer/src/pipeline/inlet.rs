@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steersman_api::{Decoded, RawObject};
+use steersman_api::{Decoded, Malformed, RawObject};
 
 use super::Core;
 use crate::body::Extent;
@@ -20,29 +20,33 @@ pub(super) struct Inlet {
 
 impl Sink for Inlet {
     fn ingest(&self, decoded: Decoded<RawObject>, extent: Extent) -> Item {
-        decoded.map(|object| {
-            let (stored, checks) = {
-                let indexer = self.core.shared.indexer.read();
-                let stored = indexer.get(&object.head().key).cloned();
-                (stored, indexer.checks(extent))
-            };
-            let quotes = self.core.kind.gvk().kind() != "Secret";
-            let entry = match stored {
-                // A relist costs memory only for what changed.
-                Some(stored) if stored.is_of(object.head()) => {
-                    if extent == Extent::Whole {
-                        stored.raw_body().complete(object);
-                    }
-                    stored
+        let object = match decoded {
+            Decoded::Good(object) => object,
+            Decoded::Malformed(malformed) => return Decoded::Malformed(malformed),
+        };
+        let (stored, checks) = {
+            let indexer = self.core.shared.indexer.read();
+            let stored = indexer.get(&object.head().key).cloned();
+            (stored, indexer.checks(extent))
+        };
+        let entry = match stored {
+            // A relist costs memory only for what changed.
+            Some(stored) if stored.is_of(object.head()) => {
+                if extent == Extent::Whole {
+                    stored.raw_body().complete(object);
                 }
-                stored => RawEntry::ingest(object, extent, quotes, stored.as_ref()),
-            };
-            // Every type that looks at it decodes it here, before any lock is taken.
-            for check in checks {
-                let _kept_for_later = check(&entry);
+                stored
             }
-            entry
-        })
+            stored => match self.transformed(object) {
+                Ok(object) => RawEntry::ingest(object, extent, self.quotes(), stored.as_ref()),
+                Err(malformed) => return Decoded::Malformed(malformed),
+            },
+        };
+        // Every type that looks at it decodes it here, before any lock is taken.
+        for check in checks {
+            let _kept_for_later = check(&entry);
+        }
+        Decoded::Good(entry)
     }
 
     async fn send(&self, delta: Delta) {
@@ -61,5 +65,23 @@ impl Sink for Inlet {
         let mut wanted = self.core.wanted.subscribe();
         // The sender lives in the core itself, so the wait cannot fail.
         let _more = wanted.wait_for(|wanted| *wanted > than).await;
+    }
+}
+
+impl Inlet {
+    /// Whether an error may quote an object: a Secret's values go nowhere.
+    fn quotes(&self) -> bool {
+        self.core.kind.gvk().kind() != "Secret"
+    }
+
+    /// The object as the transform leaves it; where that fails, nobody can read it.
+    fn transformed(&self, object: RawObject) -> Result<RawObject, Malformed> {
+        let Some(transform) = &self.core.options.transform else {
+            return Ok(object);
+        };
+        let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
+        let version = object.head().version.clone();
+        let transformed = transform.apply(object, self.quotes());
+        transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 }

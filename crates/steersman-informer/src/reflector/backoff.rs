@@ -32,7 +32,7 @@ impl Backoff {
         Self {
             failures: 0,
             until: None,
-            jitter: Jitter { state: seed },
+            jitter: Jitter::new(seed),
         }
     }
 
@@ -57,6 +57,10 @@ impl Backoff {
 }
 
 impl Jitter {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
     /// The next number of `[0, 1)`.
     pub(crate) fn fraction(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);

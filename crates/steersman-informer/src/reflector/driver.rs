@@ -40,6 +40,7 @@ pub(crate) struct Driver<L, S> {
     machine: Machine,
     labels: Option<String>,
     fields: Option<String>,
+    bookmarks: bool,
     counters: Counters,
     gathered: Gathered,
     /// How much of each object is asked for.
@@ -61,9 +62,15 @@ where
             list_watch,
             extent: sink.wanted(),
             sink,
-            machine: Machine::new(options.watch_list, options.page_size, options.seed),
+            machine: Machine::new(
+                // The end of a streaming list is a bookmark.
+                options.watch_list && options.bookmarks,
+                options.page_size,
+                options.seed,
+            ),
             labels: options.labels.clone(),
             fields: options.fields.clone(),
+            bookmarks: options.bookmarks,
             counters,
             gathered: Gathered::default(),
         }
@@ -129,6 +136,7 @@ where
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
         options.metadata_only = self.extent == Extent::Metadata;
+        options.bookmarks = self.bookmarks;
         options.timeout = Some(timeout);
         self.counters.watch();
         let mut stream = match self.list_watch.watch(&options).await {

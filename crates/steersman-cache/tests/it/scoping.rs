@@ -1,0 +1,363 @@
+//! What is asked of the server for what the options say.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use kube_core::DynamicObject;
+use serde_json::json;
+use steersman_cache::{
+    ByObject, CacheOptions, Error, ListOptions, Settings, Transform, Undeclared,
+};
+use steersman_informer::{Delivery, Origin, Subscription};
+use steersman_object::{FieldSelector, Kind, LabelSelector};
+
+use crate::world::{World, initial, key, soon};
+
+/// Namespace, label selector and field selector of each informer of a kind that the server was asked
+/// for, in order of the namespace.
+fn asked(world: &World, resource: &str) -> Vec<String> {
+    let requests = world.server.requests();
+    let requests = requests.matching(|r| r.is_for(resource));
+    let mut asked: Vec<String> = requests
+        .iter()
+        .map(|request| {
+            let namespace = request.namespace.as_deref().unwrap_or("*");
+            let parameter = |name| request.parameter(name).unwrap_or("");
+            let (labels, fields) = (parameter("labelSelector"), parameter("fieldSelector"));
+            format!("{namespace}[{labels}][{fields}]")
+        })
+        .collect();
+    asked.sort();
+    asked
+}
+
+/// A world that has synced the ConfigMaps.
+async fn synced(options: CacheOptions) -> World {
+    let mut world = World::new(options);
+    for (namespace, name) in [("a", "in-a"), ("b", "in-b"), ("default", "elsewhere")] {
+        world.config_map(namespace, name, &json!({"app": "web"}));
+    }
+    world.cache.informers::<ConfigMap>().unwrap();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_setting_is_taken_from_where_it_is_said_most_closely() {
+    let options = CacheOptions::new()
+        .defaults(
+            Settings::new()
+                .labels("from=defaults")
+                .fields("metadata.name!=d"),
+        )
+        .default_namespace("a", Settings::new().labels("from=namespace"))
+        .default_namespace("b", Settings::new());
+    let world = synced(options.clone()).await;
+    let expected = [
+        "a[from=namespace][metadata.name!=d]",
+        "b[from=defaults][metadata.name!=d]",
+    ];
+    assert_eq!(asked(&world, "configmaps"), expected);
+    world.stop().await.unwrap();
+
+    // The kind beats the default namespace; its own namespace beats the kind.
+    let by_object = ByObject::new()
+        .labels("from=kind")
+        .namespace("a", Settings::new().labels("from=here"))
+        .namespace("b", Settings::new().all_fields());
+    let world = synced(options.clone().by_object::<ConfigMap>(by_object)).await;
+    let expected = ["a[from=here][metadata.name!=d]", "b[from=kind][]"];
+    assert_eq!(asked(&world, "configmaps"), expected);
+    world.stop().await.unwrap();
+
+    // What opts out beats what is inherited.
+    let all = Settings::new().all_labels().all_fields();
+    let by_object = ByObject::new().settings(all);
+    let world = synced(options.by_object::<ConfigMap>(by_object)).await;
+    assert_eq!(asked(&world, "configmaps"), ["a[][]", "b[][]"]);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_kind_has_the_defaults_and_no_namespaces() {
+    let options = CacheOptions::new()
+        .defaults(Settings::new().labels("a=b"))
+        .default_namespace("a", Settings::new().labels("c=d"));
+    let mut world = World::new(options);
+    world.cache.informer::<Namespace>().unwrap();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    assert_eq!(asked(&world, "namespaces"), ["*[a=b][]"]);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-1
+#[tokio::test(start_paused = true)]
+async fn other_namespaces_are_asked_for_without_the_named_ones() {
+    let by_object = ByObject::new()
+        .namespace("a", Settings::new().labels("app=web"))
+        .namespace("b", Settings::new().labels("app=none"))
+        .other_namespaces(Settings::new().fields("metadata.name!=x"));
+    let world = synced(CacheOptions::new().by_object::<ConfigMap>(by_object)).await;
+    let excluded = "metadata.name!=x,metadata.namespace!=a,metadata.namespace!=b";
+    let expected = [
+        format!("*[][{excluded}]"),
+        "a[app=web][]".into(),
+        "b[app=none][]".into(),
+    ];
+    assert_eq!(asked(&world, "configmaps"), expected);
+    // Several informers read as one.
+    let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
+    let listed = reads.list(&ListOptions::new()).await.unwrap();
+    let mut names: Vec<&str> = listed
+        .iter()
+        .filter_map(|m| m.metadata.name.as_deref())
+        .collect();
+    names.sort_unstable();
+    names.retain(|name| !name.starts_with("kube-"));
+    assert_eq!(names, ["elsewhere", "in-a"]);
+    assert_eq!(listed.versions.len(), 3);
+    assert!(reads.get(&key("default", "elsewhere")).await.is_ok());
+    let hidden = reads.get(&key("b", "in-b")).await.unwrap_err();
+    assert_eq!(hidden.scoped_by(), Some("labels \"app=none\""));
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_selector_of_one_namespace_is_a_watch_of_that_namespace() {
+    let fields = FieldSelector::new()
+        .equals("metadata.namespace", "a")
+        .not_equals("metadata.name", "x");
+    let by_object = ByObject::new().fields(fields);
+    let world = synced(CacheOptions::new().by_object::<ConfigMap>(by_object)).await;
+    assert_eq!(asked(&world, "configmaps"), ["a[][metadata.name!=x]"]);
+    let error = world
+        .cache
+        .get::<ConfigMap>(&key("b", "in-b"))
+        .await
+        .unwrap_err();
+    assert!(error.is_outside_scope(), "{error}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_typed_selector_is_sent_as_it_is_written() {
+    let by_object = ByObject::new().labels(LabelSelector::label("app", "web"));
+    let world = synced(CacheOptions::new().by_object::<ConfigMap>(by_object)).await;
+    assert_eq!(asked(&world, "configmaps"), ["*[app=web][]"]);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_bookmarks_none_are_asked_for_and_nothing_is_streamed() {
+    for on in [true, false] {
+        let options = CacheOptions::new().defaults(Settings::new().bookmarks(on));
+        let world = synced(options).await;
+        let requests = world.server.requests().matching(|r| r.is_for("configmaps"));
+        let bookmarks = |r: &&steersman_apiserver::faults::RequestRecord| {
+            r.parameter("allowWatchBookmarks") == Some("true")
+        };
+        assert_eq!(requests.iter().filter(bookmarks).count(), usize::from(on));
+        assert_eq!(
+            world.server.requests().watch_lists("configmaps"),
+            usize::from(on)
+        );
+        world.stop().await.unwrap();
+    }
+}
+
+async fn next_origin(subscription: &mut Subscription<ConfigMap>) -> Option<Origin> {
+    let hours = Duration::from_secs(24 * 3600);
+    match tokio::time::timeout(hours, subscription.next())
+        .await
+        .ok()?
+    {
+        Some(Delivery::Event(event)) => Some(event.origin()),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_repeats_what_is_there_about_as_often_as_it_is_said() {
+    let every = Duration::from_secs(3600);
+    let mut gaps = Vec::new();
+    for namespace in ["a", "b"] {
+        let options = CacheOptions::new()
+            .defaults(Settings::new().resync(every))
+            .default_namespaces([namespace]);
+        let world = synced(options).await;
+        let mut events = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+        initial(&mut events).await;
+        let before = tokio::time::Instant::now();
+        assert_eq!(next_origin(&mut events).await, Some(Origin::Resync));
+        let gap = before.elapsed();
+        assert!(
+            gap > every.mul_f64(0.89) && gap < every.mul_f64(1.11),
+            "{gap:?}"
+        );
+        gaps.push(gap);
+        world.stop().await.unwrap();
+    }
+    assert_ne!(gaps[0], gaps[1], "informers spread what they repeat");
+    let options = CacheOptions::new().defaults(Settings::new().resync(every));
+    let none = ByObject::new().settings(Settings::new().no_resync());
+    let world = synced(options.by_object::<ConfigMap>(none)).await;
+    let mut events = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    initial(&mut events).await;
+    assert_eq!(next_origin(&mut events).await, None);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn managed_fields_are_kept_for_the_kinds_that_want_them() {
+    let keep = ByObject::new().settings(Settings::new().keep_managed_fields(true));
+    for (options, kept) in [
+        (CacheOptions::new(), false),
+        (CacheOptions::new().by_object::<ConfigMap>(keep), true),
+    ] {
+        let world = synced(options).await;
+        let map = world
+            .cache
+            .get::<ConfigMap>(&key("a", "in-a"))
+            .await
+            .unwrap();
+        assert_eq!(map.metadata.managed_fields.is_some(), kept);
+        world.stop().await.unwrap();
+    }
+}
+
+fn mark() -> Transform {
+    Transform::typed("mark", |map: &mut ConfigMap| {
+        if map.metadata.name.as_deref() == Some("in-b") {
+            return Err("not this one");
+        }
+        map.data = Some([("marked".to_owned(), "yes".to_owned())].into());
+        Ok(())
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transform_changes_what_everybody_sees_and_what_it_fails_for_is_kept_aside() {
+    let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().transform(mark()));
+    let world = synced(options).await;
+    let kind = Kind::of::<ConfigMap>();
+    assert_eq!(world.cache.transformed(&kind).as_deref(), Some("mark"));
+    let map = world
+        .cache
+        .get::<ConfigMap>(&key("a", "in-a"))
+        .await
+        .unwrap();
+    assert_eq!(map.data.as_ref().unwrap()["marked"], "yes");
+    let dynamic = world.cache.of::<DynamicObject>(&kind);
+    let any = dynamic.get(&key("a", "in-a")).await.unwrap();
+    assert_eq!(any.data["data"]["marked"], "yes");
+    let error = world
+        .cache
+        .get::<ConfigMap>(&key("b", "in-b"))
+        .await
+        .unwrap_err();
+    assert!(error.is_malformed(), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the transform \"mark\" failed: not this one"),
+        "{error}"
+    );
+    assert!(
+        dynamic
+            .get(&key("b", "in-b"))
+            .await
+            .unwrap_err()
+            .is_malformed()
+    );
+    world.stop().await.unwrap();
+
+    // The identity takes the place of a default.
+    let options = CacheOptions::new()
+        .defaults(Settings::new().transform(mark()))
+        .by_object::<ConfigMap>(ByObject::new().transform(Transform::identity()));
+    let world = synced(options).await;
+    assert_eq!(world.cache.transformed(&kind), None);
+    let map = world
+        .cache
+        .get::<ConfigMap>(&key("b", "in-b"))
+        .await
+        .unwrap();
+    assert_eq!(map.data, None);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
+    let read = async |undeclared| {
+        let mut world = World::new(CacheOptions::new().on_undeclared(undeclared));
+        world.start();
+        let cached = world.cache.caches::<Service>();
+        let read = soon(world.cache.list::<Service>(&ListOptions::new())).await;
+        (world, cached, read.map(drop))
+    };
+    let (world, cached, answer) = read(Undeclared::Start).await;
+    assert!(cached && answer.is_ok());
+    assert_eq!(asked(&world, "services").len(), 1);
+
+    let (world, cached, answer) = read(Undeclared::Fail).await;
+    let error = answer.unwrap_err();
+    assert!(
+        cached && matches!(error, Error::NotDeclared { .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains(".by_object::<Service>("),
+        "{error}"
+    );
+    assert!(asked(&world, "services").is_empty());
+    world.cache.informer::<Service>().unwrap();
+    soon(world.cache.list::<Service>(&ListOptions::new()))
+        .await
+        .unwrap();
+
+    let (world, cached, answer) = read(Undeclared::Live).await;
+    assert!(!cached && matches!(answer, Err(Error::NotCached { .. })));
+    assert!(asked(&world, "services").is_empty());
+    // Declared by a controller, a kind is cached, and read from there.
+    world.cache.informer::<Service>().unwrap();
+    assert!(world.cache.caches::<Service>());
+    soon(world.cache.list::<Service>(&ListOptions::new()))
+        .await
+        .unwrap();
+}
+
+#[test]
+fn disabling_a_kind_leaves_what_else_is_said_of_it() {
+    let options = CacheOptions::new()
+        .by_object::<Secret>(ByObject::new().labels("a=b"))
+        .disable_for::<Secret>()
+        .disable_for::<Service>();
+    let cache = steersman_cache::Cache::new(options).unwrap();
+    assert!(!cache.caches::<Secret>() && !cache.caches::<Service>());
+    assert!(cache.caches::<ConfigMap>());
+    let kind = Kind::of::<Secret>();
+    assert_eq!(cache.scoped_by(&kind).as_deref(), Some("labels \"a=b\""));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_wherever_it_is_said() {
+    let refused = |options: CacheOptions| {
+        let refused = steersman_cache::Cache::new(options).map(drop);
+        refused.unwrap_err().to_string()
+    };
+    let bad = Settings::new().labels("a in b");
+    for options in [
+        CacheOptions::new().defaults(bad.clone()),
+        CacheOptions::new().default_namespace("a", bad.clone()),
+        CacheOptions::new().by_object::<Secret>(ByObject::new().namespace("a", bad.clone())),
+        CacheOptions::new().by_object::<Secret>(ByObject::new().other_namespaces(bad)),
+    ] {
+        let text = refused(options);
+        assert!(text.contains("\"a in b\""), "{text}");
+    }
+    let others = ByObject::new().other_namespaces(Settings::new());
+    let text = refused(CacheOptions::new().by_object::<Namespace>(others));
+    assert!(text.contains("cluster-scoped"), "{text}");
+}

@@ -1,0 +1,147 @@
+//! Words: field selection of objects, in the text that servers take.
+
+use std::fmt;
+
+/// Which fields an object must have; servers support a few fields per kind, and always
+/// `metadata.name` and `metadata.namespace`.
+///
+/// Values are escaped as Kubernetes does it (apimachinery, `fields.EscapeValue`).
+///
+/// ```
+/// use steersman_object::FieldSelector;
+///
+/// let selector = FieldSelector::new()
+///     .equals("status.phase", "Running")
+///     .not_equals("spec.nodeName", "");
+/// assert_eq!(selector.to_string(), "status.phase=Running,spec.nodeName!=");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct FieldSelector {
+    terms: Vec<(String, bool, String)>,
+}
+
+impl FieldSelector {
+    /// Selects everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The field has this value.
+    pub fn equals(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
+        self.terms.push((field.into(), true, value.into()));
+        self
+    }
+
+    /// The field has another value, or none.
+    pub fn not_equals(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
+        self.terms.push((field.into(), false, value.into()));
+        self
+    }
+
+    /// Reads the terms of a text, without a look at what they name: `field=value`, `field==value`
+    /// and `field!=value`, separated by commas. `None` where a term is none of these.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let terms = split(text).into_iter().filter(|term| !term.is_empty());
+        let terms = terms.map(|term| {
+            let at = term.find('=')?;
+            let (field, value) = (&term[..at], &term[at + 1..]);
+            Some(match field.strip_suffix('!') {
+                Some(field) => (field.to_owned(), false, unescape(value)),
+                None => {
+                    let value = value.strip_prefix('=').unwrap_or(value);
+                    (field.to_owned(), true, unescape(value))
+                }
+            })
+        });
+        let terms = terms.collect::<Option<_>>()?;
+        Some(Self { terms })
+    }
+
+    /// The value that a field must have, where one is required.
+    #[must_use]
+    pub fn required(&self, field: &str) -> Option<&str> {
+        let mut terms = self.terms.iter();
+        let (_, _, value) = terms.find(|(of, equal, _)| of == field && *equal)?;
+        Some(value)
+    }
+
+    /// The same without the terms about one field.
+    pub fn without(mut self, field: &str) -> Self {
+        self.terms.retain(|(of, _, _)| of != field);
+        self
+    }
+}
+
+/// Splits at the commas that are not escaped.
+fn split(text: &str) -> Vec<&str> {
+    let (mut terms, mut start, mut escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        if c == ',' && !escaped {
+            terms.push(&text[start..at]);
+            start = at + 1;
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    terms.push(&text[start..]);
+    terms
+}
+
+fn unescape(value: &str) -> String {
+    let (mut out, mut escaped) = (String::with_capacity(value.len()), false);
+    for c in value.chars() {
+        escaped = c == '\\' && !escaped;
+        if !escaped {
+            out.push(c);
+        }
+    }
+    out
+}
+
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (field, equal, value)) in self.terms.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            let operator = if *equal { "=" } else { "!=" };
+            write!(f, "{comma}{field}{operator}")?;
+            for c in value.chars() {
+                if matches!(c, '\\' | ',' | '=') {
+                    f.write_str("\\")?;
+                }
+                write!(f, "{c}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<FieldSelector> for String {
+    fn from(selector: FieldSelector) -> Self {
+        selector.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_whatever_the_value() {
+        for value in ["", "a", "a,b", "a=b", "a\\b", "\\,=", "ä"] {
+            let selector = FieldSelector::new()
+                .equals("x", value)
+                .not_equals("y.z", value);
+            assert_eq!(FieldSelector::parse(&selector.to_string()), Some(selector));
+        }
+        let parsed = FieldSelector::parse("a==b,metadata.namespace=web,c!=d").unwrap();
+        assert_eq!(parsed.required("metadata.namespace"), Some("web"));
+        assert_eq!(
+            (parsed.required("c"), parsed.required("a")),
+            (None, Some("b"))
+        );
+        assert_eq!(parsed.without("metadata.namespace").to_string(), "a=b,c!=d");
+        assert_eq!(FieldSelector::parse(""), Some(FieldSelector::new()));
+        assert_eq!(FieldSelector::parse("a"), None);
+    }
+}
