@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use steersman_api::Connection;
 use steersman_api::kube_client::core::PartialObjectMeta;
-use steersman_informer::{CONTROLLER_UID, Entry, Informer, OWNER_UID};
+use steersman_informer::{CONTROLLER_UID, Informer, OWNER_UID};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tokio_util::sync::CancellationToken;
 
@@ -306,12 +306,25 @@ impl Cache {
         &self,
         options: &ListOptions,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
-        let caller = Location::caller();
-        async move {
-            let reads = self.typed::<K>();
-            let (entries, _) = reads.entries(options, caller).await?;
-            Ok(entries.iter().map(Entry::body).collect())
-        }
+        self.list_at(options, Location::caller())
+    }
+
+    /// As [`list`](Self::list), for those who read on behalf of another place in the code.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
+    pub async fn list_at<K: TypedObject>(
+        &self,
+        options: &ListOptions,
+        caller: &'static Location<'static>,
+    ) -> Result<Vec<Arc<K>>, Error> {
+        let listed = self.typed::<K>().list_at(options, caller).await?;
+        Ok(listed.items)
     }
 
     // ===== asking =====

@@ -87,7 +87,17 @@ impl<K: Object> Reads<K> {
         self.get_at(key, Location::caller())
     }
 
-    pub(crate) async fn get_at(
+    /// As [`get`](Self::get), for those who read on behalf of another place in the code: it is the one
+    /// that is named where the read starts an informer.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
+    pub async fn get_at(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
@@ -159,12 +169,26 @@ impl<K: Object> Reads<K> {
         &self,
         options: &ListOptions,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
-        let caller = Location::caller();
-        async move {
-            let (entries, versions) = self.entries(options, caller).await?;
-            let items = entries.iter().map(Entry::body).collect();
-            Ok(Listed { items, versions })
-        }
+        self.list_at(options, Location::caller())
+    }
+
+    /// As [`list`](Self::list), for those who read on behalf of another place in the code.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`list`](Self::list).
+    pub async fn list_at(
+        &self,
+        options: &ListOptions,
+        caller: &'static Location<'static>,
+    ) -> Result<Listed<K>, Error> {
+        let (entries, versions) = self.entries(options, caller).await?;
+        let items = entries.iter().map(Entry::body).collect();
+        Ok(Listed { items, versions })
     }
 
     /// Calls `f` with each object that `options` select. Never holds the objects all at once: one
@@ -242,7 +266,7 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    pub(crate) async fn entries(
+    async fn entries(
         &self,
         options: &ListOptions,
         caller: &'static Location<'static>,

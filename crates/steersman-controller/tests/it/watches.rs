@@ -4,6 +4,7 @@ use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
+use steersman_api::kube_client::core::PartialObjectMeta;
 use steersman_controller::{
     Action, Context, Controller, Error, Request, handler, predicate, reconcile,
 };
@@ -82,6 +83,24 @@ async fn a_child_that_moves_requests_both_owners() {
     let mut told = runs.rest().await;
     told.sort();
     assert_eq!(told, ["from", "to"], "not the owner that does not control");
+}
+
+// As controller-runtime's `OnlyMetadata`: the server is asked for no more.
+#[tokio::test(start_paused = true)]
+async fn owners_are_found_by_metadata_alone() {
+    let mut world = World::new();
+    world.deploy("web");
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .owns::<PartialObjectMeta<ConfigMap>>()
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["web"]);
+    world.own("pages", &["web"]);
+    assert_eq!(runs.rest().await, ["web"]);
+    let informers = world.cache.metadata::<ConfigMap>().informers().unwrap();
+    assert!(informers[0].mirror().is_metadata_only());
 }
 
 // Scenario: an owned object that vanishes while the watch is away.

@@ -9,7 +9,7 @@ use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use steersman_api::{Decoded, RawObject, WatchEvent};
-use steersman_informer::{Delivery, Informer, InformerOptions, Subscription};
+use steersman_informer::{Delivery, Informer, InformerOptions, Store, Subscription};
 use steersman_object::{Kind, Object, ObjectKey};
 
 use super::fake::*;
@@ -89,22 +89,22 @@ async fn view_2_a_new_view_has_looked_at_everything_before_it_is_seen() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), odd("o", 2)]);
     let wire = fake.watch();
-    let running = run(&fake, listing());
-    running.informer.wait_for_sync().await.unwrap();
-    let first = running.informer.view::<DynamicObject>();
-    let store = first.store();
-    assert!(first.has_synced());
-    assert_eq!(store.len(), 2);
+    let informer = Informer::<DynamicObject>::new(Kind::of::<ConfigMap>(), listing());
+    let running = tokio::spawn(informer.run(fake.clone(), Default::default()));
+    informer.wait_for_sync().await.unwrap();
+    assert_eq!(informer.store().len(), 2);
+    let typed = informer.view::<ConfigMap>();
+    let store = typed.store();
+    assert!(typed.has_synced());
+    assert_eq!((store.len(), store.malformed().len()), (1, 1));
     wire.unbounded_send(added("b", 11)).unwrap();
-    let mut seen = first.subscribe();
-    assert_eq!(world::take(&mut seen, 3).await, ["+a", "+o", "synced"]);
-    assert_eq!(told(&mut seen).await, "+b");
+    let mut seen = typed.subscribe();
+    assert_eq!(take(&mut seen, 3).await, ["*a@1", "synced", "+b@11"]);
     // The same type is the same view, and shares what was decoded.
-    let again = first.view::<DynamicObject>().store();
-    let read = |store: &steersman_informer::Store<_>| store.get(&key("a")).unwrap();
+    let again = typed.view::<ConfigMap>().store();
+    let read = |store: &Store<ConfigMap>| store.get(&key("a")).unwrap();
     assert!(Arc::ptr_eq(&read(&store), &read(&again)));
-    let typed = running.informer.store();
-    assert_eq!((typed.len(), typed.malformed().len()), (2, 1));
+    running.abort();
 }
 
 /// How often a body was decoded as a `Counted`.
