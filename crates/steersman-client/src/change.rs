@@ -115,7 +115,7 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     Ok(())
 }
 
-/// Refuses to replace a whole object by metadata alone: the server would take it for the whole.
+/// CLIENT-6: refuses to replace a whole object by metadata alone: the server would take it for the whole.
 ///
 /// The type says so in its name alone; a part that is a struct of somebody's own cannot be told from a whole.
 pub(crate) fn check_whole<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {

@@ -163,19 +163,13 @@ impl Client {
         &self,
         options: &ListOptions,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
-        let cached = self.cache().list::<K>(options);
+        let caller = Location::caller();
         async move {
-            let kind = Kind::of::<K>();
-            let asked = options.selected_namespace();
-            let placed = self.shared.place_list(&kind, asked)?;
-            // The client's namespace is filled in where none is asked for.
-            let filled = placed.filter(|_| asked.is_none());
-            let filled = filled.map(|namespace| options.clone().namespace(namespace));
-            match (self.route::<K>(), &filled) {
-                (Route::Cache, None) => Ok(cached.await?),
-                (Route::Cache, Some(filled)) => Ok(self.cache().list::<K>(filled).await?),
-                (Route::Live, _) => {
-                    let objects = self.live().list::<K>(options).await?;
+            let placed = self.shared.place_options(&Kind::of::<K>(), options)?;
+            match self.route::<K>() {
+                Route::Cache => Ok(self.cache().list_at::<K>(&placed, caller).await?),
+                Route::Live => {
+                    let objects = self.live().list::<K>(&placed).await?;
                     Ok(objects.into_iter().map(Arc::new).collect())
                 }
             }
@@ -187,7 +181,8 @@ impl Client {
         Live::new(self.shared.clone())
     }
 
-    /// The verbs of a kind that is known at runtime only, of objects of any type: live, with a request each.
+    /// The verbs of a kind that is known at runtime only, of objects of any type: reads from the cache, writes
+    /// to the server.
     ///
     /// # Examples
     ///
@@ -236,6 +231,18 @@ impl Client {
     /// ```
     pub fn subresource<K: TypedObject>(&self, name: impl Into<String>) -> Subresource<K> {
         Subresource::new(self.shared.clone(), Kind::of::<K>(), name)
+    }
+
+    /// Waits until no write of this client, its clones and those made from it with other options is on its
+    /// way: what a program does before it ends, because writes outlive those who wait for them.
+    ///
+    /// An answer may take a minute. A controller that is shut down waits for what is left of its grace.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn writes_finished(&self) {
+        self.shared.door().under_way.none().await;
     }
 
     /// The verbs of the kind that `K` is.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use steersman_api::{Answer, Asked, Error, Mapper, Request};
 use steersman_object::Kind;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::Instrument as _;
 
@@ -21,6 +22,34 @@ pub(crate) struct Door {
     pub(crate) mapper: Mapper,
     /// On whose behalf the client works.
     pub(crate) request: Option<RequestId>,
+    /// The writes of all clones that are on their way.
+    pub(crate) under_way: Arc<UnderWay>,
+}
+
+/// How many writes are on their way.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay(watch::Sender<usize>);
+
+/// One of them; it has ended when this is dropped, also where its task was.
+struct OnItsWay(Arc<UnderWay>);
+
+impl UnderWay {
+    /// Waits until there are none.
+    pub(crate) async fn none(&self) {
+        // The sender lives as long as this.
+        let _ = self.0.subscribe().wait_for(|many| *many == 0).await;
+    }
+
+    fn begin(self: &Arc<Self>) -> OnItsWay {
+        self.0.send_modify(|many| *many += 1);
+        OnItsWay(Arc::clone(self))
+    }
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|many| *many -= 1);
+    }
 }
 
 impl Door {
@@ -74,9 +103,11 @@ impl Door {
         for observer in &observers {
             observer.began(&write);
         }
+        let on_its_way = self.under_way.begin();
         let attempt = async move {
             let sent = request.send().await;
             note(&observers, &write, &sent);
+            drop(on_its_way);
             sent
         };
         match tokio::spawn(attempt.in_current_span()).await {

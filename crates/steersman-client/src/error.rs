@@ -110,6 +110,19 @@ pub enum Error {
         /// The key written.
         key: ObjectKey,
     },
+    /// A whole object was to be replaced, of a kind that the cache holds only through a transform.
+    #[error(
+        "{kind} {key} is cached through the transform {transform:?}, and to replace the object by what that left \
+         of it would remove the rest; send the change with `Client::modify`, `patch` or `apply`"
+    )]
+    Transformed {
+        /// The kind written.
+        kind: Kind,
+        /// The key written.
+        key: ObjectKey,
+        /// The name of the transform.
+        transform: String,
+    },
     /// Whose field is whose cannot be told, because the object came without its `managedFields`.
     #[error(
         "{kind} {key} has no managedFields, so nobody's fields can be told apart: read it live; a cache cuts them"

@@ -1,21 +1,25 @@
 //! Handle: the verbs of one kind that is a value: dynamic objects, and kinds known at runtime only.
 
 use std::fmt;
+use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
 
 use serde::Serialize;
-use steersman_api::{DeleteOptions, ListOptions as ApiListOptions, Patch};
+use steersman_api::{DeleteOptions, ListOptions as Selection, Patch};
 use steersman_cache::ListOptions;
 use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::change::Part;
 use crate::ensure::Ensured;
 use crate::error::Error;
-use crate::live::{self, Pages};
+use crate::live::LiveKind;
+use crate::route::{Route, route};
 use crate::shared::Shared;
 use crate::subresource::Subresource;
 
-/// The verbs of one kind, live. Made by [`Client::of`](crate::Client::of).
+/// The verbs of one kind: reads from the cache, writes to the server. Made by [`Client::of`](crate::Client::of).
 ///
 /// This is the way of kinds that are known at runtime only, as `DynamicObject`s or as a type of one's own that
 /// several kinds decode to. Of a kind that a Rust type names, [`Client`](crate::Client) has the same verbs.
@@ -47,36 +51,84 @@ impl<K: Object> KindClient<K> {
 
     // ===== reads =====
 
-    /// The object, as the server has it now.
+    /// The object, from the cache; of a kind that is declared uncached, from the server.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) where there is none; else what the server says.
-    pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
-        live::get(&self.shared, &self.kind, key).await
+    /// As [`Client::get`](crate::Client::get).
+    #[track_caller]
+    pub fn get(&self, key: &ObjectKey) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
+        self.read(key, Location::caller())
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
     ///
     /// # Errors
     ///
-    /// What the server says.
-    pub async fn get_opt(&self, key: &ObjectKey) -> Result<Option<K>, Error> {
-        live::get_opt(&self.shared, &self.kind, key).await
+    /// As [`get`](Self::get), except that an absent object is none.
+    #[track_caller]
+    pub fn get_opt(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
+        let read = self.read(key, Location::caller());
+        async move {
+            match read.await {
+                Ok(object) => Ok(Some(object)),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
     }
 
-    /// The objects that `options` select, all pages of them.
+    /// The objects that `options` select, from the cache, in no particular order.
     ///
     /// # Errors
     ///
-    /// As [`Live::list`](crate::Live::list).
-    pub async fn list(&self, options: &ListOptions) -> Result<Vec<K>, Error> {
-        live::list(&self.shared, &self.kind, options).await
+    /// As [`Client::list`](crate::Client::list).
+    #[track_caller]
+    pub fn list(
+        &self,
+        options: &ListOptions,
+    ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let placed = self.shared.place_options(&self.kind, options)?;
+            match self.route() {
+                Route::Cache => {
+                    let reads = self.shared.cache().of::<K>(&self.kind);
+                    Ok(reads.list_at(&placed, caller).await?.items)
+                }
+                Route::Live => {
+                    let objects = self.live().list(&placed).await?;
+                    Ok(objects.into_iter().map(Arc::new).collect())
+                }
+            }
+        }
     }
 
-    /// The pages of a list, as [`Live::pages`](crate::Live::pages).
-    pub fn pages(&self, namespace: Option<&str>, options: &ApiListOptions) -> Pages<K> {
-        live::pages(&self.shared, &self.kind, namespace, options)
+    /// The reads that ask the server.
+    pub fn live(&self) -> LiveKind<K> {
+        LiveKind::new(self.shared.clone(), self.kind.clone())
+    }
+
+    async fn read(
+        &self,
+        key: &ObjectKey,
+        caller: &'static Location<'static>,
+    ) -> Result<Arc<K>, Error> {
+        let key = self.shared.place(&self.kind, key)?;
+        match self.route() {
+            Route::Cache => {
+                let reads = self.shared.cache().of::<K>(&self.kind);
+                Ok(reads.get_at(&key, caller).await?)
+            }
+            Route::Live => Ok(Arc::new(self.live().get(&key).await?)),
+        }
+    }
+
+    fn route(&self) -> Route {
+        route(self.shared.cache().is_cached(&self.kind))
     }
 
     // ===== writes =====
@@ -192,7 +244,7 @@ impl<K: Object> KindClient<K> {
     pub async fn delete_all(
         &self,
         namespace: Option<&str>,
-        selection: &ApiListOptions,
+        selection: &Selection,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
         let namespace = self.shared.place_list(&self.kind, namespace)?;

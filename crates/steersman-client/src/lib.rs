@@ -70,7 +70,7 @@ pub use ensure::Ensured;
 pub use error::{Error, FieldConflict};
 pub use extract::extract;
 pub use kind_client::KindClient;
-pub use live::{Live, Page, Pages};
+pub use live::{Live, LiveKind, Page, Pages};
 pub use options::{ClientOptions, Lock};
 pub use status::StatusClient;
 pub use subresource::Subresource;

@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::shared::Shared;
 
 mod pages;
+mod kind;
 
+pub use kind::LiveKind;
 pub use pages::{Page, Pages};
 
 /// Reads from the api-server: as new as can be, and a request each. Made by [`Client::live`](crate::Client::live).
@@ -59,6 +61,11 @@ impl Live {
         list(&self.shared, &Kind::of::<K>(), options).await
     }
 
+    /// The reads of a kind that is known at runtime only, of objects of any type.
+    pub fn of<K: Object>(&self, kind: &Kind) -> LiveKind<K> {
+        LiveKind::new(self.shared.clone(), kind.clone())
+    }
+
     /// The pages of a list, of one namespace or of all: for lists that need not be held as a whole. Nothing is
     /// asked before the first page is.
     ///
@@ -85,25 +92,12 @@ impl Live {
     }
 }
 
-pub(crate) fn pages<K: Object>(
-    shared: &Shared,
-    kind: &Kind,
-    namespace: Option<&str>,
-    options: &ApiListOptions,
-) -> Pages<K> {
-    Pages::new(shared.clone(), kind.clone(), namespace, options)
-}
-
-pub(crate) async fn get<K: Object>(
-    shared: &Shared,
-    kind: &Kind,
-    key: &ObjectKey,
-) -> Result<K, Error> {
+async fn get<K: Object>(shared: &Shared, kind: &Kind, key: &ObjectKey) -> Result<K, Error> {
     let (api, key) = (shared.api::<K>(kind).await?, shared.place(kind, key)?);
     Ok(shared.door().read(kind, || api.get(&key)).await?)
 }
 
-pub(crate) async fn get_opt<K: Object>(
+async fn get_opt<K: Object>(
     shared: &Shared,
     kind: &Kind,
     key: &ObjectKey,
@@ -112,7 +106,7 @@ pub(crate) async fn get_opt<K: Object>(
     Ok(shared.door().read(kind, || api.get_opt(&key)).await?)
 }
 
-pub(crate) async fn list<K: Object>(
+async fn list<K: Object>(
     shared: &Shared,
     kind: &Kind,
     options: &ListOptions,

@@ -1,12 +1,13 @@
 //! Driver: what every handle of one client stands on: its cache, its connection, its options.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kube_core::DynamicObject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use steersman_api::{Api, Connection, Mapper, Patch, PatchOptions, kube_client};
-use steersman_cache::Cache;
+use steersman_cache::{Cache, ListOptions};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::OnceCell;
 
@@ -47,6 +48,7 @@ impl Shared {
                 options,
                 mapper,
                 request: None,
+                under_way: Arc::default(),
             },
         }
     }
@@ -99,6 +101,20 @@ impl Shared {
         place_list(self.options().namespace.as_deref(), kind, asked)
     }
 
+    /// What a list selects, in the client's namespace where it has one and none is asked for.
+    pub(crate) fn place_options<'a>(
+        &self,
+        kind: &Kind,
+        options: &'a ListOptions,
+    ) -> Result<Cow<'a, ListOptions>, Error> {
+        let asked = options.selected_namespace();
+        let placed = self.place_list(kind, asked)?;
+        Ok(match placed.filter(|_| asked.is_none()) {
+            Some(namespace) => Cow::Owned(options.clone().namespace(namespace)),
+            None => Cow::Borrowed(options),
+        })
+    }
+
     /// The verbs of one kind. The transport is made by the first request, in its runtime.
     pub(crate) async fn api<K: Object>(&self, kind: &Kind) -> Result<Api<K>, Error> {
         Ok(Api::new(self.transport().await?, kind.clone()))
@@ -130,6 +146,14 @@ impl Shared {
         part: Part,
     ) -> Result<K, Error> {
         check_whole(kind, object)?;
+        // CLIENT-6: where the object was read cannot be told from it.
+        if let Some(transform) = self.cache().transformed(kind) {
+            return Err(Error::Transformed {
+                kind: kind.clone(),
+                key: object.key(),
+                transform,
+            });
+        }
         check_version(kind, object)?;
         let object = place_object(self.options().namespace.as_deref(), kind, object)?;
         let (api, options) = (self.api::<K>(kind).await?, self.options().write());

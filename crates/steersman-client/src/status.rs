@@ -80,8 +80,8 @@ impl StatusClient {
     /// # Errors
     ///
     /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
-    /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name. Else what
-    /// the server says.
+    /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name,
+    /// [`Error::Transformed`] where the kind is cached through a transform. Else what the server says.
     pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
         self.shared
             .replace(&Kind::of::<K>(), object, Part::Status)

@@ -10,9 +10,11 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use prometheus::Registry;
 use steersman_cache::Cache;
+use steersman_client::Client;
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions, RateLimiter};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
@@ -216,7 +218,7 @@ impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
 
         let stop = start.cancel.child_token();
         let worker = WorkerParts {
-            context: Context::detached(&name, start.client, start.clock),
+            context: Context::detached(&name, start.client.clone(), start.clock),
             reconciler: Arc::new(self.reconciler),
             reconcile_ids: Arc::new(AtomicU64::new(1)),
             metrics,
@@ -233,7 +235,10 @@ impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
         };
         stop.cancel();
         queue.shut_down();
+        let began = Instant::now();
         let finished = tasks.finish(&queue, start.grace).await;
+        let left = start.grace.saturating_sub(began.elapsed());
+        see_writes_out(&name, &start.client, left).await;
         tracing::info!(
             controller = name,
             dropped = queue.dropped(),
@@ -397,6 +402,20 @@ async fn all_synced(initial: &mut Vec<(Kind, oneshot::Receiver<()>)>) {
             return std::future::pending().await;
         }
         initial.pop();
+    }
+}
+
+// Writes outlive the reconciles that sent them, and must not be cut off in the middle by the end of the
+// program.
+async fn see_writes_out(controller: &str, client: &Client, left: Duration) {
+    if tokio::time::timeout(left, client.writes_finished())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            controller,
+            "a write is still on its way: its outcome is unknown"
+        );
     }
 }
 

@@ -162,7 +162,7 @@ fn start_log() -> Result<(), BoxError> {
 impl Cluster {
     /// The configured cluster; where nothing is configured, an API server in this process.
     async fn find(args: &Args) -> Result<Self, BoxError> {
-        match Connection::infer().await {
+        match Connection::infer().await.map(named) {
             Ok(connection) => {
                 say(format_args!(
                     "using the cluster at {}",
@@ -186,7 +186,7 @@ impl Cluster {
         say(format_args!(
             "no cluster is configured: started an API server at {url}"
         ));
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = named(Connection::in_process(server.service(), "default"));
         let mut embedded = Embedded {
             serving,
             kubeconfig: None,
@@ -224,4 +224,9 @@ impl Embedded {
         }
         self.serving.stop().await;
     }
+}
+
+/// Tells the server who asks.
+fn named(connection: Connection) -> Connection {
+    connection.user_agent(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
 }

@@ -30,11 +30,15 @@ impl Client {
 
     /// Replaces the object by this one, refused when it changed since it was read.
     ///
+    /// A kind that the cache holds through a transform is never replaced, wherever the object was read: nothing
+    /// in it says so. [`modify`](Self::modify) and [`merge`](Self::merge) send what differs, which is safe with
+    /// objects that lack something.
+    ///
     /// # Errors
     ///
     /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
     /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name,
-    /// [`Error::MetadataOnly`] where it is no whole object. Else what the server says.
+    /// [`Error::MetadataOnly`] and [`Error::Transformed`] where it is, or may be, no whole object. Else what the server says.
     pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
         self.typed().update(object).await
     }

@@ -11,7 +11,7 @@ use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
 use steersman_client::{ClientOptions, Outcome, RequestId, Write, WriteObserver, Written};
 use steersman_object::ResourceVersion;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::world::{World, config, key, set};
 
@@ -82,7 +82,9 @@ async fn a_write_is_finished_and_noted_though_its_caller_is_gone() {
     let heard = ears.take();
     assert!(matches!(heard.as_slice(), [(_, Heard::Began)]), "{heard:?}");
     assert!(world.server.get("configmaps", "default", "a").is_none());
-    sleep(slow).await;
+    let start = Instant::now();
+    world.client.dry_run().writes_finished().await;
+    assert_eq!(start.elapsed(), slow - Duration::from_secs(1));
     assert!(world.server.get("configmaps", "default", "a").is_some());
     let heard = ears.take();
     assert!(
@@ -279,4 +281,19 @@ async fn patience_has_an_end() {
     assert!(error.api().unwrap().is_throttled(), "{error}");
     assert_eq!(start.elapsed(), Duration::from_secs(4));
     assert_eq!(world.count(&[Verb::List]), 3);
+}
+
+/// CLIENT-4
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_never_comes_is_unknown() {
+    let (world, ears) = world();
+    let swallowed = world.server.faults().swallow_everything();
+    let error = world.client.create(&config("a")).await.unwrap_err();
+    assert!(
+        error.api().unwrap().is_transport() && error.is_outcome_unknown(),
+        "{error}"
+    );
+    assert!(matches!(ears.one(), (_, Heard::Unknown)));
+    drop(swallowed);
+    world.client.create(&config("a")).await.unwrap();
 }

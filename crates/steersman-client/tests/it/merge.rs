@@ -1,13 +1,15 @@
 //! The difference of two objects, with and without their version.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::PartialObjectMeta;
 use steersman_apiserver::faults::Verb;
-use steersman_client::{Error, Lock};
+use steersman_cache::{ByObject, CacheOptions, Transform};
+use steersman_client::{ClientOptions, Error, Lock};
 
-use crate::world::{World, config, key, set};
+use crate::world::{World, config, key, set, until};
 
 #[tokio::test(start_paused = true)]
 async fn the_difference_is_sent_once_and_insists_where_it_is_told_to() {
@@ -58,6 +60,7 @@ async fn the_difference_of_an_object_that_was_replaced_is_refused() {
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
 }
 
+/// CLIENT-6
 #[tokio::test(start_paused = true)]
 async fn metadata_alone_replaces_nothing() {
     let world = World::new();
@@ -77,4 +80,33 @@ async fn metadata_alone_replaces_nothing() {
     let now: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
     assert_eq!(now.data.unwrap()["k"], "1");
     assert_eq!(now.metadata.labels.unwrap()["l"], "1");
+}
+
+/// CLIENT-6
+#[tokio::test(start_paused = true)]
+async fn a_kind_cached_through_a_transform_is_changed_and_not_replaced() {
+    let drop_data = Transform::typed("drop data", |config: &mut ConfigMap| {
+        config.data = None;
+        Ok::<_, Infallible>(())
+    });
+    let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().transform(drop_data));
+    let world = World::with(options, ClientOptions::new());
+    let mut events = world.cached::<ConfigMap>().await;
+    let mut full = config("a");
+    set(&mut full, "k", "1");
+    world.client.create(&full).await.unwrap();
+    let cached = until(&mut events, &key("a"), |_| true).await;
+    assert_eq!(cached.data, None);
+    let error = world.client.update(&*cached).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Transformed { transform, .. } if transform == "drop data"),
+        "{error}"
+    );
+    assert_eq!(world.count(&[Verb::Update]), 0);
+    let label = |config: &mut ConfigMap| {
+        let labels = config.metadata.labels.get_or_insert_default();
+        labels.insert("l".to_owned(), "1".to_owned());
+    };
+    let changed = world.client.modify(&*cached, label).await.unwrap();
+    assert_eq!(changed.object().data.as_ref().unwrap()["k"], "1");
 }

@@ -274,13 +274,25 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     assert_eq!(applied.data["spec"], json!({"image": "c", "replicas": 2}));
     let patch = Patch::Merge(json!({"spec": {"image": "d"}}));
     sites.patch(&key("s"), &patch).await.unwrap();
-    assert_eq!(
-        sites.get(&key("s")).await.unwrap().data["spec"]["image"],
-        "d"
-    );
+    let live = sites.live();
+    let now = live.get(&key("s")).await.unwrap();
+    assert_eq!(now.data["spec"]["image"], "d");
+    assert_eq!(live.list(&ListOptions::new()).await.unwrap().len(), 1);
+    let everything = Selection::new();
+    let mut pages = live.pages(None, &everything);
+    let page = pages.next_page().await.unwrap().unwrap();
+    assert_eq!(page.items.len(), 1);
+    assert_eq!(world.count(&[Verb::Watch]), 0, "the cache was left alone");
+
+    // CLIENT-1: the handle itself reads from memory.
+    let gets = world.count(&[Verb::Get]);
+    let read = sites.get(&key("s")).await.unwrap();
+    assert_eq!(read.data["spec"]["image"], "d");
     assert_eq!(sites.list(&ListOptions::new()).await.unwrap().len(), 1);
+    assert!(sites.get_opt(&key("nobody")).await.unwrap().is_none());
+    assert_eq!(world.count(&[Verb::Get]), gets);
     sites.delete(&created).await.unwrap();
-    assert!(sites.get_opt(&key("s")).await.unwrap().is_none());
+    assert!(live.get_opt(&key("s")).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,7 +315,7 @@ async fn a_kind_that_is_gone_is_mapped_anew() {
         "nobody has told the mapper"
     );
     let sites = world.client.of::<DynamicObject>(&kind);
-    let error = sites.list(&ListOptions::new()).await.unwrap_err();
+    let error = sites.live().list(&ListOptions::new()).await.unwrap_err();
     assert!(error.api().unwrap().is_kind_not_served(), "{error}");
     assert!(mapper.kind(&gvk).await.unwrap_err().is_kind_not_served());
 }

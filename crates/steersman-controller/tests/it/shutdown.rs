@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_apiserver::faults::Verb;
+use steersman_client::RequestId;
 use steersman_controller::{
     Action, Context, Controller, ControllerError, Error, Request, reconcile,
 };
@@ -68,6 +71,48 @@ async fn what_goes_on_past_the_grace_is_dropped() {
         world.metric("active_workers", r#"controller="deployment""#),
         "0"
     );
+}
+
+// CLIENT-4
+#[tokio::test(start_paused = true)]
+async fn a_write_of_a_reconcile_that_gave_up_is_seen_out() {
+    let mut world = World::new();
+    world.deploy("web");
+    let slow = Duration::from_secs(4);
+    world
+        .server
+        .faults()
+        .delay(Verb::Create, "configmaps", slow)
+        .keep();
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |ctx: Context, request: Request| {
+        let note = note.clone();
+        async move {
+            let behalf = RequestId::new(ctx.controller(), request.clone());
+            assert_eq!(ctx.client().request(), Some(&behalf));
+            note.note(&"began");
+            let config = ConfigMap {
+                metadata: request.key.to_meta(),
+                ..ConfigMap::default()
+            };
+            tokio::select! {
+                created = ctx.client().create(&config) => drop(created?),
+                () = ctx.cancelled() => {}
+            }
+            Ok::<_, Error>(Action::done())
+        }
+    });
+    let controller = Controller::builder::<Deployment>()
+        .build(reconciler)
+        .unwrap();
+    let running = world.start(controller);
+    assert_eq!(runs.next().await, "began");
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.cancel.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(start.elapsed(), slow);
+    assert!(world.server.get("configmaps", "default", "web").is_some());
 }
 
 #[tokio::test(start_paused = true)]
