@@ -25,7 +25,7 @@
 //!
 //! Modules, words first:
 //!
-//! - [`write`] has [`Write`] and [`WriteObserver`]: what was written, what became of it, and who hears of it.
+//! - [`mod@write`] has [`Write`] and [`WriteObserver`]: what was written, what became of it, and who hears of it.
 //! - `outcome` tells what became of a write from its answer.
 //! - [`error`] has [`Error`].
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
