@@ -165,7 +165,7 @@ fn note<T>(observers: &[Arc<dyn WriteObserver>], write: &Write, sent: &Result<An
         return;
     }
     let about = sent.as_ref().map(|answer| answer.about.as_ref());
-    let outcome = outcome(&write.kind, about);
+    let outcome = outcome(write, about);
     for observer in observers {
         observer.ended(write, &outcome);
     }

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use steersman_api::{About, Error};
-use steersman_object::Kind;
 
-use crate::write::{Outcome, Written};
+use crate::write::{Outcome, Write, Written};
 
 /// A `Retry-After` of nothing would mean to spin.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What became of a write of `kind` that was answered so.
-pub(crate) fn outcome<'a>(kind: &Kind, sent: Result<Option<&About>, &'a Error>) -> Outcome<'a> {
+/// What became of a write that was answered so.
+pub(crate) fn outcome<'a>(write: &Write, sent: Result<Option<&About>, &'a Error>) -> Outcome<'a> {
     match sent {
-        Ok(about) => Outcome::Done(about.and_then(|about| written(kind, about))),
+        Ok(about) => Outcome::Done(about.and_then(|about| written(write, about))),
         Err(error) if is_unknown(error) => Outcome::Unknown(error),
         Err(error) => Outcome::Refused(error),
     }
@@ -48,19 +47,23 @@ pub(crate) fn wait_before_again(
 }
 
 /// The object that was written, where the answer is about it.
-fn written(kind: &Kind, about: &About) -> Option<Written> {
+fn written(write: &Write, about: &About) -> Option<Written> {
+    let itself = about.gvk.same_group_kind(write.kind.gvk());
     // A Scale has the uid and the version of the object that is scaled; the Status of a delete has the uid of
-    // what is gone.
-    let fits = about.gvk.same_group_kind(kind.gvk())
-        || matches!(
-            (about.gvk.group(), about.gvk.kind()),
-            ("autoscaling", "Scale") | ("", "Status")
-        );
+    // what is gone, and no namespace.
+    let scale = (about.gvk.group(), about.gvk.kind()) == ("autoscaling", "Scale");
+    let gone = about.gvk.kind() == "Status" && write.verb == "delete";
+    let fits = itself || scale || gone;
+    let key = match &write.key {
+        Some(key) => key,
+        // The server made the name.
+        None => &about.key,
+    };
     (fits && !about.uid.is_empty()).then(|| Written {
-        key: about.key.clone(),
+        key: key.clone(),
         uid: about.uid.clone(),
         version: about.version.clone(),
-        labels: about.labels.clone(),
+        labels: itself.then(|| about.labels.clone()),
         deleting: about.deleting,
     })
 }
@@ -70,7 +73,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use steersman_api::Asked;
     use steersman_api::error::Status;
-    use steersman_object::ObjectKey;
+    use steersman_object::{Kind, ObjectKey};
 
     use super::*;
 

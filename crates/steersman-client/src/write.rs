@@ -44,8 +44,9 @@ pub struct Written {
     pub uid: String,
     /// Its version; unset where the answer names none: a delete that left nothing.
     pub version: ResourceVersion,
-    /// Its labels, by which one tells whether a cache would hold it.
-    pub labels: BTreeMap<String, String>,
+    /// Its labels, by which one tells whether a cache would hold it; none where the answer is not the object
+    /// itself: that of a scale, and that of a delete that left nothing.
+    pub labels: Option<BTreeMap<String, String>>,
     /// Whether it carries a deletion timestamp.
     pub deleting: bool,
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::{DeleteOptions, ListOptions, Patch};
@@ -123,7 +124,7 @@ async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
         written.version,
         ResourceVersion::new(created.metadata.resource_version.as_deref().unwrap())
     );
-    assert_eq!(written.labels["l"], "1");
+    assert_eq!(written.labels.unwrap()["l"], "1");
     assert!(!written.deleting);
 
     // A finalizer holds it: the delete answers the object, at a version.
@@ -144,17 +145,59 @@ async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
     ears.one();
     client.delete(&created).await.unwrap();
     let (_, end) = ears.one();
-    assert!(
-        matches!(&end, Heard::Done(Some(w)) if Some(&w.uid) == created.metadata.uid.as_ref() && !w.version.is_exact()),
-        "{end:?}"
-    );
+    let Heard::Done(Some(written)) = end else {
+        panic!("{end:?}")
+    };
+    assert_eq!(written.key, key("b"));
+    assert_eq!(Some(&written.uid), created.metadata.uid.as_ref());
+    assert!(!written.version.is_exact() && written.labels.is_none());
+}
 
+#[tokio::test(start_paused = true)]
+async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
+    let (world, ears) = world();
+    let client = &world.client;
     // A collection is many objects.
     let (all, options) = (ListOptions::new(), DeleteOptions::new());
     let deleted = client.delete_all::<ConfigMap>(Some("default"), &all, &options);
     deleted.await.unwrap();
     let (write, end) = ears.one();
     assert_eq!((write.verb, write.key), ("deletecollection", None));
+    assert!(matches!(end, Heard::Done(None)), "{end:?}");
+
+    // A scale has the version of what is scaled; an eviction is about no object.
+    let deployment: Deployment = serde_json::from_value(json!({
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": {
+                "metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }))
+    .unwrap();
+    let deployment = client.create(&deployment).await.unwrap();
+    ears.one();
+    let scale = client.subresource::<Deployment>("scale");
+    let scale = scale.set_replicas(&key("d"), 3).await.unwrap();
+    let (write, end) = ears.one();
+    assert_eq!(write.subresource.as_deref(), Some("scale"));
+    assert_eq!(write.kind.plural(), "deployments");
+    assert!(
+        matches!(&end, Heard::Done(Some(w)) if Some(&w.uid) == deployment.metadata.uid.as_ref()
+            && Some(w.version.as_str()) == scale.metadata.resource_version.as_deref()
+            && w.labels.is_none()),
+        "{end:?}"
+    );
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }))
+    .unwrap();
+    client.create(&pod).await.unwrap();
+    ears.one();
+    client.evict(&key("p"), &options).await.unwrap();
+    let (write, end) = ears.one();
+    assert_eq!(write.subresource.as_deref(), Some("eviction"));
     assert!(matches!(end, Heard::Done(None)), "{end:?}");
 
     // What is refused, and what is not sent.
