@@ -2,26 +2,51 @@
 
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Values of any types, one of each.
 #[derive(Default)]
 pub(crate) struct Types {
-    values: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    values: Vec<Value>,
+}
+
+struct Value {
+    of: TypeId,
+    value: Box<dyn Any + Send + Sync>,
+    /// Whether it stays, however seldom it is used.
+    meant: AtomicBool,
+    /// Whether it was used since the last sweep.
+    used: AtomicBool,
 }
 
 impl Types {
-    /// The value of this type, if it is there.
-    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+    /// The value of this type, if it is there; used now, and kept for good where it is `meant`.
+    pub(crate) fn get<T: Any>(&self, meant: bool) -> Option<&T> {
         let of = TypeId::of::<T>();
-        let (_, value) = self.values.iter().find(|(known, _)| *known == of)?;
-        value.downcast_ref()
+        let value = self.values.iter().find(|value| value.of == of)?;
+        value.used.store(true, Ordering::Relaxed);
+        value.meant.fetch_or(meant, Ordering::Relaxed);
+        value.value.downcast_ref()
     }
 
     /// Takes a value, unless there is one of its type.
-    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T) {
-        if self.get::<T>().is_none() {
-            self.values.push((TypeId::of::<T>(), Box::new(value)));
+    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T, meant: bool) {
+        if self.get::<T>(meant).is_none() {
+            self.values.push(Value {
+                of: TypeId::of::<T>(),
+                value: Box::new(value),
+                meant: AtomicBool::new(meant),
+                used: AtomicBool::new(true),
+            });
         }
+    }
+
+    /// Drops what nobody meant to keep and nobody has used since the last sweep.
+    pub(crate) fn sweep(&mut self) {
+        self.values.retain(|value| {
+            let used = value.used.swap(false, Ordering::Relaxed);
+            used || value.meant.load(Ordering::Relaxed)
+        });
     }
 }
 
@@ -40,11 +65,29 @@ mod tests {
     #[test]
     fn each_type_finds_its_own() {
         let mut types = Types::default();
-        types.put(1_u8);
-        types.put("a");
-        types.put(2_u8);
-        assert_eq!(types.get::<u8>(), Some(&1));
-        assert_eq!(types.get::<&str>(), Some(&"a"));
-        assert_eq!(types.get::<u16>(), None);
+        types.put(1_u8, true);
+        types.put("a", true);
+        types.put(2_u8, true);
+        assert_eq!(types.get::<u8>(false), Some(&1));
+        assert_eq!(types.get::<&str>(false), Some(&"a"));
+        assert_eq!(types.get::<u16>(false), None);
+    }
+
+    #[test]
+    fn what_is_used_between_two_sweeps_stays_and_what_is_meant_always_does() {
+        let mut types = Types::default();
+        types.put(1_u8, true);
+        types.put(1_u16, false);
+        types.put(1_u32, false);
+        types.put(1_u64, false);
+        types.sweep();
+        types.get::<u16>(false).unwrap();
+        types.get::<u32>(true).unwrap();
+        types.sweep();
+        assert!(types.get::<u64>(false).is_none());
+        types.sweep();
+        types.sweep();
+        assert!(types.get::<u8>(false).is_some() && types.get::<u32>(false).is_some());
+        assert!(types.get::<u16>(false).is_none());
     }
 }

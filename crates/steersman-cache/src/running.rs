@@ -51,15 +51,21 @@ impl Declared {
         self.inner.advice.coverage.kind()
     }
 
-    /// The informer, whose objects are looked at as a `K` from now on.
-    pub(crate) fn informer<K: Object>(&self) -> Informer<K> {
-        if let Some(known) = self.inner.types.read().get::<Informer<K>>() {
+    /// The informer, whose objects are looked at as a `K` from now on: for good where that is
+    /// `meant`, or as long as somebody does so now and then.
+    pub(crate) fn informer<K: Object>(&self, meant: bool) -> Informer<K> {
+        if let Some(known) = self.inner.types.read().get::<Informer<K>>(meant) {
             return known.clone();
         }
         // Decodes what is there, so without the lock; all views of one type are one.
         let informer = self.inner.mirror.view::<K>();
-        self.inner.types.write().put(informer.clone());
+        self.inner.types.write().put(informer.clone(), meant);
         informer
+    }
+
+    /// Stops looking at the objects as types that nobody has read them as for a while.
+    pub(crate) fn sweep(&self) {
+        self.inner.types.write().sweep();
     }
 
     /// Notes that it was declared on purpose; answers whether it was before.

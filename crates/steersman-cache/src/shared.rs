@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use steersman_api::{Connection, kube_client};
@@ -12,7 +13,7 @@ use steersman_informer::{Informer, InformerOptions, Mirror};
 use steersman_object::{Gvk, Kind, Object, TypedObject};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -22,6 +23,10 @@ use crate::error::Error;
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
 use crate::running::{Declared, settled};
+
+/// How often the types are dropped that no read has used since the last time: a type is looked at
+/// for so long after its last read, and twice that at most.
+const SWEEP: Duration = Duration::from_secs(5 * 60);
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
@@ -123,7 +128,7 @@ impl Shared {
         };
         let known = self.registry.lock().get(&slot);
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
-        if let Some(informer) = known.map(|entry| entry.informer::<K>())
+        if let Some(informer) = known.map(|entry| entry.informer::<K>(false))
             && informer.has_synced()
         {
             return Ok(informer);
@@ -181,7 +186,7 @@ impl Shared {
             })
         };
         // Before it starts, so that what is asked for is what is needed.
-        let informer = entry.informer::<K>();
+        let informer = entry.informer::<K>(matches!(purpose, Use::Meant));
         if new {
             self.declared.notify_one();
         }
@@ -269,6 +274,7 @@ impl Shared {
     ) -> Result<(), Error> {
         let mut tasks = JoinSet::new();
         let mut kinds: HashMap<Id, Kind> = HashMap::new();
+        let mut sweep = Instant::now() + SWEEP;
         loop {
             for entry in self.registry.lock().take_unstarted() {
                 let task = tasks.spawn(entry.run(client.clone(), cancel.clone()));
@@ -277,6 +283,11 @@ impl Shared {
             tokio::select! {
                 () = cancel.cancelled() => break,
                 () = self.declared.notified() => {}
+                () = sleep_until(sweep) => {
+                    sweep += SWEEP;
+                    let entries = self.registry.lock().entries();
+                    entries.iter().for_each(Declared::sweep);
+                }
                 Some(ended) = tasks.join_next() => accept(ended, &kinds)?,
             }
         }

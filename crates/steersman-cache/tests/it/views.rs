@@ -1,6 +1,7 @@
 //! Typed, dynamic and metadata-only reads over one informer, and what they can ask.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::ACCEPT;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
@@ -8,11 +9,11 @@ use kube_core::DynamicObject;
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::Connection;
-use steersman_cache::{CacheOptions, Error, IndexKey, ListOptions};
+use steersman_cache::{CacheOptions, Error, IndexKey, InformerMetrics, ListOptions};
 use steersman_object::{Kind, LabelSelector};
 use tower::ServiceBuilder;
 
-use crate::world::{World, initial, key};
+use crate::world::{Website, World, event_of, initial, key};
 
 /// CACHE-1
 #[tokio::test(start_paused = true)]
@@ -204,6 +205,47 @@ async fn owners_are_found_by_their_uid() {
         names(ListOptions::new().controlled_by(&first)).await,
         ["one"]
     );
+    world.stop().await.unwrap();
+}
+
+/// The gauge of objects that some type cannot read.
+fn malformed(registry: &prometheus::Registry) -> f64 {
+    let families = registry.gather();
+    let mut families = families.iter();
+    let family = families.find(|f| f.name() == "steersman_informer_malformed_objects");
+    family.map_or(0.0, |family| family.get_metric()[0].get_gauge().get_value())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_that_was_only_read_is_looked_at_for_a_while() {
+    let registry = prometheus::Registry::new();
+    let metrics = InformerMetrics::register(&registry).unwrap();
+    let mut world = World::new(CacheOptions::new().metrics(metrics));
+    world.install_loose_websites();
+    world.website("odd", &json!(7));
+    let kind = Kind::of::<Website>();
+    let anything = world.cache.of::<DynamicObject>(&kind);
+    let informers = anything.informers().unwrap();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    let mut seen = informers[0].subscribe();
+    initial(&mut seen).await;
+    let mut happens = async |name: &str| {
+        world.website(name, &json!("image"));
+        event_of(&mut seen, &key("a", name)).await;
+        malformed(&registry)
+    };
+    let odd = world.cache.get::<Website>(&key("a", "odd")).await;
+    assert!(odd.unwrap_err().is_malformed());
+    assert_eq!(happens("one").await, 1.0);
+    tokio::time::sleep(Duration::from_secs(660)).await;
+    assert_eq!(happens("two").await, 0.0);
+    // What is read again is looked at again, and what is declared always is.
+    assert!(world.cache.get::<Website>(&key("a", "two")).await.is_ok());
+    assert_eq!(happens("three").await, 1.0);
+    world.cache.informer::<Website>().unwrap();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(happens("four").await, 1.0);
     world.stop().await.unwrap();
 }
 
