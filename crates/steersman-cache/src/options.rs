@@ -21,6 +21,7 @@ pub struct CacheOptions {
     pub(crate) undeclared: Undeclared,
     pub(crate) watch_list: bool,
     pub(crate) sync_timeout: Duration,
+    pub(crate) concurrent_syncs: usize,
     pub(crate) metrics: Option<InformerMetrics>,
     pub(crate) seed: Option<u64>,
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
@@ -76,6 +77,7 @@ impl CacheOptions {
             undeclared: Undeclared::Start,
             watch_list: true,
             sync_timeout: Duration::from_secs(120),
+            concurrent_syncs: 10,
             metrics: None,
             seed: None,
             objects: BTreeMap::new(),
@@ -130,6 +132,16 @@ impl CacheOptions {
     /// sync. Two minutes by default.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.sync_timeout = timeout;
+        self
+    }
+
+    /// How many informers may be at their first sync at once; at least 1, and 10 by default. The
+    /// others wait for their turn, so that the start of an operator is no burst for the server.
+    ///
+    /// A turn ends with the sync, with a failure, or after half a minute: a kind that does not
+    /// answer keeps no other waiting for good.
+    pub fn concurrent_syncs(mut self, informers: usize) -> Self {
+        self.concurrent_syncs = informers.max(1);
         self
     }
 

@@ -5,17 +5,22 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, kube_client};
 use steersman_informer::{Informer, Mirror, State};
 use steersman_object::{Kind, Object};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::advice::Advice;
 use crate::erased::Types;
 use crate::error::Unsynced;
+
+/// How long the turn of an informer that does not settle lasts.
+const TURN: Duration = Duration::from_secs(30);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -77,15 +82,39 @@ impl Declared {
         self.inner.meant.load(Ordering::Relaxed)
     }
 
-    /// The informer's whole life.
-    pub(crate) fn run(&self, client: kube_client::Client, cancel: CancellationToken) -> Task {
+    /// The informer's whole life. It begins once there is a turn for its first sync.
+    pub(crate) fn run(
+        &self,
+        client: kube_client::Client,
+        turns: Arc<Semaphore>,
+        cancel: CancellationToken,
+    ) -> Task {
         let namespace = self.inner.advice.namespace.as_deref().map(Into::into);
         let advice = &self.inner.advice;
         let settings = advice.coverage.settings(advice.namespace.as_deref());
         let keep = settings.is_some_and(|s| s.keep_managed_fields == Some(true));
         let list_watch = ApiListWatch::new(client, self.kind().clone(), namespace);
         let list_watch = list_watch.keep_managed_fields(keep);
-        Box::pin(self.inner.mirror.run(list_watch, cancel))
+        let run = self.inner.mirror.run(list_watch, cancel.clone());
+        let this = self.clone();
+        Box::pin(async move {
+            // CACHE-5. One that was cancelled before its turn runs all the same: that is how those
+            // who wait for it learn of the end.
+            let turn = tokio::select! {
+                turn = turns.acquire_owned() => turn.ok(),
+                () = cancel.cancelled() => None,
+            };
+            let first = async {
+                // CACHE-2: one that hangs does not keep the others waiting for good.
+                let _settled = timeout(TURN, this.settled()).await;
+                drop(turn);
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = run => {}
+                () = first => {}
+            }
+        })
     }
 
     pub(crate) fn has_synced(&self) -> bool {

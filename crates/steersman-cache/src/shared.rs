@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use steersman_api::{Connection, kube_client};
 use steersman_informer::{Informer, InformerOptions, Mirror};
 use steersman_object::{Gvk, Kind, Object, TypedObject};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -273,11 +273,13 @@ impl Shared {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let mut tasks = JoinSet::new();
+        let turns = Arc::new(Semaphore::new(self.options.concurrent_syncs));
         let mut kinds: HashMap<Id, Kind> = HashMap::new();
         let mut sweep = Instant::now() + SWEEP;
         loop {
             for entry in self.registry.lock().take_unstarted() {
-                let task = tasks.spawn(entry.run(client.clone(), cancel.clone()));
+                let task =
+                    tasks.spawn(entry.run(client.clone(), Arc::clone(&turns), cancel.clone()));
                 kinds.insert(task.id(), entry.kind().clone());
             }
             tokio::select! {

@@ -402,6 +402,9 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
     let running = Running {
         core: Arc::clone(&core),
     };
+    if cancel.is_cancelled() {
+        return;
+    }
     let (sender, receiver) = channel(core.options.queue_bound);
     let inlet = Inlet {
         core: Arc::clone(&core),

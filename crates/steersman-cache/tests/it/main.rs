@@ -7,3 +7,4 @@ mod sharing;
 mod views;
 mod degraded;
 mod reads;
+mod starts;
