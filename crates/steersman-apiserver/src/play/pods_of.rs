@@ -127,8 +127,12 @@ impl<'a> World<'a> {
             let Some(pod) = self.get(Kind::Pod, &place.0, &place.1) else {
                 continue;
             };
+            // Nearly all fit, which is seen without decoding them.
+            if fits(&pod) {
+                continue;
+            }
             let own = super::facts::controller_of(&pod.value);
-            if own.is_none_or(|own| *own.uid != *owner.meta("uid")) || fits(&pod) {
+            if own.is_none_or(|own| *own.uid != *owner.meta("uid")) {
                 continue;
             }
             if self.spent() {

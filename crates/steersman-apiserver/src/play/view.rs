@@ -138,7 +138,7 @@ impl View {
             self.see(kind, stored, tick, agenda);
             if kind == Kind::Pod {
                 // Its labels may have changed unseen.
-                suspect(controller_of(&stored.value).as_ref(), stored, agenda);
+                suspect(controller_of(&stored.look()).as_ref(), stored, agenda);
             }
         }
     }
@@ -246,17 +246,18 @@ impl View {
     }
 
     fn see_pod(&mut self, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
+        let pod = new.look();
         let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
         let known = self.pods.remove(&place);
         let mut facts = PodFacts {
-            controller: controller_of(&new.value),
-            stage: stage_of(&new.value),
+            controller: controller_of(&pod),
+            stage: stage_of(&pod),
             since: tick,
-            ready: holds(&new.value, "Ready"),
+            ready: holds(&pod, "Ready"),
             ready_at: tick,
-            node: text(&new.value["spec"], "nodeName").into(),
-            tracked: is_tracked(&new.value),
-            cost: annotation(&new.value, "controller.kubernetes.io/pod-deletion-cost")
+            node: text(&pod["spec"], "nodeName").into(),
+            tracked: is_tracked(&pod),
+            cost: annotation(&pod, "controller.kubernetes.io/pod-deletion-cost")
                 .parse()
                 .unwrap_or(0),
         };

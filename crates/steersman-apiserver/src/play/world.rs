@@ -117,7 +117,12 @@ pub(super) struct World<'a> {
 impl World<'_> {
     pub(super) fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         let storage = &self.kinds.of(kind).storage;
-        self.registry.stored(storage, namespace, name).cloned()
+        let stored = self.registry.stored(storage, namespace, name)?;
+        Some(match kind {
+            // There are many of them, most of which were written long ago (SRV-STORE-7).
+            Kind::Pod => stored.borrowed(),
+            _ => Arc::clone(stored),
+        })
     }
 
     pub(super) fn exists(&self, key: &Key) -> bool {

@@ -105,6 +105,17 @@ impl Stored {
         }
     }
 
+    /// The same revision for somebody who reads a lot of it now: where it is not decoded, he decodes
+    /// his own (SRV-STORE-7).
+    #[must_use]
+    pub fn borrowed(self: &Arc<Self>) -> Arc<Self> {
+        if self.value.value.get().is_some() {
+            Arc::clone(self)
+        } else {
+            Arc::new(self.folded())
+        }
+    }
+
     /// As [`Stored::new`], with its bytes inside the line of a watch event: however many watches
     /// send it, it is written once (SRV-STORE-6).
     #[must_use]
@@ -218,7 +229,7 @@ impl Stored {
 
     /// Whether the object is decoded.
     #[cfg(test)]
-    pub(super) fn is_decoded(&self) -> bool {
+    pub(crate) fn is_decoded(&self) -> bool {
         self.value.value.get().is_some()
     }
 }

@@ -1,10 +1,13 @@
 //! How much the player does in one turn, and what it counts.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
 use crate::registry::{RegistryOptions, Target, WriteOptions};
+use crate::store::Stored;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -74,6 +77,36 @@ fn a_turn_writes_no_more_than_its_budget() {
     assert!(turns > 20, "{turns} turns");
     let pods = registry.resource("", "v1", "pods").unwrap();
     assert_eq!(registry.all_stored(&pods.storage, None).count(), 600);
+}
+
+/// SRV-STORE-7
+#[test]
+fn the_player_leaves_old_pods_as_they_are_kept() {
+    let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
+    let mut machine = Machine::new(Played::everything());
+    let labels = json!({"app": "web"});
+    // So large that only a few of them are decoded at a time.
+    let annotations = json!({"note": "x".repeat(100_000)});
+    create(
+        &mut registry,
+        ("apps", "deployments"),
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"replicas": 200, "selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels, "annotations": annotations},
+                "spec": {"containers": [{"name": "c", "image": "i:1"}]},
+            }},
+        }),
+    );
+    while machine.turn(&mut registry, &manners(), now(), 64) == Next::Again {}
+    machine.reconsider_pods();
+    while machine.turn(&mut registry, &manners(), now(), 64) == Next::Again {}
+    let pods = registry.resource("", "v1", "pods").unwrap();
+    let all: Vec<_> = registry.all_stored(&pods.storage, None).collect();
+    let ready = |pod: &Arc<Stored>| super::super::facts::holds(&pod.look(), "Ready");
+    assert!(all.len() == 200 && all.iter().all(|pod| ready(pod)));
+    let decoded = all.iter().filter(|pod| pod.is_decoded()).count();
+    assert!(decoded < 50, "{decoded} of 200 Pods are decoded");
 }
 
 #[test]
