@@ -247,6 +247,21 @@ impl<K: Object> Api<K> {
         requests::read_part(&asked, &body)
     }
 
+    /// Asks the server what it thinks of something: a review (SelfSubjectAccessReview, TokenReview and
+    /// the like) is created, answered, and never stored, so it has no name.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a review changes nothing.
+    pub async fn review(&self, review: &K) -> Result<K, Error> {
+        let (asked, body) = self.review_call(review)?.fetch(&self.client).await?;
+        requests::read_part(&asked, &body)
+    }
+
     // ----- the way of one request -----
 
     fn object(&self, verb: &'static str, key: &ObjectKey) -> Result<(Asked, Url), Error> {

@@ -40,7 +40,7 @@ use crate::shared::{Running, Shared, Use};
 #[derive(Clone)]
 #[must_use]
 pub struct Cache {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// A cache that counts as running; see [`Cache::begin`].

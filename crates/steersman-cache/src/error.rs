@@ -164,6 +164,9 @@ pub enum Error {
     /// No client could be made of the connection.
     #[error("the cache could not connect")]
     Connection(#[source] steersman_api::Error),
+    /// The server could not be asked what the cache may read.
+    #[error("the server could not be asked what the cache may read")]
+    Preflight(#[source] steersman_api::Error),
     /// An informer's task panicked: a defect, and the end of this cache.
     #[error("the informer of {kind} panicked: {message}")]
     Panicked {

@@ -29,6 +29,7 @@
 //! - [`error`] has [`Error`] and [`Unsynced`].
 //! - `field_index` has one named index of a kind, and [`IndexKey`], its typed name.
 //! - [`settings`] has [`Settings`], what can be said of all kinds, one kind, or one namespace.
+//! - [`watch_error`] has [`WatchError`], what a hook is told of a request that failed.
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
 //! - `coverage` decides which informers a kind gets and what they can see.
 //! - `advice` says what to do about a kind that does not sync.
@@ -37,11 +38,14 @@
 //! - `running` runs one informer, whatever it is looked at as.
 //! - `shared` declares, runs and waits: what the handles of one cache share.
 //! - [`reads`] has [`Reads`], which reads one kind as one type.
+//! - [`grants`] has [`Preflight`], what a cache may not read.
 //! - [`cache`] has the handle, [`Cache`].
+//! - [`preflight`] asks a server what the cache may read.
 
 pub mod error;
 mod field_index;
 pub mod settings;
+pub mod watch_error;
 pub mod options;
 mod coverage;
 mod advice;
@@ -50,12 +54,16 @@ mod registry;
 mod running;
 mod shared;
 pub mod reads;
+pub mod grants;
 pub mod cache;
+pub mod preflight;
 
 pub use cache::{Begun, Cache};
 pub use error::{Error, Unsynced};
 pub use field_index::IndexKey;
+pub use grants::{MissingRule, Preflight};
 pub use options::{ByObject, CacheOptions, ListOptions, Undeclared};
 pub use reads::{Listed, Reads};
 pub use settings::Settings;
 pub use steersman_informer::{InformerMetrics, Transform};
+pub use watch_error::WatchError;

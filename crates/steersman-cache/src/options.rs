@@ -1,6 +1,7 @@
 //! Words: what a cache looks at, by default and for single kinds, and what a list selects.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_informer::{CONTROLLER_UID, InformerMetrics, OWNER_UID, Transform};
@@ -8,6 +9,7 @@ use steersman_object::{Gvk, Kind, LabelSelector, TypedObject};
 
 use crate::field_index::IndexKey;
 use crate::settings::Settings;
+use crate::watch_error::{OnWatchError, WatchError};
 
 /// What a [`Cache`](crate::Cache) looks at.
 ///
@@ -23,6 +25,7 @@ pub struct CacheOptions {
     pub(crate) sync_timeout: Duration,
     pub(crate) concurrent_syncs: usize,
     pub(crate) metrics: Option<InformerMetrics>,
+    pub(crate) on_watch_error: OnWatchError,
     pub(crate) seed: Option<u64>,
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
 }
@@ -79,6 +82,7 @@ impl CacheOptions {
             sync_timeout: Duration::from_secs(120),
             concurrent_syncs: 10,
             metrics: None,
+            on_watch_error: OnWatchError::default(),
             seed: None,
             objects: BTreeMap::new(),
         }
@@ -142,6 +146,13 @@ impl CacheOptions {
     /// answer keeps no other waiting for good.
     pub fn concurrent_syncs(mut self, informers: usize) -> Self {
         self.concurrent_syncs = informers.max(1);
+        self
+    }
+
+    /// Is told of each request of an informer that fails, once for each attempt. The hook runs in the
+    /// informer's task: it must neither block nor panic.
+    pub fn on_watch_error(mut self, hook: impl Fn(&WatchError) + Send + Sync + 'static) -> Self {
+        self.on_watch_error = OnWatchError(Some(Arc::new(hook)));
         self
     }
 

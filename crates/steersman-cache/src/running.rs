@@ -52,6 +52,10 @@ impl Declared {
         }
     }
 
+    pub(crate) fn advice(&self) -> &Advice {
+        &self.inner.advice
+    }
+
     pub(crate) fn kind(&self) -> &Kind {
         self.inner.advice.coverage.kind()
     }

@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
 use crate::running::{Declared, settled};
+use crate::watch_error::WatchError;
 
 /// How often the types are dropped that no read has used since the last time: a type is looked at
 /// for so long after its last read, and twice that at most.
@@ -207,6 +208,7 @@ impl Shared {
 
     fn informer_options(&self, advice: &Advice, slot: &Slot) -> InformerOptions {
         let (options, coverage) = (&self.options, &advice.coverage);
+        let hook = options.on_watch_error.0.clone();
         let advice = advice.clone();
         let mut informer = InformerOptions::new()
             .watch_list(options.watch_list)
@@ -214,6 +216,18 @@ impl Shared {
         let settings = coverage.settings(slot.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();
         informer = informer.bookmarks(settings.bookmarks.unwrap_or(true));
+        if let Some(hook) = hook {
+            let (kind, namespace) = (coverage.kind().clone(), slot.namespace.clone());
+            informer = informer.on_failure(move |failed| {
+                hook(&WatchError {
+                    kind: kind.clone(),
+                    namespace: namespace.clone(),
+                    reason: failed.reason,
+                    message: failed.message.clone(),
+                    attempt: failed.attempt,
+                });
+            });
+        }
         if let Some(labels) = settings.sent_labels() {
             informer = informer.labels(labels);
         }

@@ -60,7 +60,7 @@ pub use fanout::{Delivery, Subscription};
 pub use informer::{CONTROLLER_UID, Informer, OWNER_UID};
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
-pub use options::{InformerOptions, WaysOut};
+pub use options::{Failed, InformerOptions, OnFailure, WaysOut};
 pub use state::{Reason, State};
 pub use store::{IndexedValue, Query, Selected, Store};
 pub use transform::Transform;

@@ -42,7 +42,28 @@ pub struct InformerOptions {
     pub metrics: Option<InformerMetrics>,
     /// What to advise in the log when requests fail. Default: nothing.
     pub ways_out: WaysOut,
+    /// Who is told of each request that fails. Default: nobody.
+    pub on_failure: OnFailure,
 }
+
+/// A request of an informer that failed: a list, a watch that was refused, or an error that a watch
+/// brought. A watch that ends, or whose connection breaks, is none: it is resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failed {
+    /// What kind of failure it is.
+    pub reason: Reason,
+    /// What the server said or what happened, for people; it does not name the kind.
+    pub message: String,
+    /// Which failure it is since the last success, from 1.
+    pub attempt: u32,
+}
+
+/// Who is told of each request that fails. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct OnFailure(Option<Arc<Hook>>);
+
+type Hook = dyn Fn(&Failed) + Send + Sync;
 
 /// What to do about a failure, as far as whoever declares an informer knows. Cheap to clone.
 #[derive(Clone, Default)]
@@ -65,6 +86,7 @@ impl Default for InformerOptions {
             seed: RandomState::new().hash_one("steersman"),
             metrics: None,
             ways_out: WaysOut::default(),
+            on_failure: OnFailure::default(),
         }
     }
 }
@@ -161,6 +183,29 @@ impl InformerOptions {
     ) -> Self {
         self.ways_out = WaysOut(Some(Arc::new(advise)));
         self
+    }
+
+    /// Who is told of each request that fails, once for each attempt. The hook runs in the informer's
+    /// task: it must neither block nor panic.
+    #[must_use]
+    pub fn on_failure(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
+        self.on_failure = OnFailure(Some(Arc::new(hook)));
+        self
+    }
+}
+
+impl OnFailure {
+    pub(crate) fn tell(&self, failed: &Failed) {
+        if let Some(hook) = &self.0 {
+            hook(failed);
+        }
+    }
+}
+
+impl fmt::Debug for OnFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = if self.0.is_some() { "known" } else { "unknown" };
+        f.debug_tuple("OnFailure").field(&known).finish()
     }
 }
 

@@ -208,6 +208,15 @@ impl<K: Object> Api<K> {
     }
 
     /// The object as JSON, with the `apiVersion` and `kind` that a dynamic one may lack.
+    pub(super) fn review_call(&self, review: &K) -> Result<Call, Error> {
+        let key = review.key();
+        let asked = Asked::of_collection("create", &self.kind, key.namespace());
+        let url = Url::collection(&self.kind, key.namespace())
+            .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
+        let body = self.encode(&asked, review)?;
+        Ok(call(Method::POST, asked, url, JSON, body))
+    }
+
     fn encode(&self, asked: &Asked, object: &impl Serialize) -> Result<Bytes, Error> {
         let bytes = encode(asked, object)?;
         Ok(raw::prepare(&bytes, self.kind.gvk(), false)

@@ -1,12 +1,15 @@
 //! CACHE-2: a kind that cannot be listed costs its own readers an error, at once, and nobody else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::Answer;
 use steersman_cache::{ByObject, Cache, CacheOptions, Error, ListOptions};
+use steersman_informer::Reason;
 use tokio::time::Instant;
 
 use crate::world::{Website, World, key, soon};
@@ -252,4 +255,40 @@ async fn waiting_for_the_sync_of_a_cache_that_stops_or_never_starts_says_so() {
     let error = soon(never.wait_for_sync()).await.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     assert!(error.to_string().contains("not started"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_is_told_of_each_attempt_with_kind_scope_and_reason() {
+    type Told = (String, Option<String>, Reason, u32);
+    let told: Arc<Mutex<Vec<Told>>> = Arc::default();
+    let tell = Arc::clone(&told);
+    let options = CacheOptions::new()
+        .by_object::<Service>(ByObject::new().namespaces(["a"]))
+        .on_watch_error(move |error| {
+            let kind = error.kind.plural().to_owned();
+            let namespace = error.namespace.as_deref().map(str::to_owned);
+            let attempt = (kind, namespace, error.reason, error.attempt);
+            tell.lock().push(attempt);
+        });
+    let mut world = World::new(options);
+    let refused = Answer::code(403).times(3);
+    let _refused = world.server.faults().answer(None, "services", refused);
+    world.cache.informer::<ConfigMap>().unwrap();
+    world.cache.informer::<Service>().unwrap();
+    world.start();
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    let expected = |attempt| {
+        let namespace = Some("a".to_owned());
+        ("services".to_owned(), namespace, Reason::Forbidden, attempt)
+    };
+    assert_eq!(*told.lock(), [1, 2, 3].map(expected));
+
+    // After a success attempts are counted anew.
+    let server = Answer::code(500).times(1);
+    let _server = world.server.faults().answer(None, "services", server);
+    world.server.faults().cut_watches();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let last = told.lock().last().cloned().unwrap();
+    assert_eq!((last.2, last.3), (Reason::Server, 1));
+    world.stop().await.unwrap();
 }

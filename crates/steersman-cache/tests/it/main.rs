@@ -8,3 +8,4 @@ mod views;
 mod degraded;
 mod reads;
 mod starts;
+mod preflight;

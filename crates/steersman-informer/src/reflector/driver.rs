@@ -9,7 +9,7 @@ use steersman_object::ResourceVersion;
 use crate::body::Extent;
 use crate::delta::{Delta, Item};
 use crate::metrics::Counters;
-use crate::options::InformerOptions;
+use crate::options::{Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::Failure;
 use crate::reflector::gathered::Gathered;
 use crate::reflector::machine::{End, Machine, Marked, Problem, Step};
@@ -42,6 +42,9 @@ pub(crate) struct Driver<L, S> {
     fields: Option<String>,
     bookmarks: bool,
     counters: Counters,
+    on_failure: OnFailure,
+    /// Failures since the last success.
+    attempts: u32,
     gathered: Gathered,
     /// How much of each object is asked for.
     extent: Extent,
@@ -72,6 +75,8 @@ where
             fields: options.fields.clone(),
             bookmarks: options.bookmarks,
             counters,
+            on_failure: options.on_failure.clone(),
+            attempts: 0,
             gathered: Gathered::default(),
         }
     }
@@ -244,6 +249,17 @@ where
 
     fn fail(&mut self, error: &Error) {
         let failure = Failure::of(error);
+        let again = self.machine.problem().is_some();
+        self.attempts = if again {
+            self.attempts.saturating_add(1)
+        } else {
+            1
+        };
+        self.on_failure.tell(&Failed {
+            reason: failure.class.reason(),
+            message: failure.message.clone(),
+            attempt: self.attempts,
+        });
         self.counters.failure(failure.class.reason().as_str());
         self.machine.handle_failure(&failure, now());
     }

@@ -1,0 +1,155 @@
+//! Driver: asks a server, before anything is listed, whether the cache may read what it is to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use steersman_api::{Api, Connection, Mapper, kube_client};
+use steersman_informer::Reason;
+use steersman_object::Kind;
+
+use crate::advice::Advice;
+use crate::cache::Cache;
+use crate::coverage::Coverage;
+use crate::error::Error;
+use crate::grants::{MissingRule, Preflight};
+use crate::registry::Slot;
+
+/// What an informer needs: a view that reads one object of it live needs `get`.
+const VERBS: [&str; 3] = ["get", "list", "watch"];
+
+impl Cache {
+    /// Asks the server whether the credentials of `connection` may read what was declared until now, in
+    /// the namespaces it is cached in, and whether the server serves it: one SelfSubjectAccessReview for
+    /// each verb of each informer, and one document of discovery for each group. Starts nothing.
+    ///
+    /// Declared are the kinds of the options that are cached, and those that a controller, an index or
+    /// [`informer`](Self::informer) declared. What is missing is no error: an informer may begin without
+    /// its rule, and recovers when it is granted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connection`], and [`Error::Preflight`] where the server could not be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is changed on the server.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use steersman_api::Connection;
+    /// use steersman_cache::{Cache, CacheOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = steersman_apiserver::ApiServer::new();
+    /// # let connection = Connection::in_process(server.service(), "default");
+    /// let cache = Cache::new(CacheOptions::new())?;
+    /// cache.informer::<Pod>()?;
+    /// let found = cache.preflight(&connection).await?;
+    /// assert!(found.is_ready(), "{found}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn preflight(&self, connection: &Connection) -> Result<Preflight, Error> {
+        let client = connection.client().map_err(Error::Connection)?;
+        let mapper = Mapper::new(connection.clone());
+        let mut found = Preflight::default();
+        let mut last: Option<Kind> = None;
+        for (slot, advice) in self.to_ask() {
+            let kind = advice.coverage.kind();
+            if last.as_ref() != Some(kind) {
+                last = Some(kind.clone());
+                match mapper.kind(kind.gvk()).await {
+                    Ok(_) => {}
+                    Err(error) if error.is_kind_not_served() => {
+                        let way_out = advice.way_out(Reason::NotServed);
+                        found.not_served.push((kind.clone(), way_out));
+                    }
+                    Err(error) => return Err(Error::Preflight(error)),
+                }
+            }
+            let place = slot.namespace.as_deref();
+            let (get, list, watch) = tokio::try_join!(
+                allowed(&client, kind, place, VERBS[0]),
+                allowed(&client, kind, place, VERBS[1]),
+                allowed(&client, kind, place, VERBS[2]),
+            )
+            .map_err(Error::Preflight)?;
+            let verbs = VERBS.into_iter().zip([get, list, watch]);
+            let verbs: Vec<&str> = verbs
+                .filter(|(_, may)| !may)
+                .map(|(verb, _)| verb)
+                .collect();
+            if !verbs.is_empty() {
+                found.missing.push(MissingRule {
+                    kind: kind.clone(),
+                    namespace: place.map(Into::into),
+                    verbs,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// What is declared, each informer once, those of a kind one after another.
+    fn to_ask(&self) -> BTreeMap<Slot, Advice> {
+        let mut all = BTreeMap::new();
+        let mut add = |coverage: &Arc<Coverage>, namespace: Option<Arc<str>>| {
+            let slot = Slot {
+                gvk: coverage.kind().gvk().clone(),
+                namespace: namespace.clone(),
+            };
+            let advice = Advice {
+                coverage: Arc::clone(coverage),
+                namespace,
+                credentials: Arc::default(),
+            };
+            all.insert(slot, advice);
+        };
+        for (kind, options) in self.shared.options.objects.values() {
+            if !options.uncached {
+                let coverage = self.shared.coverage(kind);
+                for place in coverage.informers() {
+                    add(&coverage, place);
+                }
+            }
+        }
+        for entry in self.shared.registry.lock().entries() {
+            let advice = entry.advice();
+            add(&advice.coverage, advice.namespace.clone());
+        }
+        all
+    }
+}
+
+async fn allowed(
+    client: &kube_client::Client,
+    kind: &Kind,
+    namespace: Option<&str>,
+    verb: &str,
+) -> Result<bool, steersman_api::Error> {
+    let attributes = ResourceAttributes {
+        group: Some(kind.gvk().group().to_owned()),
+        version: Some(kind.gvk().version().to_owned()),
+        resource: Some(kind.plural().to_owned()),
+        namespace: namespace.map(Into::into),
+        verb: Some(verb.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let answer = Api::<SelfSubjectAccessReview>::typed(client.clone())
+        .review(&review)
+        .await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
