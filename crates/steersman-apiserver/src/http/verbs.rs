@@ -387,6 +387,8 @@ fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status>
         | "application/apply-patch+yaml" => {
             PatchKind::from_content_type(call.content_type, resource)
         }
+        // The routes of custom resources leave it to the verb what it takes.
+        _ if !resource.built_in => PatchKind::from_content_type(call.content_type, resource),
         _ => {
             let message = "415: Unsupported Media Type";
             let refusal = Status::failure(415, "UnsupportedMediaType", message);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::Resource;
+use crate::schema::{Resource, crd};
 
 use super::intake;
 use super::metadata;
@@ -24,6 +24,9 @@ pub(super) fn complete(
     let mut merged = merge(resource, subresource, new, old);
     if !alone {
         intake::complete(resource, &mut merged);
+    }
+    if subresource == Subresource::Main && intake::is_definition(resource) {
+        crd::remember_storage(&mut merged);
     }
     merged
 }

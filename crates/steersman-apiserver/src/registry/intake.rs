@@ -208,7 +208,7 @@ pub(crate) fn decode(
         Origin::Patch { reached_metadata } => Some(order::patched(object, reached_metadata)),
     };
     let refuse = |status: Status| match &sent {
-        Some(sent) => undecodable_patch(resource, sent, status),
+        Some(sent) => undecodable_patch(&resource.kind, sent, status),
         None => status,
     };
     let mut unknown = Vec::new();
@@ -227,14 +227,18 @@ pub(crate) fn decode(
         schema.apply_defaults(object);
     } else {
         let (kind, version) = (&resource.kind, &resource.version);
-        if is_definition(resource) {
+        let definition = is_definition(resource);
+        // What is stored of a definition is told apart by itself.
+        let mut copy = definition.then(|| object.clone());
+        let read = copy.as_mut().unwrap_or(object);
+        let read = types::decode(&resource.api_version(), kind, read).map_err(|why| {
+            refuse(Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+            )))
+        })?;
+        if definition {
             crd::decode(object, &mut unknown);
         } else {
-            let read = types::decode(&resource.api_version(), kind, object).map_err(|why| {
-                refuse(Status::bad_request(format!(
-                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-                )))
-            })?;
             unknown.extend(read);
         }
     }
@@ -269,8 +273,8 @@ pub(crate) fn unknown_fields(
 
 /// A patch whose result does not decode is invalid rather than a bad request; the decoder's own
 /// words are what follows the kind in `status`.
-fn undecodable_patch(resource: &Resource, sent: &str, status: Status) -> Status {
-    let lead = format!("cannot be handled as a {}: ", resource.kind);
+pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
+    let lead = format!("cannot be handled as a {kind}: ");
     let Some((_, why)) = status.message.split_once(&lead) else {
         return status;
     };

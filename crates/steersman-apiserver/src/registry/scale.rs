@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::Resource;
+use crate::schema::{Resource, types};
 use crate::status::{FieldError, Status, Subject};
 use crate::store::Stored;
 
+use super::catalogue::Catalogue;
 use super::metadata;
 use super::options::Object;
 use super::state::Registry;
+
+/// The version of a Scale.
+const VERSION: &str = "autoscaling/v1";
 
 impl Registry {
     /// The Scale of an object.
@@ -85,32 +89,55 @@ pub(super) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
+/// Checks that what was sent is a Scale.
+///
+/// # Errors
+/// 400 for another kind or version. Custom resources have a scheme of their own for scales, which
+/// knows nothing else.
+pub(super) fn check_kind(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    scale: &Value,
+) -> Result<(), Status> {
+    let text = |field: &str, absent| {
+        let sent = scale[field].as_str().unwrap_or_default();
+        if sent.is_empty() { absent } else { sent }
+    };
+    let (version, kind) = (text("apiVersion", VERSION), text("kind", "Scale"));
+    if (version, kind) == (VERSION, "Scale") {
+        return Ok(());
+    }
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let why = if resource.built_in && catalogue.knows_kind(version, kind) {
+        format!("converting ({short}.{kind}) to (autoscaling.Scale): unknown conversion")
+    } else {
+        let scheme = if resource.built_in {
+            "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
+        } else {
+            "k8s.io/client-go/scale/util.go:132"
+        };
+        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
+    };
+    Err(Status::bad_request(format!(
+        "{kind} in version \"{short}\" cannot be handled as a Scale: {why}"
+    )))
+}
+
 /// Writes a Scale's wish into a copy of the object, and answers it with the Scale's own
 /// preconditions in its metadata.
 ///
 /// # Errors
-/// 400 for something that is no Scale, 422 for a negative number.
+/// 400 for what does not decode, 422 for a negative number.
 pub(super) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());
     };
-    let kind = scale["kind"].as_str().unwrap_or("Scale");
-    if kind != "Scale" {
-        let version = scale["apiVersion"].as_str().unwrap_or_default();
-        let short = version.rsplit('/').next().unwrap_or_default();
-        return Err(Status::bad_request(format!(
-            "{kind} in version \"{short}\" cannot be handled as a Scale: converting ({short}.{kind}) to (autoscaling.Scale): unknown conversion"
-        )));
-    }
-    let replicas = match &scale["spec"]["replicas"] {
-        Value::Null => 0,
-        number => number.as_i64().ok_or_else(|| {
-            Status::bad_request(format!(
-                "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {} into Go struct field ScaleSpec.spec.replicas of type int32",
-                crate::schema::type_name(number)
-            ))
-        })?,
-    };
+    types::decode(VERSION, "Scale", &mut scale.clone()).map_err(|why| {
+        Status::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: {why}"
+        ))
+    })?;
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     if replicas < 0 {
         let name = metadata::text(object, "name");
         let value = replicas.to_string();

@@ -89,7 +89,9 @@ impl Registry {
         } = target;
         let mut body = body;
         let scale = subresource == Subresource::Scale;
-        if !scale {
+        if scale {
+            scale::check_kind(&self.catalogue, resource, &body)?;
+        } else {
             intake::check_kind(&self.catalogue, resource, &mut body)?;
         }
         check_name(&body, name)?;
@@ -181,8 +183,13 @@ impl Registry {
             strategic.unwrap_or_else(|| order::patched(&patched, reached_metadata))
         })?;
         if scale {
-            check_name(&patched, name)?;
-            patched = scale::rescale(resource, shown.value(), &patched)?;
+            patched = scale::check_kind(&self.catalogue, resource, &patched)
+                .and_then(|()| check_name(&patched, name))
+                .and_then(|()| scale::rescale(resource, shown.value(), &patched))
+                .map_err(|status| {
+                    let sent = order::patched(&patched, reached_metadata);
+                    intake::undecodable_patch("Scale", &sent, status)
+                })?;
         } else {
             patched::check_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
         }

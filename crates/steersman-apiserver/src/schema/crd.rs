@@ -54,19 +54,9 @@ pub(crate) fn apply_defaults(crd: &mut Value) {
             .entry("listKind")
             .or_insert_with(|| json!(format!("{kind}List")));
     }
-    let storage = storage_version(crd).map(str::to_owned);
-    if let Some(storage) = storage
-        && let Some(root) = crd.as_object_mut()
-    {
-        let status = root.entry("status").or_insert_with(|| json!({}));
-        if let Some(status) = status.as_object_mut() {
-            let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
-            if let Some(stored) = stored.as_array_mut()
-                && !stored.iter().any(|version| *version == *storage)
-            {
-                stored.push(Value::String(storage));
-            }
-        }
+    let told = crd["status"]["storedVersions"].as_array();
+    if told.is_none_or(Vec::is_empty) {
+        remember_storage(crd);
     }
     let Some(status) = crd
         .as_object_mut()
@@ -79,6 +69,27 @@ pub(crate) fn apply_defaults(crd: &mut Value) {
     status
         .entry("acceptedNames")
         .or_insert_with(|| json!({"plural": "", "kind": ""}));
+}
+
+/// Records in the status that objects are stored in the storage version.
+pub(crate) fn remember_storage(crd: &mut Value) {
+    let storage = storage_version(crd).map(str::to_owned);
+    if let Some(storage) = storage
+        && let Some(root) = crd.as_object_mut()
+    {
+        let status = root.entry("status").or_insert_with(|| json!({}));
+        if let Some(status) = status.as_object_mut() {
+            let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
+            if stored.is_null() {
+                *stored = json!([]);
+            }
+            if let Some(stored) = stored.as_array_mut()
+                && !stored.iter().any(|version| *version == *storage)
+            {
+                stored.push(Value::String(storage));
+            }
+        }
+    }
 }
 
 fn versions(crd: &Value) -> impl Iterator<Item = &Value> {

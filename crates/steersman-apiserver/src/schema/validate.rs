@@ -9,6 +9,10 @@ use crate::status::FieldError;
 use super::formats;
 use super::structural::Structural;
 
+mod numbers;
+
+use numbers::{check_number, is_same, number_text};
+
 /// Where a value is: the path of the field, and the path that messages quote. The two differ
 /// below a status subresource, whose messages start at the status.
 #[derive(Debug, Clone)]
@@ -190,9 +194,9 @@ fn check_value(
 
 fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let allowed = &schema.rules.allowed;
-    if !allowed.is_empty() && !allowed.contains(value) {
-        let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
-        let value = value.to_string();
+    if !allowed.is_empty() && !allowed.iter().any(|one| is_same(value, one)) {
+        let allowed: Vec<String> = allowed.iter().map(number_text).collect();
+        let value = number_text(value);
         errors.push(FieldError::not_supported(&path.field, &value, &allowed));
     }
 }
@@ -298,94 +302,6 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
             &detail,
         ));
     }
-}
-
-fn check_number(
-    schema: &Structural,
-    value: &Value,
-    number: f64,
-    path: &Path,
-    errors: &mut Vec<FieldError>,
-) {
-    let body = &path.body;
-    if !is_in_range(schema, value, number) {
-        let format = match schema.format.as_str() {
-            "" => "(default format)".to_owned(),
-            format => format!("with format {format}"),
-        };
-        let detail = format!(
-            "Checked value must be of type {} {format} in {body}",
-            schema.kind
-        );
-        errors.push(FieldError::invalid("<nil>", "\"\"", &detail));
-    }
-    let mut refuse = |detail: String| {
-        errors.push(FieldError::invalid(
-            &path.field,
-            &number_text(value),
-            &detail,
-        ));
-    };
-    if let Some(factor) = schema.rules.multiple_of
-        && !is_multiple(number, factor)
-    {
-        refuse(format!("{body} in body should be a multiple of {factor}"));
-    }
-    if let Some((least, exclusive)) = schema.rules.minimum {
-        if exclusive && number <= least {
-            refuse(format!("{body} in body should be greater than {least}"));
-        } else if number < least {
-            refuse(format!(
-                "{body} in body should be greater than or equal to {least}"
-            ));
-        }
-    }
-    if let Some((most, exclusive)) = schema.rules.maximum {
-        if exclusive && number >= most {
-            refuse(format!("{body} in body should be less than {most}"));
-        } else if number > most {
-            refuse(format!(
-                "{body} in body should be less than or equal to {most}"
-            ));
-        }
-    }
-}
-
-/// Whether a number is one of the schema's type and format.
-fn is_in_range(schema: &Structural, value: &Value, number: f64) -> bool {
-    let whole = schema.kind == "integer";
-    if whole && number.fract() != 0.0 {
-        return false;
-    }
-    match schema.format.as_str() {
-        "int32" if whole => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
-        "uint32" if whole => (0.0..=f64::from(u32::MAX)).contains(&number),
-        "uint64" if whole => (0.0..18_446_744_073_709_551_616.0).contains(&number),
-        "float" | "float32" if !whole => number.abs() <= f64::from(f32::MAX),
-        _ if whole => {
-            const BOUND: f64 = 9_223_372_036_854_775_808.0;
-            value.is_i64() || (!value.is_u64() && (-BOUND..BOUND).contains(&number))
-        }
-        _ => true,
-    }
-}
-
-/// Whether a number is a multiple, as far as floating point can tell.
-fn is_multiple(number: f64, factor: f64) -> bool {
-    let times = if factor < 1.0 {
-        1.0 / factor * number
-    } else {
-        number / factor
-    };
-    let whole = times.trunc();
-    let apart = (times - whole).abs();
-    times.is_finite() && (apart == 0.0 || apart / (times.abs() + whole.abs()) < 1e-9)
-}
-
-/// A number as Go prints it: without a fraction where there is none.
-fn number_text(value: &Value) -> String {
-    let text = value.to_string();
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// Answers how many rules were looked at, as upstream counts them: of alternatives, those of the

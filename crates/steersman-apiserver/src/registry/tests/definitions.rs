@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod faces;
+
 fn websites() -> Value {
     let schema = json!({"type": "object", "required": ["spec"], "properties": {
         "spec": {"type": "object", "required": ["image"], "properties": {

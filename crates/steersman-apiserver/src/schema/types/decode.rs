@@ -10,6 +10,9 @@ use super::Scalar;
 use super::go;
 use super::table::{self, Node, Type};
 
+/// The type of the schemas of custom resources.
+const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
+
 /// What was found in an object.
 #[derive(Debug, Default)]
 struct Decoder {
@@ -140,7 +143,7 @@ impl Decoder {
 
     fn value(&mut self, node: &'static Node, value: &mut Value, at: &At<'_>) {
         match node {
-            Node::Any => {}
+            Node::Any => self.schema(value, at),
             Node::Scalar(scalar) => self.scalar(*scalar, node, value, at),
             Node::Int32 => self.scalar(Scalar::Integer, node, value, at),
             Node::Ref(named) => match (named.ty(), &mut *value) {
@@ -169,6 +172,32 @@ impl Decoder {
                 Value::Null => {}
                 _ => self.refuse(value, node, at),
             },
+        }
+    }
+
+    /// The schemas in the schema of a custom resource that something else may stand for, which
+    /// the table does not look into.
+    fn schema(&mut self, value: &mut Value, at: &At<'_>) {
+        let Step::Field(ty, name) = at.step else {
+            return;
+        };
+        if ty.name != SCHEMA {
+            return;
+        }
+        match (name, value) {
+            ("items" | "additionalItems" | "additionalProperties", Value::Object(members)) => {
+                self.members(ty, members, Some(at));
+            }
+            ("items", Value::Array(schemas)) => {
+                for schema in schemas.iter_mut().filter_map(Value::as_object_mut) {
+                    self.members(ty, schema, Some(at));
+                }
+            }
+            ("additionalItems" | "additionalProperties", Value::Bool(_)) => {}
+            ("additionalItems" | "additionalProperties", _) => {
+                self.fail("boolean or JSON schema expected".to_owned());
+            }
+            _ => {}
         }
     }
 
@@ -379,6 +408,41 @@ mod tests {
             pod(&json!("text")).0.unwrap_err(),
             "json: cannot unmarshal string into Go struct field Pod.spec of type v1.PodSpec"
         );
+    }
+
+    #[test]
+    fn schemas_are_read_wherever_they_stand() {
+        let at = "json: cannot unmarshal";
+        let place = "spec.versions.schema.openAPIV3Schema";
+        for (schema, told) in [
+            (
+                json!({"properties": {"n": {"minimum": "x"}}}),
+                format!(
+                    "{at} string into Go struct field JSONSchemaProps.{place}.properties.minimum of type float64"
+                ),
+            ),
+            (
+                json!({"type": ["object"]}),
+                format!(
+                    "{at} array into Go struct field JSONSchemaProps.{place}.type of type string"
+                ),
+            ),
+            (
+                json!({"items": {"maxLength": 1.5}}),
+                format!(
+                    "{at} number 1.5 into Go struct field JSONSchemaProps.{place}.items.maxLength of type int64"
+                ),
+            ),
+            (
+                json!({"additionalProperties": "x"}),
+                "boolean or JSON schema expected".to_owned(),
+            ),
+        ] {
+            let mut crd = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+            let kind = "CustomResourceDefinition";
+            let read = decode("apiextensions.k8s.io/v1", kind, &mut crd);
+            assert_eq!(read.unwrap_err(), told);
+        }
     }
 
     #[test]

@@ -92,6 +92,12 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("Capabilities", "drop", "[]v1.Capability"),
     ("Container", "restartPolicy", "v1.ContainerRestartPolicy"),
     (
+        "CustomResourceConversion",
+        "strategy",
+        "v1.ConversionStrategyType",
+    ),
+    ("CustomResourceDefinitionSpec", "scope", "v1.ResourceScope"),
+    (
         "DaemonSetUpdateStrategy",
         "type",
         "v1.DaemonSetUpdateStrategyType",
@@ -104,6 +110,13 @@ const NAMED: &[(&str, &str, &str)] = &[
         "v1.ContainerRestartPolicy",
     ),
     ("HostPathVolumeSource", "type", "v1.HostPathType"),
+    ("JSONSchemaProps", "$schema", "v1.JSONSchemaURL"),
+    ("JSONSchemaProps", "enum", "[]v1.JSON"),
+    (
+        "JSONSchemaProps",
+        "x-kubernetes-validations",
+        "v1.ValidationRules",
+    ),
     (
         "LabelSelectorRequirement",
         "operator",

@@ -96,7 +96,7 @@ impl<'a> Envelope<'a> {
         };
         let Some(name) = name else {
             return Err(format!(
-                "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                "no kind \"{}\" is registered for version \"{}\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"",
                 self.kind, self.api_version
             ));
         };

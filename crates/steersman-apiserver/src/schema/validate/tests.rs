@@ -164,3 +164,40 @@ fn other_rules_are_looked_at_beside_a_wrong_type() {
         ]
     );
 }
+
+#[test]
+fn bounds_lose_their_fraction_beside_whole_numbers() {
+    let schema = spec(&json!({"a": {},
+        "n": {"type": "number", "minimum": 0.5, "maximum": 2.5},
+        "i": {"type": "integer", "maximum": 2.5}}));
+    let of = |value: Value| texts(&schema, &json!({"spec": value}));
+    assert!(of(json!({"a": 1, "n": 0})).is_empty());
+    assert_eq!(
+        of(json!({"a": 1, "n": 0.25})),
+        ["spec.n: Invalid value: 0.25: spec.n in body should be greater than or equal to 0.5"]
+    );
+    assert_eq!(
+        of(json!({"a": 1, "n": 3})),
+        ["spec.n: Invalid value: 3: spec.n in body should be less than or equal to 2"]
+    );
+    // A bound that the type does not have is complained of with every value.
+    assert_eq!(
+        of(json!({"a": 1, "i": 1})),
+        [
+            "<nil>: Invalid value: \"\": Maximum boundary value must be of type integer (default format) in spec.i"
+        ]
+    );
+}
+
+#[test]
+fn numbers_are_converted_before_they_are_looked_up() {
+    let schema = spec(&json!({"a": {}, "n": {"type": "number", "enum": [1, 2.5]}}));
+    let of = |value: Value| texts(&schema, &json!({"spec": {"a": 1, "n": value}}));
+    assert!(of(json!(1.0)).is_empty());
+    assert!(of(json!(1.5)).is_empty());
+    assert!(of(json!(2.5)).is_empty());
+    assert_eq!(
+        of(json!(3.0)),
+        ["spec.n: Unsupported value: 3: supported values: 1, 2.5"]
+    );
+}

@@ -153,7 +153,7 @@ fn what_is_no_object_is_refused() {
         ),
         (
             sealed("v1", "Nothing", b""),
-            "no kind \"Nothing\" is registered for version \"v1\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+            "no kind \"Nothing\" is registered for version \"v1\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"",
         ),
     ] {
         assert_eq!(refusal(&bytes), why);

@@ -1,0 +1,59 @@
+//! Writes to the faces of definitions and of their objects: status and scale.
+
+use super::*;
+
+#[test]
+fn a_status_says_which_versions_are_stored() {
+    let mut server = installed();
+    let name = "websites.example.com";
+    let mut crd = server.get("customresourcedefinitions", name).unwrap();
+    for (told, kept) in [
+        (json!(["v1beta1"]), json!(["v1beta1"])),
+        (json!([]), json!(["v1"])),
+    ] {
+        crd["status"]["storedVersions"] = told;
+        crd = server
+            .put("customresourcedefinitions", Subresource::Status, crd)
+            .unwrap();
+        assert_eq!(crd["status"]["storedVersions"], kept);
+    }
+}
+
+#[test]
+fn a_scale_is_of_its_kind_and_version() {
+    let mut server = installed();
+    server.create("websites", website("w")).unwrap();
+    server.create("deployments", deployment("d")).unwrap();
+    for (plural, name, version, kind, why) in [
+        (
+            "websites",
+            "w",
+            "autoscaling/v2",
+            "Scale",
+            "Scale in version \"v2\" cannot be handled as a Scale: no kind \"Scale\" is registered for version \"autoscaling/v2\" in scheme \"k8s.io/client-go/scale/util.go:132\"",
+        ),
+        (
+            "deployments",
+            "d",
+            "autoscaling/v2",
+            "Scale",
+            "Scale in version \"v2\" cannot be handled as a Scale: no kind \"Scale\" is registered for version \"autoscaling/v2\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"",
+        ),
+        (
+            "deployments",
+            "d",
+            "apps/v1",
+            "Deployment",
+            "Deployment in version \"v1\" cannot be handled as a Scale: converting (v1.Deployment) to (autoscaling.Scale): unknown conversion",
+        ),
+    ] {
+        let wish = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
+        let (_, told) = refused(server.put(plural, Subresource::Scale, wish));
+        assert_eq!(told, why);
+    }
+    let wish = json!({"metadata": {"name": "w"}, "spec": {"replicas": true}});
+    assert_eq!(
+        refused(server.put("websites", Subresource::Scale, wish)).1,
+        "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal bool into Go struct field ScaleSpec.spec.replicas of type int32"
+    );
+}
