@@ -41,6 +41,7 @@
 //! - [`grants`] has [`Preflight`], what a cache may not read.
 //! - [`cache`] has the handle, [`Cache`].
 //! - [`preflight`] asks a server what the cache may read.
+//! - [`lives`] ends informers while the cache goes on.
 
 pub mod error;
 mod field_index;
@@ -57,6 +58,7 @@ pub mod reads;
 pub mod grants;
 pub mod cache;
 pub mod preflight;
+pub mod lives;
 
 pub use cache::{Begun, Cache};
 pub use error::{Error, Unsynced};

@@ -62,6 +62,16 @@ impl<E: Clone> Registry<E> {
         (entry, true)
     }
 
+    /// Forgets the entries of a kind, and hands them out. Those that waited to be started are not.
+    ///
+    /// CACHE-7: whoever comes later makes a new one, which is started once.
+    pub(crate) fn remove(&mut self, gvk: &Gvk) -> Vec<E> {
+        self.to_start.retain(|slot| slot.gvk != *gvk);
+        let of_kind = |slot: &Slot, _: &mut E| slot.gvk == *gvk;
+        let removed = self.entries.extract_if(.., of_kind);
+        removed.map(|(_, entry)| entry).collect()
+    }
+
     /// Begins to run; false when it ran before.
     pub(crate) fn start(&mut self) -> bool {
         let first = self.phase == Phase::Declaring;
@@ -120,6 +130,20 @@ mod tests {
         assert_eq!(registry.take_unstarted(), [3]);
         assert!(registry.take_unstarted().is_empty());
         assert_eq!(registry.entries(), [1, 3]);
+    }
+
+    /// CACHE-7
+    #[test]
+    fn what_is_removed_is_made_anew_and_started_once() {
+        let mut registry = Registry::new();
+        registry.declare(slot("Pod", None), || 1);
+        registry.declare(slot("Pod", Some("a")), || 2);
+        registry.declare(slot("Node", None), || 3);
+        assert_eq!(registry.remove(&Gvk::new("", "v1", "Pod")), [1, 2]);
+        assert_eq!(registry.declare(slot("Pod", None), || 4), (4, true));
+        registry.start();
+        assert_eq!(registry.take_unstarted(), [3, 4]);
+        assert!(registry.remove(&Gvk::new("", "v1", "Secret")).is_empty());
     }
 
     #[test]

@@ -37,6 +37,8 @@ struct Inner {
     types: RwLock<Types>,
     /// Whether somebody meant this informer to be: options, a controller, an index.
     meant: AtomicBool,
+    /// Fires when it is removed.
+    removed: CancellationToken,
 }
 
 impl Declared {
@@ -46,6 +48,7 @@ impl Declared {
             mirror,
             types: RwLock::default(),
             meant: AtomicBool::new(meant),
+            removed: CancellationToken::new(),
         };
         Self {
             inner: Arc::new(inner),
@@ -86,12 +89,18 @@ impl Declared {
         self.inner.meant.load(Ordering::Relaxed)
     }
 
+    /// Ends it for good, whether it runs or never did.
+    pub(crate) fn end(&self) {
+        self.inner.removed.cancel();
+        self.inner.mirror.end_unstarted();
+    }
+
     /// The informer's whole life. It begins once there is a turn for its first sync.
     pub(crate) fn run(
         &self,
         client: kube_client::Client,
         turns: Arc<Semaphore>,
-        cancel: CancellationToken,
+        cancel: &CancellationToken,
     ) -> Task {
         let namespace = self.inner.advice.namespace.as_deref().map(Into::into);
         let advice = &self.inner.advice;
@@ -99,6 +108,7 @@ impl Declared {
         let keep = settings.is_some_and(|s| s.keep_managed_fields == Some(true));
         let list_watch = ApiListWatch::new(client, self.kind().clone(), namespace);
         let list_watch = list_watch.keep_managed_fields(keep);
+        let cancel = cancel.child_token();
         let run = self.inner.mirror.run(list_watch, cancel.clone());
         let this = self.clone();
         Box::pin(async move {
@@ -107,11 +117,21 @@ impl Declared {
             let turn = tokio::select! {
                 turn = turns.acquire_owned() => turn.ok(),
                 () = cancel.cancelled() => None,
+                () = this.inner.removed.cancelled() => None,
             };
+            if this.inner.removed.is_cancelled() {
+                // CACHE-7: whoever removed it has ended it, as it never ran.
+                return;
+            }
             let first = async {
                 // CACHE-2: one that hangs does not keep the others waiting for good.
-                let _settled = timeout(TURN, this.settled()).await;
+                let _settled = tokio::select! {
+                    settled = timeout(TURN, this.settled()) => settled.is_ok(),
+                    () = this.inner.removed.cancelled() => true,
+                };
                 drop(turn);
+                this.inner.removed.cancelled().await;
+                cancel.cancel();
                 std::future::pending::<()>().await;
             };
             tokio::select! {

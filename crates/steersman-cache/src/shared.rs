@@ -134,13 +134,10 @@ impl Shared {
         {
             return Ok(informer);
         }
-        let informer = self.declare::<K>(kind, place, Use::Read(caller))?;
+        let (entry, informer) = self.entry::<K>(kind, place, Use::Read(caller))?;
         if self.registry.lock().phase() == Phase::Declaring {
             return Err(Error::NotStarted { kind: kind.clone() });
         }
-        let Some(entry) = self.registry.lock().get(&slot) else {
-            return Err(Error::Stopped { kind: kind.clone() });
-        };
         let limit = self.options.sync_timeout;
         let settled = tokio::select! {
             settled = timeout(limit, settled(&informer)) => settled,
@@ -165,6 +162,16 @@ impl Shared {
         place: Option<Arc<str>>,
         purpose: Use,
     ) -> Result<Informer<K>, Error> {
+        let (_, informer) = self.entry(kind, place, purpose)?;
+        Ok(informer)
+    }
+
+    fn entry<K: Object>(
+        &self,
+        kind: &Kind,
+        place: Option<Arc<str>>,
+        purpose: Use,
+    ) -> Result<(Declared, Informer<K>), Error> {
         let coverage = self.coverage(kind);
         let slot = Slot {
             gvk: kind.gvk().clone(),
@@ -203,7 +210,7 @@ impl Shared {
             ),
             Use::Read(_) => {}
         }
-        Ok(informer)
+        Ok((entry, informer))
     }
 
     fn informer_options(&self, advice: &Advice, slot: &Slot) -> InformerOptions {
@@ -292,8 +299,7 @@ impl Shared {
         let mut sweep = Instant::now() + SWEEP;
         loop {
             for entry in self.registry.lock().take_unstarted() {
-                let task =
-                    tasks.spawn(entry.run(client.clone(), Arc::clone(&turns), cancel.clone()));
+                let task = tasks.spawn(entry.run(client.clone(), Arc::clone(&turns), cancel));
                 kinds.insert(task.id(), entry.kind().clone());
             }
             tokio::select! {
@@ -304,12 +310,12 @@ impl Shared {
                     let entries = self.registry.lock().entries();
                     entries.iter().for_each(Declared::sweep);
                 }
-                Some(ended) = tasks.join_next() => accept(ended, &kinds)?,
+                Some(ended) = tasks.join_next_with_id() => accept(ended, &mut kinds)?,
             }
         }
         self.registry.lock().stop();
-        while let Some(ended) = tasks.join_next().await {
-            accept(ended, &kinds)?;
+        while let Some(ended) = tasks.join_next_with_id().await {
+            accept(ended, &mut kinds)?;
         }
         Ok(())
     }
@@ -339,12 +345,18 @@ impl Drop for Running {
     }
 }
 
-/// An informer that ends is one that was cancelled; one that panics ends the cache.
-fn accept(ended: Result<(), JoinError>, kinds: &HashMap<Id, Kind>) -> Result<(), Error> {
-    let Err(error) = ended else { return Ok(()) };
-    match kinds.get(&error.id()) {
+/// An informer that ends is one that was cancelled or removed; one that panics ends the cache.
+fn accept(ended: Result<(Id, ()), JoinError>, kinds: &mut HashMap<Id, Kind>) -> Result<(), Error> {
+    let error = match ended {
+        Ok((id, ())) => {
+            kinds.remove(&id);
+            return Ok(());
+        }
+        Err(error) => error,
+    };
+    match kinds.remove(&error.id()) {
         Some(kind) if error.is_panic() => Err(Error::Panicked {
-            kind: kind.clone(),
+            kind,
             message: error.to_string(),
         }),
         _ => Ok(()),

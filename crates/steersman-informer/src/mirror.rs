@@ -51,6 +51,12 @@ impl Mirror {
         pipeline::run(Arc::clone(&self.core), list_watch, cancel)
     }
 
+    /// Ends an informer that was never run: its subscribers' streams end, and it never runs. One that
+    /// runs goes on until its `cancel` fires.
+    pub fn end_unstarted(&self) {
+        self.core.end_unstarted();
+    }
+
     /// How it is doing, as regards as much of the objects as somebody needs.
     #[must_use]
     pub fn state(&self) -> State {

@@ -11,7 +11,7 @@ mod looking;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use steersman_api::{Decoded, ListWatch, Malformed};
 use steersman_object::{Kind, Object, ResourceVersion};
 use tokio::sync::watch;
@@ -375,8 +375,18 @@ impl Core {
         first
     }
 
+    pub(crate) fn end_unstarted(&self) {
+        let writer = self.writer.lock();
+        if writer.run == Run::Declared {
+            self.stopped(writer);
+        }
+    }
+
     fn stop(&self) {
-        let mut writer = self.writer.lock();
+        self.stopped(self.writer.lock());
+    }
+
+    fn stopped(&self, mut writer: MutexGuard<'_, Writer>) {
         writer.run = Run::Stopped;
         writer.fanout.close();
         self.publish(&writer);

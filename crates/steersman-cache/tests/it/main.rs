@@ -9,3 +9,4 @@ mod degraded;
 mod reads;
 mod starts;
 mod preflight;
+mod lives;
