@@ -6,13 +6,14 @@
 //! 2. [`reconcilers`]: what a reconciler is given, and what its result means.
 //! 3. [`watches`]: which events cause which requests.
 //! 4. [`cache`]: reads from memory, scope, and indexes.
-//! 5. [`client`]: writes, and errors to branch on.
-//! 6. [`manager`]: start, stop, and metrics.
-//! 7. [`api_server`]: the API server that comes along.
-//! 8. [`faults`]: how it fails on demand.
-//! 9. [`player`]: how it plays the rest of a cluster.
-//! 10. [`testing`]: tests of whole operators, in milliseconds.
-//! 11. [`troubleshooting`]: what messages mean, and the way out.
+//! 5. [`memory`]: what the cache holds, and how to hold less.
+//! 6. [`client`]: writes, and errors to branch on.
+//! 7. [`manager`]: start, stop, and metrics.
+//! 8. [`api_server`]: the API server that comes along.
+//! 9. [`faults`]: how it fails on demand.
+//! 10. [`player`]: how it plays the rest of a cluster.
+//! 11. [`testing`]: tests of whole operators, in milliseconds.
+//! 12. [`troubleshooting`]: what messages mean, and the way out.
 
 /// One page. The links between pages have their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -23,6 +24,7 @@ macro_rules! page {
         #[doc = "[reconcilers]: crate::guide::reconcilers"]
         #[doc = "[watches]: crate::guide::watches"]
         #[doc = "[cache]: crate::guide::cache"]
+        #[doc = "[memory]: crate::guide::memory"]
         #[doc = "[client]: crate::guide::client"]
         #[doc = "[manager]: crate::guide::manager"]
         #[doc = "[api-server]: crate::guide::api_server"]
@@ -38,6 +40,7 @@ page!(first_operator, "../guide/first-operator.md");
 page!(reconcilers, "../guide/reconcilers.md");
 page!(watches, "../guide/watches.md");
 page!(cache, "../guide/cache.md");
+page!(memory, "../guide/memory.md");
 page!(client, "../guide/client.md");
 page!(manager, "../guide/manager.md");
 page!(api_server, "../guide/api-server.md");

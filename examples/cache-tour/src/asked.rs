@@ -1,0 +1,80 @@
+//! Words: the requests that arrived, equal ones summed up.
+
+use steersman_testenv::apiserver::faults::RequestRecord;
+
+use crate::page::Table;
+
+/// A request, and whether it asked for metadata alone, which its `Accept` header says.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// What the server's log has of it.
+    pub record: RequestRecord,
+    /// Whether it asked for metadata alone.
+    pub metadata_only: bool,
+}
+
+/// One row for each kind of request, in the order in which the first of each arrived.
+pub fn table(asked: &[Asked]) -> Table {
+    let mut rows: Vec<([String; 5], usize)> = Vec::new();
+    for one in asked {
+        let row = row(one);
+        match rows.iter_mut().find(|(known, _)| *known == row) {
+            Some((_, times)) => *times += 1,
+            None => rows.push((row, 1)),
+        }
+    }
+    let head = Table::new([
+        "asked of the server",
+        "namespace",
+        "selector",
+        "answer",
+        "times",
+    ]);
+    rows.iter().fold(head, |table, (row, times)| {
+        let [what, namespace, selector, wanted, answer] = row;
+        table.row([
+            &format!("{what}{wanted}"),
+            namespace,
+            selector,
+            answer,
+            times,
+        ])
+    })
+}
+
+fn row(asked: &Asked) -> [String; 5] {
+    let record = &asked.record;
+    let verb = record.verb.map_or(record.method.as_str(), |v| v.as_str());
+    let what = if record.resource.is_empty() {
+        format!("{verb} {}", record.path)
+    } else {
+        format!("{verb} {}", record.resource)
+    };
+    let selector = ["labelSelector", "fieldSelector"];
+    let selector: Vec<&str> = selector
+        .iter()
+        .filter_map(|name| record.parameter(name))
+        .collect();
+    let wanted = if asked.metadata_only {
+        ", metadata alone"
+    } else {
+        ""
+    };
+    let namespace = match &record.namespace {
+        Some(namespace) => namespace.clone(),
+        None if record.resource.is_empty() => String::new(),
+        None => "all".to_owned(),
+    };
+    // A watch that goes on has been answered with a status, or is still about to be.
+    let answer = match record.status {
+        Some(status) => status.to_string(),
+        None => "open".to_owned(),
+    };
+    [
+        what,
+        namespace,
+        selector.join(" "),
+        wanted.to_owned(),
+        answer,
+    ]
+}

@@ -1,0 +1,275 @@
+//! Handle: the cluster that is toured: an API server in this process, and caches opened on it.
+
+use std::sync::Arc;
+
+use http::Request;
+use http::header::ACCEPT;
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+use peak_alloc::PeakAlloc;
+use serde_json::{Value, json};
+use steersman::cache::{Cache, CacheOptions, Settings};
+use steersman::kube_client::client::Body;
+use steersman::{Connection, Kind};
+use steersman_testenv::apiserver::ApiServer;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tower::util::MapRequestLayer;
+
+use crate::BoxError;
+use crate::asked::{Asked, table};
+use crate::page::{Page, Table};
+
+/// Counts the bytes that this process has allocated.
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
+
+/// The namespaces that have Pods.
+pub const NAMESPACES: [&str; 3] = ["batch", "shop", "web"];
+/// How many Pods each of these has.
+pub const PODS_EACH: usize = 150;
+/// How many Pods there are.
+pub const PODS: usize = PODS_EACH * NAMESPACES.len();
+/// How many nodes they are on.
+pub const NODES: usize = 30;
+
+/// A server with Pods on it.
+#[derive(Debug)]
+pub struct Cluster {
+    server: ApiServer,
+}
+
+/// A cache that runs, and what it took.
+#[must_use = "it is what is to be seen"]
+pub struct Opened {
+    /// The cache.
+    pub cache: Cache,
+    server: ApiServer,
+    wanted: Arc<Mutex<Vec<(String, bool)>>>,
+    /// The bytes of this process before.
+    before: usize,
+    cancel: CancellationToken,
+    running: JoinHandle<Result<(), steersman::cache::Error>>,
+}
+
+// ===== impl Cluster =====
+
+impl Cluster {
+    /// A server with [`PODS`] Pods.
+    ///
+    /// # Errors
+    ///
+    /// Where the server refuses one of them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the server.
+    pub async fn filled() -> Result<Self, BoxError> {
+        let server = ApiServer::new();
+        for namespace in NAMESPACES {
+            server.create(json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+            }))?;
+            let set = server.create(replica_set(namespace))?;
+            for number in 0..PODS_EACH {
+                server.create(pod(namespace, number, &set))?;
+            }
+        }
+        let cluster = Self { server };
+        // What the server keeps of its own once it was asked is not to be taken for the cache's.
+        for keep in [false, true] {
+            let settings = Settings::new().keep_managed_fields(keep);
+            let options = CacheOptions::new().defaults(settings);
+            let opened = cluster.open(options, |cache| cache.informer::<Pod>().map(drop));
+            opened.await?.close().await?;
+        }
+        Ok(cluster)
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Opens a cache of which `declare` says what is read, and waits until every kind of it has
+    /// synced, or has something to say about why not.
+    ///
+    /// # Errors
+    ///
+    /// What the cache or `declare` refuses.
+    pub async fn open(
+        &self,
+        options: CacheOptions,
+        declare: impl FnOnce(&Cache) -> Result<(), steersman::cache::Error>,
+    ) -> Result<Opened, BoxError> {
+        self.server.requests().clear();
+        let before = ALLOCATED.current_usage();
+        let wanted: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
+        let heard = Arc::clone(&wanted);
+        let listen = MapRequestLayer::new(move |request: Request<Body>| {
+            let accept = request.headers().get(ACCEPT);
+            let metadata = accept.is_some_and(|accept| {
+                let accept = accept.as_bytes();
+                let wanted = b"as=PartialObjectMetadata";
+                accept.windows(wanted.len()).any(|part| part == wanted)
+            });
+            let path = request.uri().path().to_owned();
+            heard.lock().push((path, metadata));
+            request
+        });
+        let connection = Connection::in_process(self.server.service(), "default").layer(listen);
+        // The seed fixes what is left to chance, such as how long is waited before another try.
+        let cache = Cache::new(options.seed(1))?;
+        declare(&cache)?;
+        let cancel = CancellationToken::new();
+        let running = tokio::spawn(cache.run(connection, cancel.clone()));
+        cache.settled().await;
+        Ok(Opened {
+            cache,
+            server: self.server.clone(),
+            wanted,
+            before,
+            cancel,
+            running,
+        })
+    }
+}
+
+// ===== impl Opened =====
+
+impl Opened {
+    /// What was asked of the server since the cache was opened.
+    pub fn asked(&self) -> Table {
+        let wanted = self.wanted.lock().clone();
+        let mut wanted: Vec<Option<(String, bool)>> = wanted.into_iter().map(Some).collect();
+        let log = self.server.requests().all().into_iter();
+        let asked: Vec<Asked> = log
+            .map(|record| {
+                // Requests for one path arrive in the order in which they were sent.
+                let same = |one: &&mut Option<(String, bool)>| {
+                    one.as_ref().is_some_and(|(path, _)| *path == record.path)
+                };
+                let found = wanted.iter_mut().find(same).and_then(Option::take);
+                Asked {
+                    metadata_only: found.is_some_and(|(_, metadata)| metadata),
+                    record,
+                }
+            })
+            .collect();
+        table(&asked)
+    }
+
+    /// How many requests the server has had since the cache was opened.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.server.requests().all().len()
+    }
+
+    /// By how many bytes the process has grown since the cache was opened.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        ALLOCATED.current_usage().saturating_sub(self.before)
+    }
+
+    /// How many Pods are held.
+    ///
+    /// # Errors
+    ///
+    /// Where the cache has stopped.
+    pub fn pods(&self) -> Result<usize, BoxError> {
+        let informers = self.cache.informers::<Pod>()?;
+        Ok(informers.iter().map(|pods| pods.store().len()).sum())
+    }
+
+    /// Adds what was asked and what is held to a page.
+    pub fn report(&self, page: Page, objects: usize) -> Page {
+        let held = Table::new(["held in memory", "objects", "KiB"]).row([
+            &"pods",
+            &format!("{objects} of {PODS}"),
+            &(self.held() / 1024),
+        ]);
+        page.table(&self.asked()).table(&held)
+    }
+
+    /// Stops the cache, and waits until everything is let go of.
+    ///
+    /// # Errors
+    ///
+    /// Where the cache did not end well.
+    pub async fn close(self) -> Result<(), BoxError> {
+        self.cancel.cancel();
+        self.running.await??;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").finish_non_exhaustive()
+    }
+}
+
+/// The kind that most stops look at.
+#[must_use]
+pub fn pods() -> Kind {
+    Kind::of::<Pod>()
+}
+
+fn replica_set(namespace: &str) -> Value {
+    let labels = json!({"app": namespace});
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"namespace": namespace, "name": namespace},
+        "spec": {
+            "replicas": PODS_EACH,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": "registry.example.com/main:1"}]},
+            },
+        },
+    })
+}
+
+/// A Pod as one meets them: two containers with limits, probes and volumes, and a status.
+fn pod(namespace: &str, number: usize, owner: &Value) -> Value {
+    let tier = if number.is_multiple_of(3) {
+        "front"
+    } else {
+        "back"
+    };
+    let container = |name: &str| {
+        json!({
+            "name": name, "image": format!("registry.example.com/{namespace}/{name}:1.29.4"),
+            "args": ["--config=/etc/service/config.yaml", "--listen=:8080"],
+            "env": [
+                {"name": "REGION", "value": "eu-central-1"},
+                {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+                {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "service", "key": "token"}}},
+            ],
+            "ports": [{"name": "http", "containerPort": 8080}],
+            "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+            "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}},
+            "volumeMounts": [{"name": "config", "mountPath": "/etc/service", "readOnly": true}],
+        })
+    };
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "namespace": namespace, "name": format!("{namespace}-{number:03}"),
+            "labels": {"app": namespace, "tier": tier, "app.kubernetes.io/part-of": "tour"},
+            "annotations": {"example.com/config-hash": format!("{number:064x}")},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": true,
+                "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+            }],
+        },
+        "spec": {
+            "nodeName": format!("node-{}", number % NODES),
+            "containers": [container("main"), container("proxy")],
+            "volumes": [{"name": "config", "configMap": {"name": "service"}}],
+        },
+        "status": {"phase": "Pending"},
+    })
+}

@@ -1,0 +1,21 @@
+//! The tour's binary: visits every stop in turn, and prints what is to be seen there.
+
+use std::io::Write as _;
+
+use cache_tour::cluster::Cluster;
+use cache_tour::{BoxError, stops};
+
+// The clock jumps over what would be waited for: no socket is open that it could overtake.
+#[tokio::main(flavor = "current_thread", start_paused = true)]
+async fn main() -> Result<(), BoxError> {
+    let cluster = Cluster::filled().await?;
+    let mut out = std::io::stdout();
+    writeln!(out, "{}", stops::welcome())?;
+    writeln!(out, "{}", stops::scope::visit(&cluster).await?)?;
+    writeln!(out, "{}", stops::indexes::visit(&cluster).await?)?;
+    writeln!(out, "{}", stops::metadata::visit(&cluster).await?)?;
+    writeln!(out, "{}", stops::views::visit(&cluster).await?)?;
+    writeln!(out, "{}", stops::degraded::visit(&cluster).await?)?;
+    writeln!(out, "{}", stops::memory::visit(&cluster).await?)?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Driver: the stop at which a kind cannot be had, and then can.
+
+use k8s_openapi::api::core::v1::Pod;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman::informer::State;
+use steersman::kube_core::CustomResourceExt as _;
+use steersman::{CacheOptions, CustomResource, ListOptions};
+use tokio::time::Instant;
+
+use crate::BoxError;
+use crate::cluster::Cluster;
+use crate::page::{Page, Table};
+
+/// A kind whose definition is installed late.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(
+    group = "tour.example.com",
+    version = "v1",
+    kind = "Voyage",
+    namespaced,
+    crates(kube_core = "::steersman::kube_core")
+)]
+pub struct VoyageSpec {
+    /// Where it goes.
+    pub to: String,
+}
+
+/// Reads a kind that the server does not serve, and installs its definition.
+///
+/// # Errors
+///
+/// What goes wrong.
+///
+/// # Cancel safety
+///
+/// Dropping the future stops the cache.
+pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+    let opened = cluster.open(CacheOptions::new(), |cache| {
+        cache.informer::<Pod>()?;
+        cache.informer::<Voyage>().map(drop)
+    });
+    let opened = opened.await?;
+    let cache = &opened.cache;
+    let everything = ListOptions::new();
+    let state = || -> Result<String, BoxError> {
+        Ok(match cache.informer::<Voyage>()?.state() {
+            State::Degraded { reason, .. } => format!("degraded: {reason}"),
+            State::Synced => "synced".to_owned(),
+            other => format!("{other:?}"),
+        })
+    };
+    let began = Instant::now();
+    let refused = cache.list::<Voyage>(&everything).await;
+    let refused = refused.err().map(|error| error.to_string());
+    let waited = began.elapsed();
+    let before = state()?;
+    let pods = cache.list::<Pod>(&everything).await?.len();
+
+    let installed = Instant::now();
+    let definition = serde_json::to_value(Voyage::crd())?;
+    cluster.server().install_crd(definition)?;
+    cluster.server().create(json!({
+        "apiVersion": "tour.example.com/v1", "kind": "Voyage",
+        "metadata": {"namespace": "shop", "name": "first"}, "spec": {"to": "Ithaca"},
+    }))?;
+    cache.wait_for_sync().await?;
+    let healed = installed.elapsed();
+    let voyages = cache.list::<Voyage>(&everything).await?;
+    let to: Vec<&str> = voyages.iter().map(|voyage| &*voyage.spec.to).collect();
+
+    let page = Page::new("5. A kind that cannot be had")
+        .say("Nobody has installed the definition of Voyages. A read of them is told so at once:")
+        .quote(refused.unwrap_or_default())
+        .table(
+            &Table::new(["state of voyages", "read answered after", "pods meanwhile"]).row([
+                &before,
+                &format!("{} s", waited.as_secs()),
+                &format!("{pods} readable"),
+            ]),
+        )
+        .say("Then it is installed. Nobody restarts anything:")
+        .table(
+            &Table::new(["state of voyages", "healed within", "read"]).row([
+                &state()?,
+                &format!("{:.1} s", healed.as_secs_f64()),
+                &format!("a voyage to {}", to.join(", ")),
+            ]),
+        )
+        .table(&opened.asked());
+    drop(voyages);
+    opened.close().await?;
+    Ok(page)
+}

@@ -1,0 +1,42 @@
+//! Driver: the stop at which nobody needs more than metadata, until somebody does.
+
+use k8s_openapi::api::core::v1::Pod;
+use steersman::{CacheOptions, ObjectKey};
+
+use crate::BoxError;
+use crate::cluster::Cluster;
+use crate::page::Page;
+
+/// Follows Pods by their metadata, then reads one whole.
+///
+/// # Errors
+///
+/// What goes wrong.
+///
+/// # Cancel safety
+///
+/// Dropping the future stops the cache.
+pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+    let options = CacheOptions::new();
+    let opened = cluster.open(options, |cache| {
+        cache.metadata::<Pod>().informers().map(drop)
+    });
+    let opened = opened.await?;
+    let informers = opened.cache.metadata::<Pod>().informers()?;
+    let held = informers.iter().map(|pods| pods.store().len()).sum();
+    let page = Page::new("3. Metadata alone")
+        .say("Who only wants to know what is there is sent no more.")
+        .quote("cache.metadata::<Pod>()");
+    let page = opened.report(page, held);
+
+    opened.cache.informers::<Pod>()?;
+    let key = ObjectKey::namespaced("shop", "shop-001");
+    opened.cache.get::<Pod>(&key).await?;
+    let page = page
+        .say("Somebody declares Pods and reads one. The informer asks for whole objects, once:")
+        .quote("cache.informers::<Pod>()?;\ncache.get::<Pod>(&key).await?");
+    let page = opened.report(page, opened.pods()?);
+    drop(informers);
+    opened.close().await?;
+    Ok(page)
+}

@@ -1,0 +1,3 @@
+//! The tour as somebody sees it who takes it.
+
+mod output;

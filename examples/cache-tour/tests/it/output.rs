@@ -1,0 +1,135 @@
+//! What the binary prints, and that the figures tell what the text says.
+
+use std::process::Command;
+
+const GUIDE: &str = include_str!("../../../../crates/steersman/guide/memory.md");
+
+/// The rows of a table, each without its first cell, which it begins with.
+fn row<'a>(page: &'a str, begin: &str) -> Vec<&'a str> {
+    let line = page
+        .lines()
+        .find(|line| line.trim_start().starts_with(begin));
+    let line = line.unwrap_or_else(|| panic!("no row {begin:?} in\n{page}"));
+    let cells = line.trim_start()[begin.len()..].split("   ");
+    cells
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .collect()
+}
+
+fn number(page: &str, begin: &str) -> u64 {
+    let cells = row(page, begin);
+    let last = cells.last().and_then(|cell| cell.parse().ok());
+    last.unwrap_or_else(|| panic!("no number in the row {begin:?} of\n{page}"))
+}
+
+/// The stops, each from its title on.
+fn pages(said: &str) -> Vec<String> {
+    said.split("\n\n").fold(Vec::new(), |mut pages, part| {
+        let titled = part
+            .lines()
+            .nth(1)
+            .is_some_and(|line| line.starts_with('─'));
+        if titled {
+            pages.push(String::new());
+        }
+        if let Some(page) = pages.last_mut() {
+            // A quote that was broken is one again.
+            page.push_str(&part.replace("\n    │ ", " "));
+            page.push_str("\n\n");
+        }
+        pages
+    })
+}
+
+#[test]
+fn every_stop_shows_what_it_promises() {
+    let output = Command::new(env!("CARGO_BIN_EXE_cache-tour"))
+        .env_clear()
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{problem}");
+    assert_eq!(problem, "", "a quiet run says nothing else");
+
+    let mut pages = pages(&said);
+    assert_eq!(pages.len(), 7, "{said}");
+    let memory = pages.pop().unwrap();
+    let [welcome, scope, indexes, metadata, views, degraded] = pages.as_slice() else {
+        panic!("{said}");
+    };
+    assert!(welcome.contains("450 Pods on 30 nodes"), "{welcome}");
+
+    // The server selects, and what it does not send is not taken for absent.
+    assert!(
+        scope.contains("watch pods            web         tier=front      200       1"),
+        "{scope}"
+    );
+    assert_eq!(row(scope, "pods")[0], "200 of 450");
+    assert!(
+        scope.contains("(it may exist: this kind is cached by labels"),
+        "{scope}"
+    );
+    assert!(scope.contains("not in namespace \"batch\""), "{scope}");
+
+    assert_eq!(number(indexes, ".by(&NODE, \"node-7\")"), 15);
+    assert_eq!(
+        number(indexes, ".by(&NODE, \"node-9\").index(\"tier\", \"front\")"),
+        15
+    );
+    assert_eq!(
+        number(indexes, ".controlled_by(uid of ReplicaSet shop/shop)"),
+        150
+    );
+    assert!(
+        indexes.contains("All of this asked the server 0 times."),
+        "{indexes}"
+    );
+
+    let alone = metadata.find("watch pods, metadata alone").unwrap();
+    let whole = metadata.rfind("watch pods  ").unwrap();
+    assert!(alone < whole, "{metadata}");
+
+    assert_eq!(views.matches("watch pods").count(), 1, "{views}");
+    assert!(views.contains("all four agree"), "{views}");
+
+    assert!(
+        degraded.contains("install the CustomResourceDefinition"),
+        "{degraded}"
+    );
+    assert!(degraded.contains("degraded: not_served"), "{degraded}");
+    assert!(degraded.contains("a voyage to Ithaca"), "{degraded}");
+    check_figures(&memory);
+}
+
+fn check_figures(memory: &str) {
+    // Less is asked for, less is held.
+    let figures = [
+        "metadata alone",
+        "as a struct with one field",
+        "as Pod, one of three selected by label",
+        "as Pod ",
+        "as Pod and as metadata",
+        "as Pod, with managedFields",
+    ];
+    let figures = figures.map(|way| number(memory, way));
+    assert!(figures.is_sorted(), "{memory}");
+
+    // The guide's table is this one.
+    let rows = GUIDE.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let (way, bytes) = (cells.next()?, cells.next()?.replace(',', ""));
+        Some((way, bytes.parse::<u64>().ok()?))
+    });
+    let rows: Vec<(&str, u64)> = rows.collect();
+    assert_eq!(rows.len(), 8, "the page has a row for each of {memory}");
+    for (way, told) in rows {
+        let found = number(memory, &format!("{way}  "));
+        // Another compiler lays structs out a little differently.
+        assert!(
+            found.abs_diff(told) * 10 < told,
+            "{way}: {told} on the page, {found} found"
+        );
+    }
+}
