@@ -20,6 +20,8 @@ use crate::registry::Phase;
 use crate::running::Declared;
 use crate::shared::{Running, Shared, Use};
 
+mod holding;
+
 /// One informer per kind and namespace, shared by all who read or watch. Cheap to clone.
 ///
 /// # Examples

@@ -1,5 +1,6 @@
 //! Machine: decides which informers a kind gets, and which namespaces they can see.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_object::{FieldSelector, Kind, LabelSelector, ObjectKey};
@@ -137,6 +138,32 @@ impl Coverage {
             });
         }
         Ok(())
+    }
+
+    /// Whether an informer of this kind would hold an object of this key with these labels (RYOW-4).
+    ///
+    /// A field selector is judged where it names nothing but namespaces; of others nothing is known
+    /// here, so the answer is no.
+    pub(crate) fn would_hold(&self, key: &ObjectKey, labels: &BTreeMap<String, String>) -> bool {
+        let Ok(place) = self.informer_for(key) else {
+            return false;
+        };
+        let Some(settings) = self.settings(place.as_deref()) else {
+            return false;
+        };
+        let fields = settings
+            .sent_fields()
+            .map_or(Some(FieldSelector::new()), |text| {
+                FieldSelector::parse(text)
+            });
+        // The place was found by the namespace, which is all that an exclusion is about.
+        let fields_pass =
+            fields.is_some_and(|fields| fields.without(NAMESPACE) == FieldSelector::new());
+        let labels_pass = settings.sent_labels().is_none_or(|text| {
+            let selector = text.parse::<LabelSelector>();
+            selector.is_ok_and(|selector| selector.matches(Some(labels)))
+        });
+        self.cached && fields_pass && labels_pass
     }
 
     /// Whether the options name this kind.

@@ -67,5 +67,5 @@ pub use grants::{MissingRule, Preflight};
 pub use options::{ByObject, CacheOptions, ListOptions, Undeclared};
 pub use reads::{Listed, Reads};
 pub use settings::Settings;
-pub use steersman_informer::{InformerMetrics, Transform};
+pub use steersman_informer::{Glimpse, InformerMetrics, Mirror, State as InformerState, Transform};
 pub use watch_error::WatchError;

@@ -80,6 +80,11 @@ impl Declared {
         self.inner.types.write().sweep();
     }
 
+    /// The informer, of no type.
+    pub(crate) fn mirror(&self) -> &Mirror {
+        &self.inner.mirror
+    }
+
     /// Notes that it was declared on purpose; answers whether it was before.
     pub(crate) fn mean(&self) -> bool {
         self.inner.meant.swap(true, Ordering::Relaxed)

@@ -91,6 +91,11 @@ impl Shared {
         coverage
     }
 
+    /// What the options say about a kind that somebody asked for before.
+    pub(crate) fn known(&self, gvk: &Gvk) -> Option<Arc<Coverage>> {
+        self.coverages.lock().get(gvk).cloned()
+    }
+
     /// As [`coverage`](Self::coverage), of a kind known at compile time.
     pub(crate) fn coverage_of<K: TypedObject>(&self) -> Arc<Coverage> {
         if let Some(coverage) = self.typed.read().get(&TypeId::of::<K>()) {

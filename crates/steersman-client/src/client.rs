@@ -8,6 +8,8 @@ use steersman_api::{Connection, FieldValidation, Mapper};
 use steersman_cache::{Cache, ListOptions};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
+use crate::cached;
+use crate::consistency::ReadConsistency;
 use crate::error::Error;
 use crate::kind_client::KindClient;
 use crate::live::Live;
@@ -85,8 +87,14 @@ impl Client {
         self.with(|options| options.lock(lock))
     }
 
+    /// The same client, whose cached reads see other writes: see [`ReadConsistency`].
+    pub fn read_consistency(&self, consistency: ReadConsistency) -> Self {
+        self.with(|options| options.read_consistency(consistency))
+    }
+
     /// The same client, working on behalf of a request: its writes carry it to the
-    /// [observers](ClientOptions::observe_writes). A reconciler's client is such a one.
+    /// [observers](ClientOptions::observe_writes), and its cached reads see what was written on behalf of the
+    /// same one (`RYOW-1`). A reconciler's client is such a one.
     pub fn for_request(&self, request: RequestId) -> Self {
         Self {
             shared: self.shared.with_request(request),
@@ -121,7 +129,9 @@ impl Client {
 
     /// The object, from the cache.
     ///
-    /// Waits for the kind's first sync. Of a kind that is declared uncached, the server is asked.
+    /// Waits for the kind's first sync, and until the cache has seen what was written to the object [on behalf
+    /// of the same request](Self::for_request); past a [bound](ClientOptions::own_write_wait), and of a kind that
+    /// is declared uncached, the server is asked.
     ///
     /// # Errors
     ///
@@ -157,7 +167,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Everything [`steersman_cache::Error`] lists; of an uncached kind, what the server says.
+    /// Everything [`steersman_cache::Error`] lists; of an uncached kind, what the server says;
+    /// [`Error::OwnWritesUnseen`] where the cache is too far behind what was written on behalf of the same request.
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
@@ -165,9 +176,13 @@ impl Client {
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let placed = self.shared.place_options(&Kind::of::<K>(), options)?;
+            let kind = Kind::of::<K>();
+            let placed = self.shared.place_options(&kind, options)?;
             match self.route::<K>() {
-                Route::Cache => Ok(self.cache().list_at::<K>(&placed, caller).await?),
+                Route::Cache => {
+                    let read = self.cache().list_at::<K>(&placed, caller);
+                    cached::list(&self.shared, &kind, &placed, read).await
+                }
                 Route::Live => {
                     let objects = self.live().list::<K>(&placed).await?;
                     Ok(objects.into_iter().map(Arc::new).collect())
@@ -259,8 +274,10 @@ impl Client {
     ) -> Result<Arc<K>, Error> {
         match self.route::<K>() {
             Route::Cache => {
-                let key = self.shared.place(&Kind::of::<K>(), key)?;
-                Ok(self.cache().get_at::<K>(&key, caller).await?)
+                let kind = Kind::of::<K>();
+                let key = self.shared.place(&kind, key)?;
+                let read = self.cache().get_at::<K>(&key, caller);
+                cached::get(&self.shared, &kind, &key, read).await
             }
             Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
         }

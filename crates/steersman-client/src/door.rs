@@ -13,6 +13,7 @@ use tracing::Instrument as _;
 
 use crate::options::ClientOptions;
 use crate::outcome::{outcome, wait_before_again};
+use crate::own_reads::{OwnReads, is_noted};
 use crate::write::{RequestId, Write, WriteObserver};
 
 /// Where requests leave the client. Cheap to clone.
@@ -22,6 +23,8 @@ pub(crate) struct Door {
     pub(crate) mapper: Mapper,
     /// On whose behalf the client works.
     pub(crate) request: Option<RequestId>,
+    /// What was written, for the reads that have to see it.
+    pub(crate) own: Arc<OwnReads>,
     /// The writes of all clones that are on their way.
     pub(crate) under_way: Arc<UnderWay>,
 }
@@ -88,16 +91,34 @@ impl Door {
         }
     }
 
+    /// The same, for a request that may say of itself that it is a dry run.
+    pub(crate) fn dry(&self, dry_run: bool) -> Self {
+        let mut door = self.clone();
+        if dry_run && !door.options.dry_run {
+            door.options = Arc::new(ClientOptions::clone(&door.options).dry_run(true));
+        }
+        door
+    }
+
+    /// Who hears of a write: of a dry run nobody does.
+    fn observers(&self) -> Vec<Arc<dyn WriteObserver>> {
+        if self.options.dry_run {
+            return Vec::new();
+        }
+        let mut observers = self.options.observers.clone();
+        if is_noted(&self.options, self.request.as_ref()) {
+            observers.push(Arc::clone(&self.own) as Arc<dyn WriteObserver>);
+        }
+        observers
+    }
+
     /// One attempt, in a task that nobody's impatience ends.
     async fn once<T: Send + 'static>(
         &self,
         kind: &Kind,
         request: Request<T>,
     ) -> Result<Answer<T>, Error> {
-        let observers = match self.options.dry_run {
-            true => Vec::new(),
-            false => self.options.observers.clone(),
-        };
+        let observers = self.observers();
         let write = self.describe(kind, request.asked());
         let asked = request.asked().clone();
         for observer in &observers {

@@ -1,5 +1,7 @@
 //! Words: why a read or a write failed: the cache, the server, or what was asked.
 
+use std::time::Duration;
+
 use steersman_object::owner::OwnerError;
 use steersman_object::{Kind, ObjectKey};
 use thiserror::Error as ThisError;
@@ -162,6 +164,19 @@ pub enum Error {
         /// The index named.
         index: String,
     },
+    /// The cache has not seen in time what was written on behalf of the same request. It comes later: to be
+    /// tried again.
+    #[error(
+        "after {waited:?} the cache of {kind} has not seen what this key wrote ({}): try again later", names(.unseen)
+    )]
+    OwnWritesUnseen {
+        /// The kind read.
+        kind: Kind,
+        /// How long was waited.
+        waited: Duration,
+        /// What was written and not seen.
+        unseen: Vec<ObjectKey>,
+    },
     /// An owner could not be set.
     #[error(transparent)]
     Owner(#[from] OwnerError),
@@ -264,6 +279,17 @@ impl Error {
     pub fn is_outcome_unknown(&self) -> bool {
         self.api().is_some_and(is_unknown)
     }
+}
+
+/// The first few keys.
+fn names(keys: &[ObjectKey]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
+    let mut text = shown.join(", ");
+    if let Some(more) = keys.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
 }
 
 /// `"helm" owns .spec.replicas, …`, the first few.

@@ -11,6 +11,7 @@ use steersman_api::{DeleteOptions, ListOptions as Selection, Patch};
 use steersman_cache::ListOptions;
 use steersman_object::{Kind, Object, ObjectKey};
 
+use crate::cached;
 use crate::change::Part;
 use crate::ensure::Ensured;
 use crate::error::Error;
@@ -97,7 +98,8 @@ impl<K: Object> KindClient<K> {
             match self.route() {
                 Route::Cache => {
                     let reads = self.shared.cache().of::<K>(&self.kind);
-                    Ok(reads.list_at(&placed, caller).await?.items)
+                    let cached = async { Ok(reads.list_at(&placed, caller).await?.items) };
+                    cached::list(&self.shared, &self.kind, &placed, cached).await
                 }
                 Route::Live => {
                     let objects = self.live().list(&placed).await?;
@@ -121,7 +123,8 @@ impl<K: Object> KindClient<K> {
         match self.route() {
             Route::Cache => {
                 let reads = self.shared.cache().of::<K>(&self.kind);
-                Ok(reads.get_at(&key, caller).await?)
+                let cached = reads.get_at(&key, caller);
+                cached::get(&self.shared, &self.kind, &key, cached).await
             }
             Route::Live => Ok(Arc::new(self.live().get(&key).await?)),
         }
@@ -232,7 +235,8 @@ impl<K: Object> KindClient<K> {
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(&self.kind).await?;
         let request = api.delete_request(&key, &options)?;
-        self.shared.door().write(&self.kind, request).await?;
+        let door = self.shared.door().dry(options.dry_run);
+        door.write(&self.kind, request).await?;
         Ok(())
     }
 
@@ -251,7 +255,8 @@ impl<K: Object> KindClient<K> {
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(&self.kind).await?;
         let request = api.delete_all_request(namespace, selection, &options)?;
-        Ok(self.shared.door().write(&self.kind, request).await?)
+        let door = self.shared.door().dry(options.dry_run);
+        Ok(door.write(&self.kind, request).await?)
     }
 
     /// A subresource by its name.

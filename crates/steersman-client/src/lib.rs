@@ -1,9 +1,9 @@
 //! Reads from the cache, writes to the api-server, and says which is which.
 //!
 //! A [`Client`] reads from memory and writes over the network (`CLIENT-1`). The two meet again only when the
-//! api-server's events reach the cache, so a read right after a write may still answer what was there
-//! before. Reconcilers live with that: the event of their own write runs them again. Where an answer
-//! must be as new as the server, [`Client::live`] asks it.
+//! api-server's events reach the cache. A reconciler still reads what it wrote: a cached read waits until the
+//! cache has seen what the same key wrote before (`RYOW-1`, [`ReadConsistency`]). What others wrote may be on
+//! its way. Where an answer must be as new as the server, [`Client::live`] asks it.
 //!
 //! What one does most:
 //!
@@ -28,18 +28,21 @@
 //! - [`mod@write`] has [`Write`] and [`WriteObserver`]: what was written, what became of it, and who hears of it.
 //! - `outcome` tells what became of a write from its answer.
 //! - [`error`] has [`Error`].
+//! - [`consistency`] has [`ReadConsistency`]: whose writes a cached read sees; [`metrics`] what is counted.
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
 //! - `route` is the split between cache and server; `place` the one namespace of a client that has one.
 //! - `diff` computes merge patches.
 //! - `change` turns a mutated copy into a request, and says when to try again.
 //! - `document` makes what an apply sends, and reads its conflicts.
 //! - [`mod@extract`] finds the fields that one manager owns.
+//! - `own_writes` remembers what was written and not seen yet; `own_reads` notes it, and lets reads wait.
 //! - [`owner`] sets owner references.
 //! - [`finalizer`] adds and removes finalizers, and says whose turn it is.
 //! - `door` is what every write goes through.
 //! - `ensure` drives changes: read, mutate, send, read again on conflict.
 //! - `shared` is what every handle of one client stands on.
 //! - [`live`] has the uncached reader.
+//! - `cached` reads from the cache, once that has seen what it has to see.
 //! - [`status`] has the handle of the status subresource, [`subresource`] that of any.
 //! - [`kind_client`] has the verbs of a kind known at runtime.
 //! - [`client`] has the handle, [`Client`].
@@ -47,6 +50,8 @@
 pub mod write;
 mod outcome;
 pub mod error;
+pub mod consistency;
+pub mod metrics;
 pub mod options;
 mod route;
 mod place;
@@ -54,23 +59,28 @@ mod diff;
 mod change;
 mod document;
 pub mod extract;
+mod own_writes;
+mod own_reads;
 pub mod owner;
 pub mod finalizer;
 mod door;
 mod ensure;
 mod shared;
 pub mod live;
+mod cached;
 pub mod status;
 pub mod subresource;
 pub mod kind_client;
 pub mod client;
 
 pub use client::Client;
+pub use consistency::ReadConsistency;
 pub use ensure::Ensured;
 pub use error::{Error, FieldConflict};
 pub use extract::extract;
 pub use kind_client::KindClient;
 pub use live::{Live, LiveKind, Page, Pages};
+pub use metrics::ClientMetrics;
 pub use options::{ClientOptions, Lock};
 pub use status::StatusClient;
 pub use subresource::Subresource;

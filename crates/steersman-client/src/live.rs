@@ -92,7 +92,11 @@ impl Live {
     }
 }
 
-async fn get<K: Object>(shared: &Shared, kind: &Kind, key: &ObjectKey) -> Result<K, Error> {
+pub(crate) async fn get<K: Object>(
+    shared: &Shared,
+    kind: &Kind,
+    key: &ObjectKey,
+) -> Result<K, Error> {
     let (api, key) = (shared.api::<K>(kind).await?, shared.place(kind, key)?);
     Ok(shared.door().read(kind, || api.get(&key)).await?)
 }
@@ -106,7 +110,7 @@ async fn get_opt<K: Object>(
     Ok(shared.door().read(kind, || api.get_opt(&key)).await?)
 }
 
-async fn list<K: Object>(
+pub(crate) async fn list<K: Object>(
     shared: &Shared,
     kind: &Kind,
     options: &ListOptions,

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use steersman_api::{DeleteOptions, FieldValidation, PatchOptions, WriteOptions};
 
+use crate::consistency::ReadConsistency;
+use crate::metrics::ClientMetrics;
 use crate::write::WriteObserver;
 
-/// How a [`Client`](crate::Client) writes.
+/// How a [`Client`](crate::Client) writes, and what its reads wait for.
 #[derive(Clone)]
 #[must_use]
 pub struct ClientOptions {
@@ -21,6 +23,9 @@ pub struct ClientOptions {
     pub(crate) attempts: u32,
     pub(crate) patience: Duration,
     pub(crate) observers: Vec<Arc<dyn WriteObserver>>,
+    pub(crate) consistency: ReadConsistency,
+    pub(crate) own_write_wait: Duration,
+    pub(crate) metrics: Option<ClientMetrics>,
 }
 
 /// Whether a difference that is sent names the version it was computed from.
@@ -55,6 +60,9 @@ impl ClientOptions {
             attempts: 5,
             patience: Duration::from_secs(10),
             observers: Vec::new(),
+            consistency: ReadConsistency::default(),
+            own_write_wait: Duration::from_secs(10),
+            metrics: None,
         }
     }
 
@@ -113,6 +121,31 @@ impl ClientOptions {
         self
     }
 
+    /// Whose writes a cached read sees; those of its own key by default.
+    pub fn read_consistency(mut self, consistency: ReadConsistency) -> Self {
+        self.consistency = consistency;
+        self
+    }
+
+    /// How long a cached read waits for the cache to see what it has to see; 10 s by default. Past it a get
+    /// asks the server, once, and a list is an error ([`Error::OwnWritesUnseen`](crate::Error::OwnWritesUnseen)).
+    pub fn own_write_wait(mut self, bound: Duration) -> Self {
+        self.own_write_wait = bound;
+        self
+    }
+
+    /// Counts waits for one's own writes; a manager sets it.
+    pub fn metrics(mut self, metrics: ClientMetrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Whether metrics were set.
+    #[must_use]
+    pub fn has_metrics(&self) -> bool {
+        self.metrics.is_some()
+    }
+
     /// Who hears of every write, besides those who are there already.
     pub fn observe_writes(mut self, observer: Arc<dyn WriteObserver>) -> Self {
         self.observers.push(observer);
@@ -155,7 +188,9 @@ impl fmt::Debug for ClientOptions {
             .field("attempts", &self.attempts)
             .field("patience", &self.patience)
             .field("observers", &self.observers.len())
-            .finish()
+            .field("consistency", &self.consistency)
+            .field("own_write_wait", &self.own_write_wait)
+            .finish_non_exhaustive()
     }
 }
 

@@ -17,6 +17,8 @@ use crate::door::Door;
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::options::{ClientOptions, Lock};
+use crate::own_reads::{OwnReads, Settled};
+use crate::own_writes::Read;
 use crate::place::{place, place_list, place_object};
 use crate::write::RequestId;
 
@@ -36,6 +38,7 @@ struct Inner {
 impl Shared {
     pub(crate) fn new(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
         let mapper = Mapper::new(connection.clone());
+        let own = Arc::new(OwnReads::new(cache.clone()));
         let inner = Inner {
             cache,
             connection,
@@ -48,6 +51,7 @@ impl Shared {
                 options,
                 mapper,
                 request: None,
+                own,
                 under_way: Arc::default(),
             },
         }
@@ -79,6 +83,17 @@ impl Shared {
 
     pub(crate) fn door(&self) -> &Door {
         &self.door
+    }
+
+    /// Waits until the cache has seen what a read has to see.
+    pub(crate) async fn settle(&self, kind: &Kind, read: Read<'_>) -> Settled<'_> {
+        let Door {
+            own,
+            options,
+            request,
+            ..
+        } = &self.door;
+        own.settle(options, request.as_ref(), kind, read).await
     }
 
     /// Who applies: as the server would call whoever does not say.

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use steersman_api::ListWatch;
-use steersman_object::Kind;
+use steersman_object::{Kind, ObjectKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
+use crate::glimpse::Glimpse;
 use crate::options::InformerOptions;
 use crate::pipeline::{self, Core};
 use crate::state::State;
@@ -74,6 +75,25 @@ impl Mirror {
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.core.has_synced(self.core.wanted())
+    }
+
+    /// A number that changes each time something was applied (events, a bookmark, a list), and when
+    /// the state does: who waits for the informer to see something looks again then.
+    #[must_use]
+    pub fn applied(&self) -> watch::Receiver<u64> {
+        self.core.applied()
+    }
+
+    /// How far the informer has come, and what it has of one object, whatever reads it.
+    #[must_use]
+    pub fn glimpse(&self, key: &ObjectKey) -> Glimpse {
+        self.core.glimpse(key)
+    }
+
+    /// Whether it mirrors the server, or tries to: it was started, and has not stopped.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        !matches!(self.state(), State::Declared | State::Stopped)
     }
 
     /// Whether only metadata is asked for: nobody needs more yet.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use steersman_api::{Decoded, ListWatch, Malformed};
-use steersman_object::{Kind, Object, ResourceVersion};
+use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,7 @@ use crate::delta::{Delta, Item};
 use crate::error::Error;
 use crate::event::Origin;
 use crate::fanout::Fanout;
+use crate::glimpse::{Glimpse, Identity};
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
 use crate::pipeline::inlet::Inlet;
@@ -45,6 +46,8 @@ pub(crate) struct Core {
     /// As those see it who need no more than metadata, and those who need the whole.
     states: [watch::Sender<State>; 2],
     progress: watch::Sender<Progress>,
+    /// Counts what was applied.
+    applied: watch::Sender<u64>,
     /// How much of each object is wanted. Never less than before: it is the reflector's to obey.
     wanted: watch::Sender<Extent>,
 }
@@ -94,6 +97,7 @@ impl Core {
                 reached: None,
                 stopped: false,
             }),
+            applied: watch::Sender::new(0),
             // A transform needs the whole object.
             wanted: watch::Sender::new(match options.transform {
                 Some(_) => Extent::Whole,
@@ -119,6 +123,23 @@ impl Core {
 
     pub(crate) fn state_changes(&self, needs: Extent) -> watch::Receiver<State> {
         self.states[place(needs)].subscribe()
+    }
+
+    pub(crate) fn applied(&self) -> watch::Receiver<u64> {
+        self.applied.subscribe()
+    }
+
+    /// What is stored of one object, and the version up to which everything was applied: of one moment.
+    pub(crate) fn glimpse(&self, key: &ObjectKey) -> Glimpse {
+        let indexer = self.shared.indexer.read();
+        Glimpse {
+            applied: indexer.version().clone(),
+            stored: indexer.get(key).map(|entry| Identity {
+                uid: entry.uid().to_owned(),
+                version: entry.version().clone(),
+                is_deleting: entry.is_deleting(),
+            }),
+        }
     }
 
     pub(crate) fn has_synced(&self, needs: Extent) -> bool {
@@ -188,9 +209,17 @@ impl Core {
         self.change(&mut writer, changes);
         let seats = writer.fanout.seats();
         drop(writer);
+        // RYOW-2: after the store has it, so that who looks again sees it.
+        self.bump();
         for seat in seats {
             seat.ring();
         }
+    }
+
+    /// Something that a look may show has changed.
+    fn bump(&self) {
+        self.applied
+            .send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Applies single changes, visible together (STORE-1).
@@ -319,6 +348,7 @@ impl Core {
         let synced = writer.reached.is_some();
         self.publish(&writer);
         drop(writer);
+        self.bump();
         // Once per change of the reason, not once per attempt.
         match problem {
             // Somebody deleted the definition: what happened, and no advice to undo it.
@@ -392,6 +422,7 @@ impl Core {
         self.publish(&writer);
         self.progress
             .send_modify(|progress| progress.stopped = true);
+        self.bump();
     }
 }
 

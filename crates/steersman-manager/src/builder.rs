@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use steersman_api::Connection;
 use steersman_cache::{CacheOptions, InformerMetrics};
-use steersman_client::ClientOptions;
+use steersman_client::{ClientMetrics, ClientOptions};
 
 use crate::cluster::Cluster;
 use crate::error::Error;
@@ -93,7 +93,13 @@ impl ManagerBuilder {
             let metrics = InformerMetrics::register(&self.options.registry);
             self.cache.metrics(metrics.map_err(Error::Metrics)?)
         };
-        let cluster = Cluster::with_client_options(self.connection, cache, self.client)?;
+        let client = if self.client.has_metrics() {
+            self.client
+        } else {
+            let metrics = ClientMetrics::register(&self.options.registry);
+            self.client.metrics(metrics.map_err(Error::Metrics)?)
+        };
+        let cluster = Cluster::with_client_options(self.connection, cache, client)?;
         Ok(Manager::new(cluster, self.options))
     }
 }

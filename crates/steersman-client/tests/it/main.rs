@@ -10,6 +10,7 @@ mod finalizers;
 mod replaced;
 mod transport;
 mod door;
+mod own_writes;
 mod apply;
 mod merge;
 mod subresources;

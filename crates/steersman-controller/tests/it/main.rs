@@ -7,6 +7,7 @@
 mod world;
 mod containment;
 mod logs;
+mod own_writes;
 mod shutdown;
 mod single_flight;
 mod sync_gate;

@@ -1,0 +1,67 @@
+//! Words: what clients count.
+
+use std::time::Duration;
+
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use steersman_object::Kind;
+
+/// The counters of all clients of one registry; cheap to clone.
+///
+/// Their label `name` is `Kind.version.group`, as that of informers.
+#[derive(Clone, Debug)]
+pub struct ClientMetrics {
+    waits: HistogramVec,
+    expiries: IntCounterVec,
+    unknown: IntCounterVec,
+}
+
+impl ClientMetrics {
+    /// Makes the metrics and registers them.
+    ///
+    /// # Errors
+    ///
+    /// Where the registry has metrics of these names: make one set per registry, and clone it.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let metrics = Self {
+            waits: HistogramVec::new(
+                HistogramOpts::new(
+                    "steersman_own_write_wait_seconds",
+                    "How long cached reads waited for the cache to see what their own key wrote",
+                ),
+                &["name"],
+            )?,
+            expiries: IntCounterVec::new(
+                Opts::new(
+                    "steersman_own_write_expiries_total",
+                    "Cached reads whose own writes the cache did not see in time, by verb",
+                ),
+                &["name", "verb"],
+            )?,
+            unknown: IntCounterVec::new(
+                Opts::new(
+                    "steersman_own_write_unknown_reads_total",
+                    "Cached reads that asked the server, because nobody knew what became of a write",
+                ),
+                &["name"],
+            )?,
+        };
+        registry.register(Box::new(metrics.waits.clone()))?;
+        registry.register(Box::new(metrics.expiries.clone()))?;
+        registry.register(Box::new(metrics.unknown.clone()))?;
+        Ok(metrics)
+    }
+
+    pub(crate) fn waited(&self, kind: &Kind, time: Duration) {
+        let waits = self.waits.with_label_values(&[kind.to_string()]);
+        waits.observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn expired(&self, kind: &Kind, verb: &str) {
+        let name = kind.to_string();
+        self.expiries.with_label_values(&[&name, verb]).inc();
+    }
+
+    pub(crate) fn asked(&self, kind: &Kind) {
+        self.unknown.with_label_values(&[kind.to_string()]).inc();
+    }
+}

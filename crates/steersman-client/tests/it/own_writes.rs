@@ -1,0 +1,328 @@
+//! RYOW: a cached read sees what its own key wrote, however far behind the cache is.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_api::DeleteOptions;
+use steersman_apiserver::faults::{Answer, Verb};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
+use steersman_client::{Client, ClientOptions, Error, ReadConsistency, RequestId};
+use steersman_object::Object as _;
+use tokio::time::{Instant, sleep};
+
+use crate::world::{World, config, key, set};
+
+const BOUND: Duration = Duration::from_secs(10);
+
+fn mine(world: &World) -> Client {
+    world
+        .client
+        .for_request(RequestId::new("sites", key("front")))
+}
+
+fn other(world: &World) -> Client {
+    world
+        .client
+        .for_request(RequestId::new("sites", key("back")))
+}
+
+/// A world that caches config maps and hears no more of them.
+async fn lagging(cache: CacheOptions, client: ClientOptions) -> World {
+    let world = World::with(cache, client);
+    drop(world.cached::<ConfigMap>().await);
+    // The first watch opens after the sync.
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.server.faults().silence_watches_of("configmaps"), 1);
+    world
+}
+
+async fn deaf() -> World {
+    lagging(CacheOptions::new(), ClientOptions::new()).await
+}
+
+/// Lets the cache hear again, after a while.
+fn hears_after(world: &World, wait: Duration) {
+    let server = world.server.clone();
+    tokio::spawn(async move {
+        sleep(wait).await;
+        server.faults().resume_watches();
+    });
+}
+
+fn reads(world: &World) -> usize {
+    world.count(&[Verb::Get, Verb::List])
+}
+
+fn all() -> ListOptions {
+    ListOptions::new().namespace("default")
+}
+
+async fn names(client: &Client) -> Vec<String> {
+    let listed = client.list::<ConfigMap>(&all()).await.unwrap();
+    let mut names: Vec<String> = listed.iter().map(|c| c.key().name().to_owned()).collect();
+    names.retain(|name| name != "kube-root-ca.crt");
+    names.sort();
+    names
+}
+
+/// RYOW-1
+#[tokio::test(start_paused = true)]
+async fn reads_of_the_key_that_wrote_wait_until_the_cache_has_it() {
+    let world = deaf().await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    let before = reads(&world);
+    hears_after(&world, Duration::from_secs(3));
+    let start = Instant::now();
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(3));
+    assert_eq!(names(&client).await, ["a"]);
+    assert_eq!(start.elapsed(), Duration::from_secs(3), "seen is seen");
+    assert_eq!(reads(&world), before, "the server was not asked");
+
+    world.server.faults().silence_watches_of("configmaps");
+    let mut changed = config("a");
+    set(&mut changed, "k", "v");
+    client
+        .ensure(changed.clone(), |c| set(c, "k", "v"))
+        .await
+        .unwrap();
+    client.create(&config("b")).await.unwrap();
+    hears_after(&world, Duration::from_secs(2));
+    assert_eq!(names(&client).await, ["a", "b"]);
+    let seen = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(seen.data, changed.data);
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+}
+
+/// RYOW-1: nobody waits for what others wrote, for other objects, or for other namespaces.
+#[tokio::test(start_paused = true)]
+async fn other_reads_do_not_wait() {
+    let world = deaf().await;
+    mine(&world).create(&config("a")).await.unwrap();
+    let start = Instant::now();
+    assert!(names(&other(&world)).await.is_empty());
+    assert!(names(&world.client).await.is_empty());
+    let client = mine(&world);
+    assert!(
+        client
+            .get_opt::<ConfigMap>(&key("b"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let elsewhere = ListOptions::new().namespace("kube-system");
+    client.list::<ConfigMap>(&elsewhere).await.unwrap();
+    let indifferent = client.read_consistency(ReadConsistency::None);
+    assert!(names(&indifferent).await.is_empty());
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_consistency_of_the_process_all_wait_for_all() {
+    let options = ClientOptions::new().read_consistency(ReadConsistency::Process);
+    let world = lagging(CacheOptions::new(), options).await;
+    mine(&world).create(&config("a")).await.unwrap();
+    world.client.create(&config("b")).await.unwrap();
+    hears_after(&world, Duration::from_secs(3));
+    assert_eq!(names(&other(&world)).await, ["a", "b"]);
+}
+
+/// RYOW-2: a delete is seen when its uid is gone; another object of the name is not what was there before.
+#[tokio::test(start_paused = true)]
+async fn a_delete_and_what_is_made_anew_under_its_name_are_seen() {
+    let world = World::new();
+    world.client.create(&config("a")).await.unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    let client = mine(&world);
+    let old = client.get::<ConfigMap>(&key("a")).await.unwrap();
+
+    world.server.faults().silence_watches_of("configmaps");
+    client.delete(&*old).await.unwrap();
+    hears_after(&world, Duration::from_secs(3));
+    let start = Instant::now();
+    assert!(
+        client
+            .get_opt::<ConfigMap>(&key("a"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(start.elapsed(), Duration::from_secs(3));
+
+    let old = client.create(&config("a")).await.unwrap();
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    world.server.faults().silence_watches_of("configmaps");
+    client.delete(&old).await.unwrap();
+    let new = client.create(&config("a")).await.unwrap();
+    hears_after(&world, Duration::from_secs(2));
+    let seen = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(seen.uid_str(), new.uid_str());
+}
+
+/// RYOW-5
+#[tokio::test(start_paused = true)]
+async fn past_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
+    let registry = prometheus::Registry::new();
+    let metrics = steersman_client::ClientMetrics::register(&registry).unwrap();
+    let options = ClientOptions::new().metrics(metrics);
+    let world = lagging(CacheOptions::new(), options).await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    let (before, start) = (reads(&world), Instant::now());
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!((start.elapsed(), reads(&world)), (BOUND, before + 1));
+
+    let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
+    assert_eq!((start.elapsed(), reads(&world)), (BOUND * 2, before + 1));
+    let Error::OwnWritesUnseen { unseen, waited, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!((unseen.as_slice(), *waited), ([key("a")].as_slice(), BOUND));
+    assert!(error.to_string().contains("default/a"), "{error}");
+
+    let counted = |name: &str| -> f64 {
+        let families = registry.gather();
+        let family = families.iter().find(|f| f.name() == name).unwrap();
+        let metrics = family.get_metric().iter();
+        metrics
+            .map(|m| m.get_counter().get_value() + m.get_histogram().get_sample_count() as f64)
+            .sum()
+    };
+    assert_eq!(counted("steersman_own_write_wait_seconds"), 2.0);
+    assert_eq!(counted("steersman_own_write_expiries_total"), 2.0);
+}
+
+/// RYOW-4: nothing is waited for that the cache would not show.
+#[tokio::test(start_paused = true)]
+async fn what_the_cache_would_not_hold_is_not_waited_for() {
+    let scoped = ByObject::new().labels("app=web").namespaces(["default"]);
+    let cache = CacheOptions::new().by_object::<ConfigMap>(scoped);
+    let world = lagging(cache, ClientOptions::new()).await;
+    let client = mine(&world);
+    let start = Instant::now();
+    client.create(&config("unlabelled")).await.unwrap();
+    let mut elsewhere = config("elsewhere");
+    elsewhere.metadata.namespace = Some("kube-system".to_owned());
+    client.create(&elsewhere).await.unwrap();
+    let mut labelled = config("dry");
+    labelled.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    client.dry_run().create(&labelled).await.unwrap();
+    assert!(names(&client).await.is_empty());
+    assert_eq!(start.elapsed(), Duration::ZERO);
+
+    client.create(&labelled).await.unwrap();
+    hears_after(&world, Duration::from_secs(1));
+    assert_eq!(names(&client).await, ["dry"]);
+    let kept = DeleteOptions::new().dry_run(true);
+    world.server.faults().silence_watches_of("configmaps");
+    client
+        .delete_with::<ConfigMap>(&key("dry"), &kept)
+        .await
+        .unwrap();
+    assert_eq!(names(&client).await, ["dry"]);
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
+}
+
+/// RYOW-3: what may have happened is looked for where it would be, once, and the cache catches up with it.
+#[tokio::test(start_paused = true)]
+async fn after_an_unknown_outcome_the_next_read_asks_the_server() {
+    let world = deaf().await;
+    let client = mine(&world);
+    let lost = || Answer::code(504).times(1).after_commit();
+    let fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost());
+    let error = client.create(&config("a")).await.unwrap_err();
+    assert!(error.is_outcome_unknown());
+    drop(fault);
+    let (before, start) = (reads(&world), Instant::now());
+    assert!(names(&other(&world)).await.is_empty());
+
+    // The one that asks is dropped, or refused: the next one asks.
+    let refused = world
+        .server
+        .faults()
+        .answer(Verb::Get, "configmaps", Answer::code(403).times(1));
+    client.get::<ConfigMap>(&key("a")).await.unwrap_err();
+    drop(refused);
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(
+        (reads(&world), start.elapsed()),
+        (before + 2, Duration::ZERO)
+    );
+
+    hears_after(&world, Duration::from_secs(2));
+    assert_eq!(
+        names(&client).await,
+        ["a"],
+        "never back behind what it was shown"
+    );
+    assert_eq!(
+        (reads(&world), start.elapsed()),
+        (before + 2, Duration::from_secs(2))
+    );
+}
+
+/// RYOW-3: of a name that the server was to make, the whole kind is asked for; an index does not hide it.
+#[tokio::test(start_paused = true)]
+async fn a_generated_name_whose_outcome_is_unknown_is_found_by_a_list() {
+    let world = World::new();
+    let cache = world.client.cache();
+    cache
+        .index_field::<ConfigMap>("k", |c| c.data.as_ref()?.get("k").cloned())
+        .unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("configmaps");
+    let client = mine(&world);
+    let mut object = config("");
+    object.metadata.name = None;
+    object.metadata.generate_name = Some("made-".to_owned());
+    set(&mut object, "k", "v");
+    let lost = Answer::code(504).times(1).after_commit();
+    let fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost);
+    client.create(&object).await.unwrap_err();
+    drop(fault);
+    hears_after(&world, Duration::from_secs(2));
+    let found = client
+        .list::<ConfigMap>(&all().index("k", "v"))
+        .await
+        .unwrap();
+    assert_eq!(found.len(), 1);
+    let before = reads(&world);
+    client
+        .list::<ConfigMap>(&all().index("k", "v"))
+        .await
+        .unwrap();
+    assert_eq!(reads(&world), before, "once");
+}
+
+/// RYOW-2: bookmarks count, and lists do.
+#[tokio::test(start_paused = true)]
+async fn a_list_anew_shows_what_was_written() {
+    let world = deaf().await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    world.server.faults().expire_watches();
+    let start = Instant::now();
+    assert_eq!(names(&client).await, ["a"]);
+    assert!(start.elapsed() < BOUND);
+}
+
+/// Kinds without an informer have no reads that could wait.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_nobody_caches_is_not_noted() {
+    let world = World::new();
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    let start = Instant::now();
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}

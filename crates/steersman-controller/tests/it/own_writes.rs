@@ -1,0 +1,109 @@
+//! What a reconcile wrote, the next run of its key reads, however far behind the cache is.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_api::kube_client::core::ObjectMeta;
+use steersman_cache::ListOptions;
+use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
+use steersman_object::Object as _;
+
+use crate::world::{World, record};
+
+fn child() -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            generate_name: Some("child-".to_owned()),
+            namespace: Some("default".to_owned()),
+            labels: Some([("role".to_owned(), "child".to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+// Scenario: a reconcile creates a child and returns; the run right after it lists the children and sees
+// the one there is, also where another one has taken its place. RYOW-1
+#[tokio::test(start_paused = true)]
+async fn the_run_after_a_create_sees_the_child() {
+    let mut world = World::new();
+    let server = world.server.clone();
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |ctx: Context, _: Request| {
+        let (note, server) = (note.clone(), server.clone());
+        async move {
+            let client = ctx.client();
+            let selected = ListOptions::new().labels("role=child".parse().map_err(Error::msg)?);
+            let children = client.list::<ConfigMap>(&selected).await?;
+            note.note(&children.len());
+            match children.as_slice() {
+                [] => {
+                    server.faults().silence_watches_of("configmaps");
+                    let hears = server.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(Duration::from_secs(2)).await;
+                        hears.faults().resume_watches();
+                    });
+                    let first = client.create(&child()).await?;
+                    // Deleted meanwhile, and made anew with another uid.
+                    client.delete(&first).await?;
+                    client.create(&child()).await?;
+                    Ok(Action::requeue_after(Duration::from_millis(1)))
+                }
+                [one] => {
+                    assert!(!one.uid_str().is_empty());
+                    Ok::<_, Error>(Action::done())
+                }
+                _ => Err(Error::msg("two children")),
+            }
+        }
+    });
+    let controller = Controller::builder::<Deployment>()
+        .build(reconciler)
+        .unwrap();
+    world.cache.informer::<ConfigMap>().unwrap();
+    world.start(controller);
+    world.cache.wait_for_sync().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.deploy("web");
+    assert_eq!(runs.next().await, "0");
+    assert_eq!(runs.next().await, "1", "not none, and not two");
+    assert!(runs.rest().await.is_empty());
+}
+
+// Scenario: a reconcile patches the status while a user changed the spec unseen: the user's change is
+// reconciled, as no event is taken for one's own.
+#[tokio::test(start_paused = true)]
+async fn a_change_before_ones_own_write_is_not_lost_in_it() {
+    let mut world = World::new();
+    world.deploy("web");
+    let server = world.server.clone();
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |ctx: Context, request: Request| {
+        let (note, server) = (note.clone(), server.clone());
+        async move {
+            let site = ctx.client().get::<Deployment>(&request.key).await?;
+            let replicas = site.spec.as_ref().and_then(|spec| spec.replicas);
+            note.note(&replicas.unwrap_or_default());
+            if replicas != Some(5) {
+                let patch = serde_json::json!({"spec": {"replicas": 5}});
+                let patched = server.merge_patch("deployments.apps", "default", "web", &patch);
+                patched.map_err(|status| Error::msg(format!("{status:?}")))?;
+                let status = serde_json::json!({"status": {"observedGeneration": 1}});
+                let status = steersman_api::Patch::Merge(status);
+                let own = ctx.client().subresource::<Deployment>("status");
+                own.patch::<Deployment>(&request.key, &status).await?;
+            }
+            Ok::<_, Error>(Action::done())
+        }
+    });
+    let controller = Controller::builder::<Deployment>()
+        .sole_status_writer()
+        .build(reconciler)
+        .unwrap();
+    world.start(controller);
+    let first = runs.next().await;
+    assert_ne!(first, "5");
+    assert_eq!(runs.next().await, "5");
+}

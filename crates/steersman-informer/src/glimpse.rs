@@ -1,0 +1,26 @@
+//! Words: how far an informer has come, and what it has of one object.
+
+use steersman_object::ResourceVersion;
+
+/// What an informer knows at one moment, of one object: see [`Mirror::glimpse`](crate::Mirror::glimpse).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Glimpse {
+    /// The version up to which everything the server said was applied: by events, bookmarks and
+    /// lists. Unset before the first list.
+    pub applied: ResourceVersion,
+    /// The object, where it is stored.
+    pub stored: Option<Identity>,
+}
+
+/// Which object has a name, at which version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Identity {
+    /// Its uid.
+    pub uid: String,
+    /// Its version.
+    pub version: ResourceVersion,
+    /// Whether it carries a deletion timestamp.
+    pub is_deleting: bool,
+}
