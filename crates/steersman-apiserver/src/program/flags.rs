@@ -7,7 +7,8 @@ use clap::{Parser, ValueEnum};
 
 /// A Kubernetes API server for development and tests: no etcd, no cluster, nothing to install.
 ///
-/// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM.
+/// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM. Objects are stored as
+/// in a cluster, but nothing acts on them: with --play workloads Deployments get Pods that become ready.
 #[derive(Debug, Parser)]
 #[command(name = "steersman-apiserver", version)]
 pub(crate) struct Flags {
@@ -50,8 +51,9 @@ pub(crate) struct Flags {
     #[arg(long)]
     pub(crate) rbac: bool,
 
-    /// What of a cluster to play: `workloads` runs Deployments, StatefulSets, DaemonSets, Jobs and
-    /// CronJobs to Pods that get ready, and `nothing` leaves even the garbage collector out.
+    /// What of a cluster to play. Without it no Pods are made and none runs; `workloads` runs
+    /// Deployments, StatefulSets, DaemonSets, Jobs and CronJobs to Pods that get ready, and `nothing`
+    /// leaves even the garbage collector out.
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) play: Option<Part>,
 
