@@ -16,6 +16,7 @@ mod builtin;
 mod subresources;
 pub(crate) mod events;
 pub(crate) mod autoscaling;
+pub(crate) mod signing_request;
 pub(crate) mod kinds;
 pub(crate) mod crd;
 pub(crate) mod defaults;

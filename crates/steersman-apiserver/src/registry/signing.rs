@@ -1,15 +1,12 @@
 //! Machine: certificate signing requests: who asked, and who may approve and sign (upstream:
 //! `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::prelude::FromDer as _;
 
 use crate::auth::{Attributes, MASTERS, User};
 use crate::schema::Resource;
+use crate::schema::signing_request::SigningRequest;
 use crate::status::Status;
 
 use super::admission::Admission;
@@ -116,20 +113,6 @@ impl Registry {
 /// Whether the certificate that is asked for would be one of the group that may do everything.
 fn asks_for_all(request: &Value) -> bool {
     let text = request["spec"]["request"].as_str().unwrap_or_default();
-    let pem = STANDARD.decode(text).unwrap_or_default();
-    let pem = String::from_utf8_lossy(&pem);
-    let body = pem
-        .split("-----")
-        .nth(2)
-        .map(|body| body.split_whitespace().collect::<String>());
-    let der = STANDARD
-        .decode(body.unwrap_or_default())
-        .unwrap_or_default();
-    let Ok((_, parsed)) = X509CertificationRequest::from_der(&der) else {
-        return false;
-    };
-    let subject = &parsed.certification_request_info.subject;
-    subject
-        .iter_organization()
-        .any(|group| group.as_str().is_ok_and(|group| group == MASTERS))
+    // What cannot be read is refused where requests are validated, by the same reader.
+    SigningRequest::read(text).is_ok_and(|asked| asked.is_of(MASTERS))
 }

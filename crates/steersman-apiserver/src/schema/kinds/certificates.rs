@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::super::names::{self, NameRule};
+use super::super::signing_request::SigningRequest;
 use super::Kind;
 use super::check;
 use super::fill::{given, list, part, put, set};
@@ -81,16 +82,13 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-const HEAD: &str = "-----BEGIN CERTIFICATE REQUEST-----";
-
 fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let spec = Place::root(object).at("spec");
     let request = spec.at("request");
-    let bytes = STANDARD.decode(request.text()).unwrap_or_default();
-    if !String::from_utf8_lossy(&bytes).contains(HEAD) {
-        let detail = "PEM block type must be CERTIFICATE REQUEST";
-        errors.invalid(&request, detail);
+    let asked = SigningRequest::read(request.text());
+    if let Err(why) = asked.and_then(|asked| asked.check_signature()) {
+        errors.invalid(&request, &why);
     }
     let usages = spec.at("usages");
     if usages.is_empty() {
