@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::registry::{GetOptions, Subresource, Target};
 use crate::store::Stored;
 
-use super::facts::{Controller, Key, Kind, controller_of, holds, number, share, time};
+use super::facts::{Controller, Key, Kind, controller_of, holds, number, share, text, time};
 use super::pods_of::set_condition;
 use super::view::selects_by;
 use super::world::{Part, World};
@@ -24,6 +25,9 @@ struct Wanted {
     expected: i64,
     healthy: i64,
 }
+
+/// The uid of whoever controls Pods, and how many it wishes for.
+type Scale = (Arc<str>, i64);
 
 impl World<'_> {
     /// Reports how many Pods of a budget are healthy, and how many may go.
@@ -145,7 +149,12 @@ impl World<'_> {
             if scales.contains_key(&controller.uid) {
                 continue;
             }
-            let scale = self.scale_of(&pod.namespace, &controller);
+            let scale = match controller.kind {
+                Some(kind @ (Kind::ReplicaSet | Kind::StatefulSet)) => {
+                    self.replicas_of(kind, &pod.namespace, &controller)
+                }
+                _ => self.scale_of(pod, &controller)?,
+            };
             let Some((uid, scale)) = scale else {
                 return Err(format!("found no controllers for pod \"{}\"", pod.name));
             };
@@ -155,11 +164,7 @@ impl World<'_> {
     }
 
     /// The uid and the replicas of a controller, or of the Deployment above it.
-    fn scale_of(&self, namespace: &str, controller: &Controller) -> Option<(Arc<str>, i64)> {
-        let kind = controller.kind?;
-        if !matches!(kind, Kind::ReplicaSet | Kind::StatefulSet) {
-            return None;
-        }
+    fn replicas_of(&self, kind: Kind, namespace: &str, controller: &Controller) -> Option<Scale> {
         let found = self.get(kind, namespace, &controller.name)?;
         let found = Some(found).filter(|found| found.meta("uid") == &*controller.uid)?;
         let above = controller_of(&found.value).filter(|own| own.kind == Some(Kind::Deployment));
@@ -167,6 +172,44 @@ impl World<'_> {
         let top = above.unwrap_or(found);
         let replicas = number(&top.value["spec"]["replicas"], 1);
         Some((top.meta("uid").into(), replicas))
+    }
+
+    /// The uid of any other controller and the replicas that its scale wishes for; `None` where the
+    /// controller is gone.
+    ///
+    /// # Errors
+    /// Why there is no scale.
+    fn scale_of(&self, pod: &Stored, controller: &Controller) -> Result<Option<Scale>, String> {
+        let owners = pod.value["metadata"]["ownerReferences"].as_array();
+        let owner = owners.and_then(|all| all.iter().find(|owner| owner["controller"] == true));
+        let owner = owner.unwrap_or(&Value::Null);
+        let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
+        let mut all = self.registry.resources().iter();
+        let resource = all
+            .find(|known| known.kind == kind && known.api_version() == version)
+            .ok_or_else(|| format!("no matches for kind \"{kind}\" in version \"{version}\""))?;
+        if resource.scale.is_none() {
+            return Err(format!(
+                "{}/{}, Resource={} does not implement the scale subresource",
+                resource.group, resource.version, resource.plural
+            ));
+        }
+        let namespace = resource.namespaced.then_some(&*pod.namespace);
+        let target = Target::object(resource, namespace, &controller.name);
+        let scale = self
+            .registry
+            .get(target.part(Subresource::Scale), &GetOptions::default());
+        let scale = match scale {
+            Ok(scale) => scale,
+            Err(missing) if missing.code == 404 => return Ok(None),
+            Err(refusal) => return Err(refusal.message),
+        };
+        let scale = scale.value();
+        if text(&scale["metadata"], "uid") != &*controller.uid {
+            return Ok(None);
+        }
+        let replicas = number(&scale["spec"]["replicas"], 0);
+        Ok(Some((Arc::clone(&controller.uid), replicas)))
     }
 
     /// The Pods that were evicted and are still there, as long as they count as gone.

@@ -13,7 +13,7 @@ use super::pods_of::selector_of;
 use super::rollout::{Share, Size, Terms};
 use super::sets::{
     DESIRED, HISTORY, MOST, OWN, REVISION, Sets, annotations_of, is_complete, new_set, progressing,
-    put_condition, revision_of, same_template,
+    put_condition, put_failure, revision_of, same_template,
 };
 use super::world::{Part, World};
 
@@ -322,6 +322,9 @@ impl World<'_> {
                 ("Progressing", holds, why, &message),
                 &wall,
             );
+        }
+        if deployment.value["spec"]["paused"] != true {
+            put_failure(&mut conditions, sets.new.iter().chain(&sets.old));
         }
         let mut status = json!({"observedGeneration": deployment.value["metadata"]["generation"]});
         for (field, count) in [

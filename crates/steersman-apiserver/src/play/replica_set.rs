@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::facts::{Key, Kind, number};
-use super::pods_of::set_condition;
 use super::world::{Part, World};
 
 impl World<'_> {
@@ -55,14 +54,15 @@ impl World<'_> {
         };
         let old = &set.value["status"];
         let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        // The first refusal stays, as upstream has it: the next one names another Pod, and telling of
+        // it would be a change that asks for the next turn at once.
+        let told = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
         match refused {
-            Some(message) => set_condition(
-                &mut conditions,
-                json!({
-                    "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
-                    "message": message, "lastTransitionTime": self.wall(),
-                }),
-            ),
+            Some(message) if !told => conditions.push(json!({
+                "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                "message": message, "lastTransitionTime": self.wall(),
+            })),
+            Some(_) => {}
             None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
         }
         let mut status = json!({

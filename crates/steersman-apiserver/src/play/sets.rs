@@ -144,6 +144,32 @@ pub(super) fn is_complete(deployment: &Value) -> bool {
         && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
+/// Says that Pods of a ReplicaSet were refused, in the words of the first that says so, and keeps
+/// those until none does (upstream: `getReplicaFailures`).
+pub(super) fn put_failure<'a>(
+    conditions: &mut Vec<Value>,
+    mut sets: impl Iterator<Item = &'a Arc<Stored>>,
+) {
+    const FAILURE: &str = "ReplicaFailure";
+    let failure = sets.find_map(|set| {
+        let all = set.value["status"]["conditions"].as_array()?;
+        all.iter().find(|one| one["type"] == FAILURE)
+    });
+    let Some(failure) = failure else {
+        return conditions.retain(|one| one["type"] != FAILURE);
+    };
+    let known = conditions.iter().any(|one| {
+        one["type"] == FAILURE
+            && one["status"] == failure["status"]
+            && one["reason"] == failure["reason"]
+    });
+    if !known {
+        let mut condition = failure.clone();
+        condition["lastUpdateTime"] = failure["lastTransitionTime"].clone();
+        set_condition(conditions, condition);
+    }
+}
+
 /// Writes a condition with both of its times: the one of its last transition moves with its status,
 /// the other with its reason or its status.
 pub(super) fn put_condition(

@@ -109,6 +109,169 @@ fn the_player_leaves_old_pods_as_they_are_kept() {
     assert!(decoded < 50, "{decoded} of 200 Pods are decoded");
 }
 
+/// Of every kind that makes Pods: a refusal that names the refused Pod, or the time, would be news
+/// each time, and each write of it asks for the next turn.
+#[test]
+fn workloads_that_a_quota_refuses_come_to_rest() {
+    let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
+    let mut machine = Machine::new(Played::everything());
+    create(
+        &mut registry,
+        ("", "resourcequotas"),
+        json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
+            "spec": {"hard": {"pods": "1"}},
+        }),
+    );
+    for (kind, plural) in [
+        ("Deployment", "deployments"),
+        ("ReplicaSet", "replicasets"),
+        ("StatefulSet", "statefulsets"),
+        ("DaemonSet", "daemonsets"),
+        ("Job", "jobs"),
+    ] {
+        let group = if kind == "Job" { "batch" } else { "apps" };
+        let labels = json!({"app": plural});
+        let mut spec = json!({"template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "i:1"}]},
+        }});
+        match kind {
+            "Job" => {
+                spec["parallelism"] = json!(3);
+                spec["completions"] = json!(3);
+                spec["template"]["spec"]["restartPolicy"] = json!("Never");
+            }
+            _ => spec["selector"] = json!({"matchLabels": labels}),
+        }
+        if !matches!(kind, "Job" | "DaemonSet") {
+            spec["replicas"] = json!(3);
+        }
+        let version = format!("{group}/v1");
+        create(
+            &mut registry,
+            (group, plural),
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": "web"}, "spec": spec}),
+        );
+    }
+    let mut turns = 0..100;
+    let rests = turns.any(|_| machine.turn(&mut registry, &manners(), now(), 64) != Next::Again);
+    let before = registry.revision();
+    machine.turn(&mut registry, &manners(), now(), 64);
+    assert!(rests && registry.revision() == before);
+
+    let failure = |plural: &str| {
+        let resource = registry.resource("apps", "v1", plural).unwrap();
+        let mut all = registry.all_stored(&resource.storage, None);
+        all.find_map(|one| {
+            let all = one.value["status"]["conditions"].as_array()?;
+            all.iter()
+                .find(|one| one["type"] == "ReplicaFailure")
+                .cloned()
+        })
+        .unwrap()
+    };
+    let told = failure("deployments");
+    assert_eq!(
+        (&told["status"], &told["reason"]),
+        (&json!("True"), &json!("FailedCreate"))
+    );
+    assert!(
+        told["message"]
+            .as_str()
+            .unwrap()
+            .contains("exceeded quota: few")
+    );
+    assert_eq!(
+        told["lastUpdateTime"],
+        failure("replicasets")["lastTransitionTime"]
+    );
+}
+
+#[test]
+fn a_budget_counts_by_the_scale_of_whoever_has_one() {
+    let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
+    let mut machine = Machine::new(Played::everything());
+    let scale = json!({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"});
+    create(
+        &mut registry,
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "crews.sea.io"},
+            "spec": {"group": "sea.io", "scope": "Namespaced",
+                "names": {"plural": "crews", "kind": "Crew"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "subresources": {"scale": scale},
+                    "schema": {"openAPIV3Schema": {"type": "object",
+                        "x-kubernetes-preserve-unknown-fields": true}}}]},
+        }),
+    );
+    let pod = json!({"containers": [{"name": "c", "image": "i:1"}]});
+    for (group, plural, kind, spec) in [
+        ("sea.io", "crews", "Crew", json!({"size": 5})),
+        (
+            "",
+            "replicationcontrollers",
+            "ReplicationController",
+            json!({"replicas": 7, "selector": {"of": "ReplicationController"}, "template": {
+                "metadata": {"labels": {"of": "ReplicationController"}}, "spec": pod,
+            }}),
+        ),
+        ("coordination.k8s.io", "leases", "Lease", json!({})),
+    ] {
+        let version = if group.is_empty() {
+            "v1".to_owned()
+        } else {
+            format!("{group}/v1")
+        };
+        let owner =
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
+        create(&mut registry, (group, plural), owner);
+        let resource = registry.resource(group, "v1", plural).unwrap();
+        let owner = registry.stored(&resource.storage, "default", "a").unwrap();
+        let reference = json!({"apiVersion": version, "kind": kind, "name": "a",
+            "uid": owner.meta("uid"), "controller": true});
+        let name = kind.to_lowercase();
+        let labels = json!({"of": kind});
+        create(
+            &mut registry,
+            ("", "pods"),
+            json!({"apiVersion": "v1", "kind": "Pod", "spec": pod,
+                "metadata": {"name": name, "labels": labels, "ownerReferences": [reference]}}),
+        );
+        create(
+            &mut registry,
+            ("policy", "poddisruptionbudgets"),
+            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                "metadata": {"name": name},
+                "spec": {"maxUnavailable": 2, "selector": {"matchLabels": labels}}}),
+        );
+    }
+    for _ in 0..20 {
+        machine.turn(&mut registry, &manners(), now(), 64);
+    }
+    let resource = registry
+        .resource("policy", "v1", "poddisruptionbudgets")
+        .unwrap();
+    let status = |name: &str| {
+        let budget = registry.stored(&resource.storage, "default", name);
+        budget.unwrap().value["status"].clone()
+    };
+    for (owner, expected, healthy) in [("crew", 5, 3), ("replicationcontroller", 7, 5)] {
+        let status = status(owner);
+        assert_eq!(
+            (&status["expectedPods"], &status["desiredHealthy"]),
+            (&json!(expected), &json!(healthy)),
+            "{status}"
+        );
+    }
+    assert_eq!(
+        status("lease")["conditions"][0]["message"],
+        "coordination.k8s.io/v1, Resource=leases does not implement the scale subresource"
+    );
+}
+
 #[test]
 fn a_node_that_comes_back_has_the_pods_that_are_on_it() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
