@@ -167,6 +167,13 @@ impl PodFacts {
             leaving: i64::from(self.stage == Stage::Leaving),
         }
     }
+
+    /// The uid of the controller that is not done with the Pod.
+    pub(super) fn belongs(&self) -> Option<&Arc<str>> {
+        let open = self.tracked || self.stage != Stage::Over;
+        let controller = self.controller.as_ref().filter(|_| open);
+        controller.map(|controller| &controller.uid)
+    }
 }
 
 impl Tally {

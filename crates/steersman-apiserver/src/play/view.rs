@@ -145,7 +145,10 @@ impl View {
 
     fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
         let key = Key::of(kind, new);
-        self.seen.insert(key.clone());
+        // Of a Pod that was seen, the rest tells.
+        if kind != Kind::Pod {
+            self.seen.insert(key.clone());
+        }
         match kind {
             Kind::Pod => self.see_pod(new, tick, agenda),
             Kind::ReplicaSet => {
@@ -216,6 +219,7 @@ impl View {
         match kind {
             Kind::Pod => {
                 if let Some(facts) = self.pods.remove(&place) {
+                    self.settle_own(&place, facts.belongs(), false);
                     self.settle(&place, &facts, false);
                     wake(facts.controller, &gone.namespace, agenda);
                 }
@@ -265,6 +269,16 @@ impl View {
         if !same {
             suspect(facts.controller.as_ref(), new, agenda);
         }
+        let belongs = known.as_ref().and_then(PodFacts::belongs);
+        if belongs != facts.belongs() {
+            let before = belongs.cloned();
+            self.settle_own(&place, before.as_ref(), false);
+            self.settle_own(&place, facts.belongs(), true);
+        }
+        let key = Key::of(Kind::Pod, new);
+        if known.is_none() {
+            self.seen.insert(key.clone());
+        }
         if let Some(known) = known {
             self.settle(&place, &known, false);
             if known.stage == facts.stage {
@@ -278,7 +292,6 @@ impl View {
             }
         }
         self.settle(&place, &facts, true);
-        let key = Key::of(Kind::Pod, new);
         self.set_loose(&key, facts.controller.is_none());
         if facts.controller.is_none() {
             // Somebody may select it.
@@ -308,17 +321,6 @@ impl View {
                     self.tallies.remove(&controller.uid);
                 }
             }
-            if facts.tracked || facts.stage != Stage::Over {
-                let own = self.own.entry(Arc::clone(&controller.uid)).or_default();
-                if comes {
-                    own.insert(place.clone());
-                } else {
-                    own.remove(place);
-                    if own.is_empty() {
-                        self.own.remove(&controller.uid);
-                    }
-                }
-            }
         }
         if facts.stage == Stage::Unplaced {
             if comes {
@@ -332,6 +334,22 @@ impl View {
             *crowd += if comes { 1 } else { -1 };
             if *crowd == 0 {
                 self.crowds.remove(&facts.node);
+            }
+        }
+    }
+
+    /// Notes a Pod with the controller that is not done with it, or no longer.
+    fn settle_own(&mut self, place: &Place, controller: Option<&Arc<str>>, comes: bool) {
+        let Some(uid) = controller else {
+            return;
+        };
+        let own = self.own.entry(Arc::clone(uid)).or_default();
+        if comes {
+            own.insert(place.clone());
+        } else {
+            own.remove(place);
+            if own.is_empty() {
+                self.own.remove(uid);
             }
         }
     }

@@ -250,11 +250,14 @@ impl Registry {
         let old = self.store.get(storage, namespace, name).map(Arc::clone);
         let collected = self.options.collect_garbage;
         let change = collected.then(|| Change::between(old.as_deref(), &value));
-        if let Some(old) = &old {
-            self.unlink(storage, old);
-        }
         let stored = self.store.put(storage, namespace, name, value);
-        self.link(storage, &stored);
+        let owned_as_before = |old: &Arc<Stored>| old.owners().eq(stored.owners());
+        if !old.as_ref().is_some_and(owned_as_before) {
+            if let Some(old) = &old {
+                self.unlink(storage, old);
+            }
+            self.link(storage, &stored);
+        }
         if let Some(change) = change {
             self.note_change(storage, &change, &stored);
         }

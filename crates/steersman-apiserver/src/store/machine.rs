@@ -1,6 +1,6 @@
 //! Machine: the multi-version store, with one revision counter over every kind.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -9,9 +9,6 @@ use serde_json::Value;
 use crate::schema::StorageKey;
 
 use super::object::{Made, Stored, object_key};
-
-/// Objects of one storage by [`Stored::key`], in the order in which lists give them (SRV-STORE-5).
-type Objects = BTreeMap<String, Arc<Stored>>;
 
 /// One past revision: what it did to which object.
 #[derive(Debug, Clone)]
@@ -61,7 +58,7 @@ pub struct Store {
 #[derive(Debug)]
 struct Unfolded {
     storage: StorageKey,
-    key: String,
+    key: Arc<str>,
     revision: u64,
     bytes: usize,
 }
@@ -72,7 +69,10 @@ const UNFOLDED: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 struct Table {
-    objects: Objects,
+    /// By [`Stored::key`]. A write of an object that exists touches nothing else.
+    objects: HashMap<Arc<str>, Arc<Stored>>,
+    /// The keys of `objects`, in the order in which lists give them (SRV-STORE-5).
+    order: BTreeSet<Arc<str>>,
     log: VecDeque<Change>,
     dropped: u64,
 }
@@ -124,7 +124,7 @@ impl Store {
     #[must_use]
     pub fn get(&self, storage: &StorageKey, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
         let table = self.tables.get(storage)?;
-        table.objects.get(&object_key(namespace, name))
+        table.objects.get(object_key(namespace, name).as_str())
     }
 
     /// How many objects there are.
@@ -146,10 +146,11 @@ impl Store {
                 Some(namespace) => Bound::Included(object_key(namespace, "")),
                 None => Bound::Unbounded,
             };
+            let start = start.as_ref().map(String::as_str);
             table
-                .objects
-                .range((start, Bound::Unbounded))
-                .map(|(_, stored)| stored)
+                .order
+                .range::<str, _>((start, Bound::Unbounded))
+                .filter_map(|key| table.objects.get(key))
                 .take_while(move |stored| namespace.is_none_or(|one| *stored.namespace == *one))
         })
     }
@@ -174,7 +175,7 @@ impl Store {
                 oldest: self.compacted,
             });
         }
-        let mut objects: Objects = self
+        let mut objects: BTreeMap<String, Arc<Stored>> = self
             .list(storage, namespace)
             .map(|stored| (stored.key(), Arc::clone(stored)))
             .collect();
@@ -231,16 +232,20 @@ impl Store {
         let revision = self.revision;
         let table = self.tables.entry(storage.clone()).or_default();
         let key = object_key(namespace, name);
-        let (made, namespace, name) = match table.objects.get(&key) {
-            Some(old) => (
+        let (made, key, namespace, name) = match table.objects.get_key_value(key.as_str()) {
+            Some((key, old)) => (
                 Made::Modified,
+                Arc::clone(key),
                 Arc::clone(&old.namespace),
                 Arc::clone(&old.name),
             ),
-            None => (Made::Added, namespace.into(), name.into()),
+            None => (Made::Added, key.into(), namespace.into(), name.into()),
         };
         let stored = Arc::new(Stored::made(namespace, name, value, revision, made));
-        let old = table.objects.insert(key.clone(), Arc::clone(&stored));
+        if made == Made::Added {
+            table.order.insert(Arc::clone(&key));
+        }
+        let old = table.objects.insert(Arc::clone(&key), Arc::clone(&stored));
         self.unfolded_bytes += stored.bytes.len();
         self.unfolded.push_back(Unfolded {
             storage: storage.clone(),
@@ -282,7 +287,9 @@ impl Store {
         name: &str,
     ) -> Option<Arc<Stored>> {
         let table = self.tables.get_mut(storage)?;
-        let old = table.objects.remove(&object_key(namespace, name))?;
+        let key = object_key(namespace, name);
+        let old = table.objects.remove(key.as_str())?;
+        table.order.remove(key.as_str());
         self.revision += 1;
         let revision = self.revision;
         let new = Arc::new(old.restamped(revision));
@@ -307,9 +314,13 @@ impl Store {
         self.tables = storages
             .iter()
             .map(|(storage, objects)| {
-                let objects = objects.iter().map(|one| (one.key(), Arc::clone(one)));
+                let objects: HashMap<Arc<str>, Arc<Stored>> = objects
+                    .iter()
+                    .map(|one| (one.key().into(), Arc::clone(one)))
+                    .collect();
                 let table = Table {
-                    objects: objects.collect(),
+                    order: objects.keys().cloned().collect(),
+                    objects,
                     log: VecDeque::new(),
                     dropped: revision,
                 };

@@ -7,9 +7,10 @@
 //! strategic merge does where that differs: `replace`, `union` or `by:` and the merge key. In a
 //! map's braces stands `atomic`, or nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use fnv::FnvHashMap;
 use serde_json::Value;
 
 use super::{ListKind, ListPatch, Scalar};
@@ -22,7 +23,7 @@ pub(super) const TEXT: &str = include_str!("builtin.txt");
 pub(super) struct Type {
     pub(super) name: &'static str,
     pub(super) atomic: bool,
-    pub(super) fields: BTreeMap<&'static str, Node>,
+    pub(super) fields: FnvHashMap<&'static str, Node>,
     /// The fields that must be there, which Go writes even where nothing is in them.
     pub(super) required: Vec<&'static str>,
 }
@@ -149,7 +150,7 @@ pub(super) fn read(text: &'static str) -> Table {
         let mut read = Type {
             name,
             atomic: false,
-            fields: BTreeMap::new(),
+            fields: FnvHashMap::default(),
             required: Vec::new(),
         };
         for word in words {
