@@ -95,10 +95,12 @@ impl Context {
         let mut registry = self.registry.lock();
         let result = catch_unwind(AssertUnwindSafe(|| work(&mut registry)));
         let changed = registry.take_changed();
+        let spent = registry.take_spent();
         drop(registry);
         if !changed.is_empty() {
             self.wake(&changed);
         }
+        drop(spent);
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 

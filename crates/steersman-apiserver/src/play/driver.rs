@@ -12,9 +12,13 @@ use super::handle::{Player, Shared};
 use super::machine::Next;
 use super::world::Now;
 use crate::http::Context;
+use crate::store::Stored;
 
 /// About how many writes the player does before others get at the store (PLAY-7).
 const BUDGET: usize = 64;
+
+/// So many replaced objects are worth another thread's attention.
+const MANY: usize = 16;
 
 /// After so many turns in a row that panicked, the next one waits for a change.
 const PANICS: u32 = 16;
@@ -79,11 +83,14 @@ async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &context, driven.tick())));
         drop(context);
         panics = if played.is_ok() { 0 } else { panics + 1 };
-        let next = played.unwrap_or(if panics < PANICS {
-            Next::Again
-        } else {
-            Next::Change
-        });
+        let next = match played {
+            Ok((next, spent)) => {
+                take_down(spent);
+                next
+            }
+            Err(_) if panics < PANICS => Next::Again,
+            Err(_) => Next::Change,
+        };
         let due = match next {
             Next::Again => {
                 tokio::task::yield_now().await;
@@ -102,7 +109,8 @@ async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
     }
 }
 
-fn turn(shared: &Shared, context: &Context, tick: Duration) -> Next {
+/// Plays one turn. Answers what is next, and the objects that the turn replaced.
+fn turn(shared: &Shared, context: &Context, tick: Duration) -> (Next, Vec<Arc<Stored>>) {
     let manners = shared.manners.lock().clone();
     let mut machine = shared.machine.lock();
     if shared.reconsider.swap(false, Ordering::AcqRel) {
@@ -112,7 +120,18 @@ fn turn(shared: &Shared, context: &Context, tick: Duration) -> Next {
         wall: context.now(),
         tick,
     };
-    context.with_registry(|registry| machine.turn(registry, &manners, now, BUDGET))
+    context.with_registry(|registry| {
+        let next = machine.turn(registry, &manners, now, BUDGET);
+        (next, registry.take_spent())
+    })
+}
+
+/// Drops objects while the player goes on. A paused clock stands still until it is done.
+fn take_down(spent: Vec<Arc<Stored>>) {
+    if spent.len() >= MANY {
+        // Nobody waits for the end of it.
+        drop(tokio::task::spawn_blocking(move || drop(spent)));
+    }
 }
 
 async fn wait(due: Option<Instant>) {

@@ -226,6 +226,13 @@ impl Registry {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
+    /// The decoded objects that were replaced since the last call. Call it after every mutating verb,
+    /// under the lock; drop them after unlocking.
+    #[must_use = "it takes a while to drop them"]
+    pub(crate) fn take_spent(&mut self) -> Vec<Arc<Stored>> {
+        self.store.take_spent()
+    }
+
     /// Forgets every past revision: a watch or list that resumes from before now gets 410, also
     /// where nothing of its own was lost. Watches that are open lose nothing (SRV-STORE-4).
     pub fn compact(&mut self) {

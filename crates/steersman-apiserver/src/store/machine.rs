@@ -52,6 +52,8 @@ pub struct Store {
     /// The newest objects, which are decoded, and their bytes as JSON.
     unfolded: VecDeque<Unfolded>,
     unfolded_bytes: usize,
+    /// Decoded objects that nobody finds here any more; see [`take_spent`](Self::take_spent).
+    spent: Vec<Arc<Stored>>,
 }
 
 /// Where an object is that was written a moment ago, and the revision that it had then.
@@ -66,6 +68,10 @@ struct Unfolded {
 /// As much JSON of the newest objects stays decoded, which takes some ten times the room: who writes
 /// an object often writes it again, or reads what became of it.
 const UNFOLDED: usize = 4 << 20;
+
+/// So many objects wait at most for somebody to take them down, about twice as many as one turn of
+/// the player replaces (SRV-STORE-7).
+const SPENT: usize = 256;
 
 #[derive(Debug, Default)]
 struct Table {
@@ -105,6 +111,7 @@ impl Store {
             tables: HashMap::new(),
             unfolded: VecDeque::new(),
             unfolded_bytes: 0,
+            spent: Vec::new(),
         }
     }
 
@@ -257,10 +264,13 @@ impl Store {
         // SRV-STORE-7: whoever looks at the object decodes his own, not the one that is remembered.
         let change = Change {
             revision,
-            old: old.map(|old| Arc::new(old.folded())),
+            old: old.as_ref().map(|old| Arc::new(old.folded())),
             new: Arc::new(stored.folded()),
             deleted: false,
         };
+        if let Some(old) = old {
+            spend(&mut self.spent, old);
+        }
         self.remember(storage, change);
         stored
     }
@@ -274,9 +284,17 @@ impl Store {
             let table = self.tables.get_mut(&oldest.storage);
             let object = table.and_then(|table| table.objects.get_mut(&oldest.key));
             if let Some(object) = object.filter(|object| object.revision == oldest.revision) {
-                *object = Arc::new(object.folded());
+                let folded = Arc::new(object.folded());
+                spend(&mut self.spent, std::mem::replace(object, folded));
             }
         }
+    }
+
+    /// The decoded objects that were replaced since the last call. A tree is taken down node by node:
+    /// whoever holds a lock does it when he has let go.
+    #[must_use = "it takes a while to drop them"]
+    pub fn take_spent(&mut self) -> Vec<Arc<Stored>> {
+        std::mem::take(&mut self.spent)
     }
 
     /// Removes an object as the next revision, and answers its last state with that revision.
@@ -389,6 +407,13 @@ impl Store {
             oldest = oldest.max(from);
         }
         self.compact(oldest);
+    }
+}
+
+/// Keeps an object for [`Store::take_spent`], where there is much to take down.
+fn spend(spent: &mut Vec<Arc<Stored>>, old: Arc<Stored>) {
+    if old.is_decoded() && spent.len() < SPENT {
+        spent.push(old);
     }
 }
 

@@ -228,7 +228,7 @@ impl Stored {
     }
 
     /// Whether the object is decoded.
-    #[cfg(test)]
+    #[must_use]
     pub(crate) fn is_decoded(&self) -> bool {
         self.value.value.get().is_some()
     }

@@ -274,3 +274,22 @@ fn only_the_newest_objects_are_decoded_and_nothing_that_is_only_remembered() {
         assert!(change.old.as_ref().is_none_or(|old| !old.is_decoded()));
     }
 }
+
+/// SRV-STORE-7: what was replaced is not taken down where it was replaced, and does not pile up
+/// where nobody takes it down.
+#[test]
+fn replaced_objects_wait_to_be_dropped_within_a_bound() {
+    let mut store = Store::new(1000, 1 << 30);
+    let storage = storage(0);
+    for n in 0..3 {
+        store.put(&storage, "ns", "a", object("a", n));
+    }
+    let spent = store.take_spent();
+    assert_eq!(seen(&spent).len(), 2);
+    assert!(spent.iter().all(|one| Arc::strong_count(one) == 1));
+    assert!(store.take_spent().is_empty());
+    for n in (0..).take(2 * SPENT) {
+        store.put(&storage, "ns", "a", object("a", n));
+    }
+    assert_eq!(store.take_spent().len(), SPENT);
+}
