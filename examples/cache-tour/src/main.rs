@@ -15,6 +15,7 @@ async fn main() -> Result<(), BoxError> {
     writeln!(out, "{}", stops::indexes::visit(&cluster).await?)?;
     writeln!(out, "{}", stops::metadata::visit(&cluster).await?)?;
     writeln!(out, "{}", stops::views::visit(&cluster).await?)?;
+    writeln!(out, "{}", stops::own_writes::visit(&cluster).await?)?;
     writeln!(out, "{}", stops::degraded::visit(&cluster).await?)?;
     writeln!(out, "{}", stops::memory::visit(&cluster).await?)?;
     Ok(())

@@ -4,6 +4,7 @@ pub mod scope;
 pub mod indexes;
 pub mod metadata;
 pub mod views;
+pub mod own_writes;
 pub mod degraded;
 pub mod memory;
 

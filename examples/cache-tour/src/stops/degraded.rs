@@ -70,7 +70,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let voyages = cache.list::<Voyage>(&everything).await?;
     let to: Vec<&str> = voyages.iter().map(|voyage| &*voyage.spec.to).collect();
 
-    let page = Page::new("5. A kind that cannot be had")
+    let page = Page::new("6. A kind that cannot be had")
         .say("Nobody has installed the definition of Voyages. A read of them is told so at once:")
         .quote(refused.unwrap_or_default())
         .table(

@@ -31,7 +31,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         let bytes = measure(cluster, options, declare).await?;
         each = each.row([&way, &(bytes.saturating_sub(base) / PODS)]);
     }
-    Ok(Page::new("6. What an object takes")
+    Ok(Page::new("7. What an object takes")
         .say(format_args!(
             "Allocated bytes, divided by the {PODS} Pods of the server. As JSON a Pod is {with_managed} bytes,\n\
              and {without} without managedFields. An informer of an empty kind took {} KiB.",

@@ -54,9 +54,9 @@ fn every_stop_shows_what_it_promises() {
     assert_eq!(problem, "", "a quiet run says nothing else");
 
     let mut pages = pages(&said);
-    assert_eq!(pages.len(), 7, "{said}");
+    assert_eq!(pages.len(), 8, "{said}");
     let memory = pages.pop().unwrap();
-    let [welcome, scope, indexes, metadata, views, degraded] = pages.as_slice() else {
+    let [welcome, scope, indexes, metadata, views, own, degraded] = pages.as_slice() else {
         panic!("{said}");
     };
     assert!(welcome.contains("450 Pods on 30 nodes"), "{welcome}");
@@ -93,6 +93,12 @@ fn every_stop_shows_what_it_promises() {
 
     assert_eq!(views.matches("watch pods").count(), 1, "{views}");
     assert!(views.contains("all four agree"), "{views}");
+
+    assert_eq!(row(own, "another key"), ["nothing", "0.0 s"], "{own}");
+    let careless = row(own, "the key that wrote, with ReadConsistency::None");
+    assert_eq!(careless, ["nothing", "0.0 s"], "{own}");
+    let careful = row(own, "the key that wrote  ");
+    assert_eq!(careful, ["the object", "2.0 s"], "{own}");
 
     assert!(
         degraded.contains("install the CustomResourceDefinition"),

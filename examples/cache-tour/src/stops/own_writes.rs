@@ -1,0 +1,87 @@
+//! Driver: the stop at which a cache is behind, and a key reads what it wrote.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman::client::{Client, ReadConsistency, RequestId};
+use steersman::object::Object as _;
+use steersman::{ByObject, CacheOptions, Connection, ObjectKey};
+use tokio::time::{Instant, sleep};
+
+use crate::BoxError;
+use crate::cluster::Cluster;
+use crate::page::{Page, Table};
+
+/// How long the cache hears nothing.
+const LAG: Duration = Duration::from_secs(2);
+
+/// Writes a ConfigMap of which the cache hears late, and reads it three times.
+///
+/// # Errors
+///
+/// What goes wrong.
+///
+/// # Cancel safety
+///
+/// Dropping the future stops the cache.
+pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+    let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().namespaces(["shop"]));
+    let opened = cluster.open(options, |cache| cache.informers::<ConfigMap>().map(drop));
+    let opened = opened.await?;
+    let connection = Connection::in_process(cluster.server().service(), "shop");
+    let client = Client::new(opened.cache.clone(), connection);
+    let writer = client.for_request(RequestId::new(
+        "shops",
+        ObjectKey::namespaced("shop", "one"),
+    ));
+    let other = client.for_request(RequestId::new(
+        "shops",
+        ObjectKey::namespaced("shop", "two"),
+    ));
+    let careless = writer.read_consistency(ReadConsistency::None);
+
+    let faults = cluster.server().faults();
+    faults.silence_watches_of("configmaps");
+    let prices: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"namespace": "shop", "name": "prices"}, "data": {"tea": "3"},
+    }))?;
+    let key = prices.key();
+    writer.create(&prices).await?;
+    let server = cluster.server().clone();
+    let heard = tokio::spawn(async move {
+        sleep(LAG).await;
+        server.faults().resume_watches();
+    });
+
+    let mut table = Table::new(["who reads, right after the write", "finds", "waits"]);
+    for (who, client) in [
+        ("another key", &other),
+        ("the key that wrote, with ReadConsistency::None", &careless),
+        ("the key that wrote", &writer),
+    ] {
+        let began = Instant::now();
+        let found = client.get_opt::<ConfigMap>(&key).await?;
+        let found = if found.is_some() {
+            "the object"
+        } else {
+            "nothing"
+        };
+        let waited = format!("{:.1} s", began.elapsed().as_secs_f64());
+        table = table.row([&who, &found, &waited]);
+    }
+    heard.await?;
+    let page = Page::new("5. Reading one's own writes")
+        .say("A reconciler creates a ConfigMap while the watch of them is silent for two seconds.")
+        .quote(
+            "ctx.client().create(&prices).await?;\nctx.client().get_opt::<ConfigMap>(&key).await?;",
+        )
+        .table(&table)
+        .table(&opened.asked())
+        .say(
+            "Whoever wrote waits until the cache has it, and nobody else does. Nothing was asked\n\
+             of the server for it.",
+        );
+    opened.close().await?;
+    Ok(page)
+}
