@@ -191,8 +191,8 @@ impl<K: Object> Reads<K> {
         Ok(Listed { items, versions })
     }
 
-    /// Calls `f` with each object that `options` select. Never holds the objects all at once: one
-    /// that has to be decoded for it is let go of before the next.
+    /// Calls `f` with each object that `options` select, and collects none. One that was not decoded
+    /// as `K` before is decoded when its turn comes; the cache keeps that form of it.
     ///
     /// # Errors
     ///
