@@ -1,10 +1,14 @@
 //! Replays the recorded conversations, and says where servers answer otherwise.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use crate::one_test::OneTest;
 
 /// The test that does it, and the variables by which it is told.
-const TEST: &str = "golden::conformance::conformance";
+const TEST: OneTest = OneTest {
+    package: "steersman-apiserver",
+    test: "golden::conformance::conformance",
+};
 const RUN: &str = "STEERSMAN_CONFORMANCE";
 
 /// Runs the replayer of `steersman-apiserver`'s tests against the embedded server, and against a real
@@ -19,38 +23,17 @@ pub(crate) fn run(
     filter: Option<&str>,
     cases: Option<&Path>,
 ) -> Result<(), String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .args([
-            "test",
-            "--quiet",
-            "-p",
-            "steersman-apiserver",
-            "--test",
-            "it",
-        ])
-        .args(["--", "--exact", "--nocapture", TEST])
-        .env(RUN, "1")
-        // It ends by a panic, and the summary before it says why.
-        .env("RUST_BACKTRACE", "0")
-        .current_dir(root);
+    let mut told = vec![(RUN.to_owned(), "1".into())];
     // The test runs in another folder.
     for (variable, path) in [("KUBECONFIG", kubeconfig), ("CASES", cases)] {
         if let Some(path) = path {
-            command.env(format!("{RUN}_{variable}"), absolute(path)?);
+            told.push((format!("{RUN}_{variable}"), absolute(path)?.into()));
         }
     }
     if let Some(filter) = filter {
-        command.env(format!("{RUN}_FILTER"), filter);
+        told.push((format!("{RUN}_FILTER"), filter.into()));
     }
-    let status = command
-        .status()
-        .map_err(|error| format!("cargo could not be started: {error}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err("servers answer otherwise than recorded".to_owned())
-    }
+    TEST.run(root, told, "servers answer otherwise than recorded")
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {

@@ -9,6 +9,7 @@ mod ci;
 mod tidy;
 mod schemas;
 mod fuzz;
+mod one_test;
 mod conformance;
 mod seeds;
 mod bench;

@@ -4,6 +4,7 @@ pub(crate) mod order;
 pub(crate) mod names;
 mod structural;
 pub(crate) mod quantity;
+pub(crate) mod zones;
 pub(crate) mod cel;
 mod resource;
 mod times;

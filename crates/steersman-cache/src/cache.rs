@@ -12,7 +12,7 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
-use crate::error::{Error, Unsynced};
+use crate::error::{Error, Unsynced, absent_is_none};
 use crate::field_index::{FieldIndex, IndexKey};
 use crate::options::{CacheOptions, ListOptions};
 use crate::reads::Reads;
@@ -280,13 +280,7 @@ impl Cache {
         key: &ObjectKey,
     ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
         let read = self.get::<K>(key);
-        async move {
-            match read.await {
-                Ok(object) => Ok(Some(object)),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err(error),
-            }
-        }
+        async move { absent_is_none(read.await) }
     }
 
     /// The objects that `options` select, shared, in no particular order.

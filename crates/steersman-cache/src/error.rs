@@ -232,6 +232,15 @@ impl Error {
     }
 }
 
+/// What a read found, where an absent object is no error.
+pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl std::fmt::Display for Unsynced {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} could not be cached", self.kind.qualified_plural())?;

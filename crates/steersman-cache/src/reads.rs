@@ -11,7 +11,7 @@ use steersman_informer::{Entry, Informer, Query, Selected};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use crate::coverage::Coverage;
-use crate::error::Error;
+use crate::error::{Error, absent_is_none};
 use crate::options::ListOptions;
 use crate::shared::{Shared, Use};
 
@@ -146,13 +146,7 @@ impl<K: Object> Reads<K> {
         key: &ObjectKey,
     ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
         let read = self.get_at(key, Location::caller());
-        async move {
-            match read.await {
-                Ok(object) => Ok(Some(object)),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err(error),
-            }
-        }
+        async move { absent_is_none(read.await) }
     }
 
     /// The objects that `options` select, shared, with the versions they were read at.

@@ -10,7 +10,7 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
 use crate::cached;
 use crate::consistency::ReadConsistency;
-use crate::error::Error;
+use crate::error::{Error, absent_is_none};
 use crate::kind_client::KindClient;
 use crate::live::Live;
 use crate::options::{ClientOptions, Lock};
@@ -285,13 +285,5 @@ impl Client {
 
     fn route<K: TypedObject>(&self) -> Route {
         route(self.cache().caches::<K>())
-    }
-}
-
-fn absent_is_none<K>(read: Result<Arc<K>, Error>) -> Result<Option<Arc<K>>, Error> {
-    match read {
-        Ok(object) => Ok(Some(object)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
     }
 }

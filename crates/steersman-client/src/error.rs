@@ -281,6 +281,15 @@ impl Error {
     }
 }
 
+/// What a read found, where an absent object is no error.
+pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The first few keys.
 fn names(keys: &[ObjectKey]) -> String {
     const SHOWN: usize = 5;

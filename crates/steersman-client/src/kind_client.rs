@@ -14,7 +14,7 @@ use steersman_object::{Kind, Object, ObjectKey};
 use crate::cached;
 use crate::change::Part;
 use crate::ensure::Ensured;
-use crate::error::Error;
+use crate::error::{Error, absent_is_none};
 use crate::live::LiveKind;
 use crate::route::{Route, route};
 use crate::shared::Shared;
@@ -73,13 +73,7 @@ impl<K: Object> KindClient<K> {
         key: &ObjectKey,
     ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
         let read = self.read(key, Location::caller());
-        async move {
-            match read.await {
-                Ok(object) => Ok(Some(object)),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err(error),
-            }
-        }
+        async move { absent_is_none(read.await) }
     }
 
     /// The objects that `options` select, from the cache, in no particular order.

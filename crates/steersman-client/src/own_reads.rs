@@ -220,10 +220,8 @@ impl OwnReads {
             let is_owed = held || labels.is_none() && self.cache.mirror_of(gvk, &key).is_some();
             return is_owed.then_some(Noted::Deleted { key, uid });
         }
-        // A version that cannot be compared could be waited for in vain.
         let version = written.version.clone();
-        let comparable = version.compare(&version).is_some();
-        (held && comparable).then_some(Noted::Stored { key, uid, version })
+        held.then_some(Noted::Stored { key, uid, version })
     }
 
     /// How many writes were not seen yet.

@@ -1,6 +1,7 @@
 //! Machine: remembers what was written, and says what a read has to see before it is answered.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
@@ -105,15 +106,15 @@ impl OwnWrites {
     pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: Written) {
         self.serial += 1;
         let serial = self.serial;
+        // A version that cannot be compared could be waited for in vain.
+        if let Written::Stored { version, .. } = &written
+            && version.compare(version).is_none()
+        {
+            return;
+        }
         let notes = self.of.entry((writer, gvk.clone())).or_default();
         let (key, uid, version) = match written {
-            Written::Stored { key, uid, version } => {
-                // A version that cannot be compared could be waited for in vain.
-                if version.compare(&version).is_none() {
-                    return;
-                }
-                (key, uid, Some(version))
-            }
+            Written::Stored { key, uid, version } => (key, uid, Some(version)),
             Written::Deleted { key, uid } => (key, uid, None),
             Written::Unknown { namespace, name } => {
                 let unknown = Unknown { namespace, name };
@@ -145,14 +146,19 @@ impl OwnWrites {
         let mut owed = Owed::default();
         match writer {
             Some(writer) => {
-                if let Some(notes) = self.of.get_mut(&(writer, gvk.clone())) {
-                    notes.owe(read, &mut owed);
+                if let Entry::Occupied(mut notes) = self.of.entry((writer, gvk.clone())) {
+                    notes.get_mut().owe(read, &mut owed);
+                    if notes.get().is_empty() {
+                        notes.remove();
+                    }
                 }
             }
-            None => {
-                let of_kind = self.of.iter_mut().filter(|((_, of), _)| of == gvk);
-                of_kind.for_each(|(_, notes)| notes.owe(read, &mut owed));
-            }
+            None => self.of.retain(|(_, of), notes| {
+                if of == gvk {
+                    notes.owe(read, &mut owed);
+                }
+                !notes.is_empty()
+            }),
         }
         owed
     }

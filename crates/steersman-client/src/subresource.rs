@@ -6,7 +6,7 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use steersman_api::Patch;
+use steersman_api::{Api, Patch, Request};
 use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::error::Error;
@@ -63,11 +63,11 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         body: &(impl Serialize + Sync),
     ) -> Result<T, Error> {
-        let key = self.shared.place(&self.kind, key)?;
         let options = self.shared.options().write();
-        let api = self.shared.api::<K>(&self.kind).await?;
-        let request = api.create_part_request(&key, &self.name, body, &options)?;
-        Ok(self.shared.door().write(&self.kind, request).await?)
+        self.write(key, |api, key| {
+            api.create_part_request(key, &self.name, body, &options)
+        })
+        .await
     }
 
     /// Replaces it. The server minds the resource version in `body`, where it has one.
@@ -80,11 +80,11 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         body: &(impl Serialize + Sync),
     ) -> Result<T, Error> {
-        let key = self.shared.place(&self.kind, key)?;
         let options = self.shared.options().write();
-        let api = self.shared.api::<K>(&self.kind).await?;
-        let request = api.update_part_request(&key, &self.name, body, &options)?;
-        Ok(self.shared.door().write(&self.kind, request).await?)
+        self.write(key, |api, key| {
+            api.update_part_request(key, &self.name, body, &options)
+        })
+        .await
     }
 
     /// Patches it. A [`Patch::Apply`] is sent as it is: [`apply`](Self::apply) is what names its manager.
@@ -97,11 +97,11 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         patch: &Patch,
     ) -> Result<T, Error> {
-        let key = self.shared.place(&self.kind, key)?;
         let options = self.shared.options().patch();
-        let api = self.shared.api::<K>(&self.kind).await?;
-        let request = api.patch_part_request(&key, &self.name, patch, &options)?;
-        Ok(self.shared.door().write(&self.kind, request).await?)
+        self.write(key, |api, key| {
+            api.patch_part_request(key, &self.name, patch, &options)
+        })
+        .await
     }
 
     /// Applies it: `body` is of the object's kind where it does not say of which it is.
@@ -127,6 +127,17 @@ impl<K: Object> Subresource<K> {
     pub async fn set_replicas(&self, key: &ObjectKey, replicas: i32) -> Result<Scale, Error> {
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         self.patch(key, &patch).await
+    }
+
+    async fn write<T: DeserializeOwned + Send + 'static>(
+        &self,
+        key: &ObjectKey,
+        request: impl FnOnce(&Api<K>, &ObjectKey) -> Result<Request<T>, steersman_api::Error>,
+    ) -> Result<T, Error> {
+        let key = self.shared.place(&self.kind, key)?;
+        let api = self.shared.api::<K>(&self.kind).await?;
+        let request = request(&api, &key)?;
+        Ok(self.shared.door().write(&self.kind, request).await?)
     }
 }
 

@@ -9,7 +9,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::schema::schedule::{self, Schedule};
+use crate::schema::schedule::Schedule;
+use crate::schema::zones;
 use crate::store::Stored;
 
 use super::events::{Source, Told};
@@ -268,7 +269,7 @@ impl Terms {
         let text = text(spec, "schedule");
         let name = spec["timeZone"].as_str();
         let named = name.map(|name| {
-            schedule::zone(name).ok_or_else(|| {
+            zones::zone(name).ok_or_else(|| {
                 let message = format!("invalid timeZone: {name:?}: unknown time zone {name}");
                 Told::warning("UnknownTimeZone", message)
             })

@@ -140,24 +140,11 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
             .map(|why| FieldError::invalid("metadata.name", &value, why));
         errors.extend(wrong);
     }
-    validate_attached(metadata, &mut errors);
+    names::check_attached(metadata, &mut errors);
     if let Some(finalizers) = metadata["finalizers"].as_array() {
         names::check_finalizers(finalizers, resource.built_in, &mut errors);
     }
     errors
-}
-
-/// Checks labels, annotations and owners.
-fn validate_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
-    if let Some(labels) = metadata["labels"].as_object() {
-        names::check_labels("metadata", labels, errors);
-    }
-    if let Some(annotations) = metadata["annotations"].as_object() {
-        names::check_annotations("metadata", annotations, errors);
-    }
-    if let Some(owners) = metadata["ownerReferences"].as_array() {
-        names::check_owners(owners, errors);
-    }
 }
 
 /// Carries over what the server owns from the stored object.
@@ -211,7 +198,7 @@ pub(crate) fn validate_update(resource: &Resource, new: &Value, old: &Value) -> 
         }
     }
     let mut attached = Vec::new();
-    validate_attached(new, &mut attached);
+    names::check_attached(new, &mut attached);
     errors.extend_from_slice(&attached);
     errors.extend_from_within(..);
     if resource.built_in {

@@ -238,15 +238,7 @@ fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(field, &quoted(text), &why));
         }
     }
-    if let Some(labels) = metadata["labels"].as_object() {
-        names::check_labels("metadata", labels, errors);
-    }
-    if let Some(annotations) = metadata["annotations"].as_object() {
-        names::check_annotations("metadata", annotations, errors);
-    }
-    if let Some(owners) = metadata["ownerReferences"].as_array() {
-        names::check_owners(owners, errors);
-    }
+    names::check_attached(metadata, errors);
     if let Some(finalizers) = metadata["finalizers"].as_array() {
         names::check_finalizers(finalizers, false, errors);
     }

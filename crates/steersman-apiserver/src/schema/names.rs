@@ -207,6 +207,19 @@ fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[Str
     );
 }
 
+/// Checks labels, annotations and owners of an object's metadata.
+pub(crate) fn check_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(labels) = metadata["labels"].as_object() {
+        check_labels("metadata", labels, errors);
+    }
+    if let Some(annotations) = metadata["annotations"].as_object() {
+        check_annotations("metadata", annotations, errors);
+    }
+    if let Some(owners) = metadata["ownerReferences"].as_array() {
+        check_owners(owners, errors);
+    }
+}
+
 /// Checks the labels of the metadata at `path`.
 pub(crate) fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut Vec<FieldError>) {
     let field = format!("{path}.labels");

