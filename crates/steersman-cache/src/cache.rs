@@ -7,19 +7,18 @@ use std::sync::Arc;
 
 use steersman_api::Connection;
 use steersman_api::kube_client::core::PartialObjectMeta;
-use steersman_informer::{CONTROLLER_UID, Informer, OWNER_UID};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
 use crate::error::{Error, Unsynced, absent_is_none};
-use crate::field_index::{FieldIndex, IndexKey};
 use crate::options::{CacheOptions, ListOptions};
 use crate::reads::Reads;
 use crate::registry::Phase;
 use crate::running::Declared;
-use crate::shared::{Running, Shared, Use};
+use crate::shared::{Running, Shared};
 
+mod declaring;
 mod holding;
 
 /// One informer per kind and namespace, shared by all who read or watch. Cheap to clone.
@@ -62,149 +61,6 @@ impl Cache {
         Ok(Self {
             shared: Arc::new(Shared::new(options)),
         })
-    }
-
-    // ===== declaring =====
-
-    /// The informer of the kind `K`, shared with whoever asks for it too. Declares it: it starts with the
-    /// cache, or now if the cache runs.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SeveralInformers`] where the kind is cached in several namespaces,
-    /// [`Error::Stopped`].
-    pub fn informer<K: TypedObject>(&self) -> Result<Informer<K>, Error> {
-        let coverage = self.shared.coverage_of::<K>();
-        let namespace = coverage.only_informer()?;
-        self.shared.declare(coverage.kind(), namespace, Use::Meant)
-    }
-
-    /// All informers of the kind `K`: one, or one for each namespace it is cached in. Declares them, as
-    /// [`informer`](Self::informer).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`].
-    pub fn informers<K: TypedObject>(&self) -> Result<Vec<Informer<K>>, Error> {
-        self.informers_of(self.shared.coverage_of::<K>().kind())
-    }
-
-    /// As [`informers`](Self::informers), of a kind known only at runtime.
-    ///
-    /// # Errors
-    ///
-    /// As [`informers`](Self::informers).
-    pub fn informers_of<K: Object>(&self, kind: &Kind) -> Result<Vec<Informer<K>>, Error> {
-        self.of(kind).informers()
-    }
-
-    /// Registers a field index: under `name`, an object is found by the value of a field it may have.
-    ///
-    /// May be called before or after the cache runs, once for each name. `value` must depend on the object
-    /// alone.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::IndexExists`], [`Error::Stopped`].
-    pub fn index_field<K: TypedObject>(
-        &self,
-        name: &str,
-        value: impl Fn(&K) -> Option<String> + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        self.register(&FieldIndex::new(name, value))
-    }
-
-    /// As [`index_field`](Self::index_field), for what an object has many of: it is found by each value.
-    ///
-    /// # Errors
-    ///
-    /// As [`index_field`](Self::index_field).
-    pub fn index_values<K: TypedObject>(
-        &self,
-        name: &str,
-        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        self.register(&FieldIndex::new(name, values))
-    }
-
-    /// As [`index_values`](Self::index_values), under a typed key.
-    ///
-    /// # Errors
-    ///
-    /// As [`index_field`](Self::index_field).
-    pub fn index_by<K: TypedObject, V: ToString>(
-        &self,
-        key: &IndexKey<K, V>,
-        values: impl Fn(&K) -> Vec<V> + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        let texts = move |object: &K| -> Vec<String> {
-            values(object).iter().map(ToString::to_string).collect()
-        };
-        self.register(&FieldIndex::new(key.name(), texts))
-    }
-
-    /// Indexes the owners of each object: see [`ListOptions::owned_by`].
-    ///
-    /// # Errors
-    ///
-    /// As [`index_field`](Self::index_field).
-    pub fn index_owner_uids<K: TypedObject>(&self) -> Result<(), Error> {
-        self.each::<K>(OWNER_UID, Informer::index_owner_uids)
-    }
-
-    /// Indexes the controlling owner of each object: see [`ListOptions::controlled_by`].
-    ///
-    /// # Errors
-    ///
-    /// As [`index_field`](Self::index_field).
-    pub fn index_controller_uid<K: TypedObject>(&self) -> Result<(), Error> {
-        self.each::<K>(CONTROLLER_UID, Informer::index_controller_uid)
-    }
-
-    /// Indexes the value of one label, under the name of the label.
-    ///
-    /// # Errors
-    ///
-    /// As [`index_field`](Self::index_field).
-    pub fn index_label<K: TypedObject>(&self, label: &str) -> Result<(), Error> {
-        self.each::<K>(label, |informer| informer.index_label(label))
-    }
-
-    /// Indexes all labels, so that lists under a label selector cost the size of their answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Stopped`].
-    pub fn index_labels<K: TypedObject>(&self) -> Result<(), Error> {
-        for informer in self.informers::<K>()? {
-            informer.index_labels();
-        }
-        Ok(())
-    }
-
-    fn register<K: TypedObject>(&self, index: &FieldIndex<K>) -> Result<(), Error> {
-        self.each::<K>(index.name(), |informer| {
-            informer.add_index(index.name(), index.function())
-        })
-    }
-
-    fn each<K: TypedObject>(
-        &self,
-        index: &str,
-        add: impl Fn(&Informer<K>) -> Result<(), steersman_informer::Error>,
-    ) -> Result<(), Error> {
-        for informer in self.informers::<K>()? {
-            add(&informer).map_err(|error| match error {
-                steersman_informer::Error::IndexWithoutName { .. } => Error::IndexWithoutName {
-                    kind: Kind::of::<K>(),
-                },
-                _ => Error::IndexExists {
-                    kind: Kind::of::<K>(),
-                    index: index.to_owned(),
-                },
-            })?;
-        }
-        Ok(())
     }
 
     // ===== reading =====

@@ -5,22 +5,23 @@
 //! so under the same lock and so misses nothing and gets nothing twice. Readers take only the
 //! store's own lock, which is held no longer than a batch takes to be filed.
 
-mod inlet;
+mod standing;
+mod changes;
 mod looking;
+mod inlet;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
-use steersman_api::{Decoded, ListWatch, Malformed};
-use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
+use parking_lot::{Mutex, RwLock};
+use steersman_api::ListWatch;
+use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
-use crate::delta::{Delta, Item};
+use crate::delta::Delta;
 use crate::error::Error;
-use crate::event::Origin;
 use crate::fanout::Fanout;
 use crate::glimpse::{Glimpse, Identity};
 use crate::metrics::Counters;
@@ -30,8 +31,8 @@ use crate::queue::channel::channel;
 use crate::reflector::backoff::Jitter;
 use crate::reflector::driver::Driver;
 use crate::reflector::machine::Problem;
-use crate::state::{Reason, State};
-use crate::store::{Applied, Change, Findings, Held, Indexer, Shared, Store, View};
+use crate::state::State;
+use crate::store::{Held, Indexer, Shared, Store};
 
 /// One informer: everything but its requests. It knows no type: whoever looks at its objects as a
 /// type holds a view.
@@ -165,264 +166,6 @@ impl Core {
                 kind: self.kind.to_string(),
             }),
         }
-    }
-
-    // ----- changes -----
-
-    /// Applies a batch and hands the events to the subscribers.
-    fn apply(&self, batch: Vec<Delta>) {
-        let mut writer = self.writer.lock();
-        let left = !self.shared.indexer.read().views().iter().all(View::is_held);
-        if left {
-            self.shared.indexer.write().drop_left_views();
-        }
-        let judges = self.shared.indexer.read().judges();
-        let mut changes = Vec::with_capacity(batch.len());
-        for delta in batch {
-            match delta {
-                Delta::Put(item) => {
-                    let findings = match &item {
-                        Decoded::Good(entry) => judges.iter().map(|j| j.finding(entry)).collect(),
-                        Decoded::Malformed(_) => Findings::new(),
-                    };
-                    changes.push(Change::Put(item, findings));
-                }
-                Delta::Removed(item) => {
-                    let findings = match &item {
-                        Decoded::Good(last) => judges.iter().map(|j| j.check(last)).collect(),
-                        Decoded::Malformed(_) => Findings::new(),
-                    };
-                    changes.push(Change::Removed(item, findings));
-                }
-                Delta::Bookmark { version } => changes.push(Change::Advance(version)),
-                Delta::Resync => changes.push(Change::Resync),
-                Delta::Replaced {
-                    version,
-                    items,
-                    extent,
-                } => {
-                    self.change(&mut writer, std::mem::take(&mut changes));
-                    self.replace(&mut writer, items, version, extent);
-                }
-            }
-        }
-        self.change(&mut writer, changes);
-        let seats = writer.fanout.seats();
-        drop(writer);
-        // RYOW-2: after the store has it, so that who looks again sees it.
-        self.bump();
-        for seat in seats {
-            seat.ring();
-        }
-    }
-
-    /// Something that a look may show has changed.
-    fn bump(&self) {
-        self.applied
-            .send_modify(|count| *count = count.wrapping_add(1));
-    }
-
-    /// Applies single changes, visible together (STORE-1).
-    fn change(&self, writer: &mut Writer, changes: Vec<Change>) {
-        if changes.is_empty() {
-            return;
-        }
-        let applied = {
-            let mut indexer = self.shared.indexer.write();
-            let mut applied = indexer.unchanged();
-            for change in changes {
-                indexer.apply(change, &mut applied);
-            }
-            applied
-        };
-        self.distribute(writer, &applied);
-    }
-
-    /// Builds the store that a relist makes beside the one there is, and swaps it in (STORE-1).
-    fn replace(
-        &self,
-        writer: &mut Writer,
-        items: Vec<Item>,
-        version: ResourceVersion,
-        extent: Extent,
-    ) {
-        let origin = if writer.reached.is_some() {
-            Origin::Live
-        } else {
-            Origin::Initial
-        };
-        let stored = self.shared.indexer.read();
-        let judges = stored.judges();
-        let items = items.into_iter().map(|item| {
-            let findings = match &item {
-                Decoded::Good(entry) => {
-                    let same = stored.get(entry.key());
-                    if same.is_some_and(|stored| entry.is_same_version_as(stored)) {
-                        Findings::new()
-                    } else {
-                        judges.iter().map(|judge| judge.finding(entry)).collect()
-                    }
-                }
-                Decoded::Malformed(_) => Findings::new(),
-            };
-            (item, findings)
-        });
-        let items = items.collect();
-        let (mut next, applied) = stored.replaced(items, version, origin, extent);
-        drop(stored);
-        // Nobody sees it yet: what users wrote runs without a lock that readers wait for.
-        let fresh = next.reach(extent);
-        let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
-        // Dropped after the lock: freeing many objects takes a while.
-        drop(before);
-        self.distribute(writer, &applied);
-        for told in fresh {
-            self.tell(&told.malformed);
-            let indexer = self.shared.indexer.read();
-            let view = indexer.view(told.view).into_iter();
-            let present = view.flat_map(|view| indexer.seen(view, None));
-            writer.fanout.fill(told.view, present);
-        }
-        if writer.reached < Some(extent) {
-            self.reach(writer, extent);
-        }
-    }
-
-    /// The store is complete, for all who need no more than `extent`.
-    fn reach(&self, writer: &mut Writer, extent: Extent) {
-        let before = writer.reached.replace(extent);
-        {
-            let indexer = self.shared.indexer.read();
-            for view in indexer.views() {
-                if before < Some(view.needs()) && view.needs() <= extent {
-                    writer.fanout.mark_synced(view.id());
-                }
-            }
-            if before.is_none() {
-                tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
-            }
-        }
-        self.progress
-            .send_modify(|progress| progress.reached = Some(extent));
-        self.publish(writer);
-    }
-
-    /// Tells the subscribers of changes that the store has by now (FAN-3).
-    fn distribute(&self, writer: &mut Writer, applied: &Applied) {
-        self.tell(&applied.malformed);
-        for word in &applied.words {
-            self.counters.event(word);
-        }
-        let (objects, malformed) = {
-            let indexer = self.shared.indexer.read();
-            (indexer.len(), indexer.unreadable())
-        };
-        self.counters.stored(objects, malformed);
-        for told in &applied.told {
-            self.tell(&told.malformed);
-            writer.fanout.distribute(told.view, &told.events);
-        }
-    }
-
-    /// Tells people of objects that are kept aside.
-    fn tell(&self, malformed: &[Malformed]) {
-        for malformed in malformed {
-            tracing::warn!(
-                kind = %self.name,
-                object = %malformed.key,
-                version = %malformed.version,
-                error = %malformed.error,
-                "an object does not decode and is kept aside"
-            );
-        }
-    }
-
-    fn report(&self, problem: Option<&Problem>) {
-        let mut writer = self.writer.lock();
-        let reason = |problem: Option<&Problem>| problem.map(|p| p.reason);
-        let changed = reason(writer.problem.as_ref()) != reason(problem);
-        if writer.problem.as_ref() == problem {
-            return;
-        }
-        writer.problem = problem.cloned();
-        let synced = writer.reached.is_some();
-        self.publish(&writer);
-        drop(writer);
-        self.bump();
-        // Once per change of the reason, not once per attempt.
-        match problem {
-            // Somebody deleted the definition: what happened, and no advice to undo it.
-            Some(problem) if changed && synced && problem.reason == Reason::NotServed => {
-                tracing::warn!(
-                    kind = %self.name,
-                    "is no longer served; goes on when it is served again"
-                );
-            }
-            Some(problem) if changed => tracing::warn!(
-                kind = %self.name,
-                reason = %problem.reason,
-                // Not `message`: that is the name of the text itself, which would be lost.
-                error = %problem.message,
-                // Last and without quotes: it may hold a rule to copy.
-                way_out = self.options.ways_out.of(problem.reason).map(tracing::field::display),
-                "degraded; trying again until it works"
-            ),
-            None if changed => tracing::info!(kind = %self.name, "recovered"),
-            Some(_) | None => {}
-        }
-    }
-
-    fn publish(&self, writer: &Writer) {
-        for needs in [Extent::Metadata, Extent::Whole] {
-            let synced = writer.reached >= Some(needs);
-            let state = match (writer.run, &writer.problem, synced) {
-                (Run::Declared, _, _) => State::Declared,
-                (Run::Stopped, _, _) => State::Stopped,
-                (Run::Running, Some(problem), _) => State::Degraded {
-                    reason: problem.reason,
-                    message: problem.message.clone(),
-                    since: problem.since,
-                },
-                (Run::Running, None, true) => State::Synced,
-                (Run::Running, None, false) => State::Syncing,
-            };
-            self.states[place(needs)].send_if_modified(|now| {
-                let modified = *now != state;
-                *now = state;
-                modified
-            });
-        }
-    }
-
-    /// Marks the informer as running. An informer runs once.
-    fn start(&self) -> bool {
-        let mut writer = self.writer.lock();
-        let first = writer.run == Run::Declared;
-        if first {
-            writer.run = Run::Running;
-            self.publish(&writer);
-        }
-        first
-    }
-
-    pub(crate) fn end_unstarted(&self) {
-        let writer = self.writer.lock();
-        if writer.run == Run::Declared {
-            self.stopped(writer);
-        }
-    }
-
-    fn stop(&self) {
-        self.stopped(self.writer.lock());
-    }
-
-    fn stopped(&self, mut writer: MutexGuard<'_, Writer>) {
-        writer.run = Run::Stopped;
-        writer.fanout.close();
-        self.publish(&writer);
-        self.progress
-            .send_modify(|progress| progress.stopped = true);
-        self.bump();
     }
 }
 

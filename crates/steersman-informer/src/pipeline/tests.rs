@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_object::ObjectKey;
+use steersman_api::Decoded;
+use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::*;
+use crate::delta::Item;
 use crate::entry::Entry;
 use crate::fanout::Delivery;
 use crate::store::IndexFn;

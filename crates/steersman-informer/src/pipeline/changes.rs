@@ -1,0 +1,180 @@
+//! Driver: what the server said is put into the store, and the subscribers are told of it.
+
+use steersman_api::{Decoded, Malformed};
+use steersman_object::ResourceVersion;
+
+use super::{Core, Writer};
+use crate::body::Extent;
+use crate::delta::{Delta, Item};
+use crate::event::Origin;
+use crate::store::{Applied, Change, Findings, View};
+
+impl Core {
+    /// Applies a batch and hands the events to the subscribers.
+    pub(super) fn apply(&self, batch: Vec<Delta>) {
+        let mut writer = self.writer.lock();
+        let left = !self.shared.indexer.read().views().iter().all(View::is_held);
+        if left {
+            self.shared.indexer.write().drop_left_views();
+        }
+        let judges = self.shared.indexer.read().judges();
+        let mut changes = Vec::with_capacity(batch.len());
+        for delta in batch {
+            match delta {
+                Delta::Put(item) => {
+                    let findings = match &item {
+                        Decoded::Good(entry) => judges.iter().map(|j| j.finding(entry)).collect(),
+                        Decoded::Malformed(_) => Findings::new(),
+                    };
+                    changes.push(Change::Put(item, findings));
+                }
+                Delta::Removed(item) => {
+                    let findings = match &item {
+                        Decoded::Good(last) => judges.iter().map(|j| j.check(last)).collect(),
+                        Decoded::Malformed(_) => Findings::new(),
+                    };
+                    changes.push(Change::Removed(item, findings));
+                }
+                Delta::Bookmark { version } => changes.push(Change::Advance(version)),
+                Delta::Resync => changes.push(Change::Resync),
+                Delta::Replaced {
+                    version,
+                    items,
+                    extent,
+                } => {
+                    self.change(&mut writer, std::mem::take(&mut changes));
+                    self.replace(&mut writer, items, version, extent);
+                }
+            }
+        }
+        self.change(&mut writer, changes);
+        let seats = writer.fanout.seats();
+        drop(writer);
+        // RYOW-2: after the store has it, so that who looks again sees it.
+        self.bump();
+        for seat in seats {
+            seat.ring();
+        }
+    }
+
+    /// Something that a look may show has changed.
+    pub(super) fn bump(&self) {
+        self.applied
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Applies single changes, visible together (STORE-1).
+    fn change(&self, writer: &mut Writer, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        let applied = {
+            let mut indexer = self.shared.indexer.write();
+            let mut applied = indexer.unchanged();
+            for change in changes {
+                indexer.apply(change, &mut applied);
+            }
+            applied
+        };
+        self.distribute(writer, &applied);
+    }
+
+    /// Builds the store that a relist makes beside the one there is, and swaps it in (STORE-1).
+    fn replace(
+        &self,
+        writer: &mut Writer,
+        items: Vec<Item>,
+        version: ResourceVersion,
+        extent: Extent,
+    ) {
+        let origin = if writer.reached.is_some() {
+            Origin::Live
+        } else {
+            Origin::Initial
+        };
+        let stored = self.shared.indexer.read();
+        let judges = stored.judges();
+        let items = items.into_iter().map(|item| {
+            let findings = match &item {
+                Decoded::Good(entry) => {
+                    let same = stored.get(entry.key());
+                    if same.is_some_and(|stored| entry.is_same_version_as(stored)) {
+                        Findings::new()
+                    } else {
+                        judges.iter().map(|judge| judge.finding(entry)).collect()
+                    }
+                }
+                Decoded::Malformed(_) => Findings::new(),
+            };
+            (item, findings)
+        });
+        let items = items.collect();
+        let (mut next, applied) = stored.replaced(items, version, origin, extent);
+        drop(stored);
+        // Nobody sees it yet: what users wrote runs without a lock that readers wait for.
+        let fresh = next.reach(extent);
+        let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
+        // Dropped after the lock: freeing many objects takes a while.
+        drop(before);
+        self.distribute(writer, &applied);
+        for told in fresh {
+            self.tell(&told.malformed);
+            let indexer = self.shared.indexer.read();
+            let view = indexer.view(told.view).into_iter();
+            let present = view.flat_map(|view| indexer.seen(view, None));
+            writer.fanout.fill(told.view, present);
+        }
+        if writer.reached < Some(extent) {
+            self.reach(writer, extent);
+        }
+    }
+
+    /// The store is complete, for all who need no more than `extent`.
+    fn reach(&self, writer: &mut Writer, extent: Extent) {
+        let before = writer.reached.replace(extent);
+        {
+            let indexer = self.shared.indexer.read();
+            for view in indexer.views() {
+                if before < Some(view.needs()) && view.needs() <= extent {
+                    writer.fanout.mark_synced(view.id());
+                }
+            }
+            if before.is_none() {
+                tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
+            }
+        }
+        self.progress
+            .send_modify(|progress| progress.reached = Some(extent));
+        self.publish(writer);
+    }
+
+    /// Tells the subscribers of changes that the store has by now (FAN-3).
+    fn distribute(&self, writer: &mut Writer, applied: &Applied) {
+        self.tell(&applied.malformed);
+        for word in &applied.words {
+            self.counters.event(word);
+        }
+        let (objects, malformed) = {
+            let indexer = self.shared.indexer.read();
+            (indexer.len(), indexer.unreadable())
+        };
+        self.counters.stored(objects, malformed);
+        for told in &applied.told {
+            self.tell(&told.malformed);
+            writer.fanout.distribute(told.view, &told.events);
+        }
+    }
+
+    /// Tells people of objects that are kept aside.
+    pub(super) fn tell(&self, malformed: &[Malformed]) {
+        for malformed in malformed {
+            tracing::warn!(
+                kind = %self.name,
+                object = %malformed.key,
+                version = %malformed.version,
+                error = %malformed.error,
+                "an object does not decode and is kept aside"
+            );
+        }
+    }
+}
