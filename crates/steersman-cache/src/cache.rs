@@ -1,4 +1,4 @@
-//! Handle: declares kinds, runs their informers, and answers reads from memory.
+//! Handle: runs the informers of a cache, and answers reads from memory.
 
 use std::fmt;
 use std::future::Future;
@@ -282,7 +282,7 @@ impl Cache {
         };
         let unsynced: Vec<Unsynced> = known
             .iter()
-            .filter(|e| !e.has_synced())
+            .filter(|e| !e.has_synced() && !e.is_removed())
             .map(Declared::unsynced)
             .collect();
         match unsynced.first() {

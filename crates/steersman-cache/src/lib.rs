@@ -35,8 +35,9 @@
 //! - `advice` says what to do about a kind that does not sync.
 //! - `erased` keeps what an informer is looked at as; it has the only `Any` downcast.
 //! - `registry` keeps one entry per kind and namespace, started once.
+//! - `linger` says when an informer that nobody declared has been of no use for long enough.
 //! - `running` runs one informer, whatever it is looked at as.
-//! - `shared` declares, runs and waits: what the handles of one cache share.
+//! - `shared` declares, runs, ends and waits: what the handles of one cache share.
 //! - [`reads`] has [`Reads`], which reads one kind as one type.
 //! - [`grants`] has [`Preflight`], what a cache may not read.
 //! - [`cache`] has the handle, [`Cache`].
@@ -52,6 +53,7 @@ mod coverage;
 mod advice;
 mod erased;
 mod registry;
+mod linger;
 mod running;
 mod shared;
 pub mod reads;

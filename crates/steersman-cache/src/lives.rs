@@ -1,4 +1,4 @@
-//! Handle: ends informers while the cache goes on.
+//! Handle: ends informers while the cache goes on. Those that nobody declared end by themselves (CACHE-8).
 
 use steersman_object::{Kind, TypedObject};
 

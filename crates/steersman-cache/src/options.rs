@@ -24,6 +24,7 @@ pub struct CacheOptions {
     pub(crate) watch_list: bool,
     pub(crate) sync_timeout: Duration,
     pub(crate) concurrent_syncs: usize,
+    pub(crate) linger: Option<Duration>,
     pub(crate) metrics: Option<InformerMetrics>,
     pub(crate) on_watch_error: OnWatchError,
     pub(crate) seed: Option<u64>,
@@ -72,7 +73,7 @@ pub struct ListOptions {
 }
 
 impl CacheOptions {
-    /// Every namespace, WatchList streaming, and two minutes to sync.
+    /// Every namespace, WatchList streaming, two minutes to sync, and ten to linger.
     pub fn new() -> Self {
         Self {
             namespaces: Namespaces::default(),
@@ -81,6 +82,7 @@ impl CacheOptions {
             watch_list: true,
             sync_timeout: Duration::from_secs(120),
             concurrent_syncs: 10,
+            linger: Some(Duration::from_secs(600)),
             metrics: None,
             on_watch_error: OnWatchError::default(),
             seed: None,
@@ -146,6 +148,17 @@ impl CacheOptions {
     /// answer keeps no other waiting for good.
     pub fn concurrent_syncs(mut self, informers: usize) -> Self {
         self.concurrent_syncs = informers.max(1);
+        self
+    }
+
+    /// How long an informer that nobody declared goes on after the last read of it, and without a
+    /// subscription; `None` for as long as the cache runs. Ten minutes by default, known to within a
+    /// tenth. The next read starts it again.
+    ///
+    /// What the options name, a controller watches, or [`Cache::informer`](crate::Cache::informer)
+    /// was asked for goes on for good.
+    pub fn linger(mut self, after: impl Into<Option<Duration>>) -> Self {
+        self.linger = after.into();
         self
     }
 

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::{Entry, Informer, Query, Selected};
+use steersman_informer::{Entry, Informer, Query, Selected, Subscription};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use crate::coverage::Coverage;
@@ -71,6 +71,26 @@ impl<K: Object> Reads<K> {
         places
             .map(|place| self.shared.declare(kind, place, Use::Meant))
             .collect()
+    }
+
+    /// Subscribes to the kind: one subscription for each of its informers. Unlike
+    /// [`informers`](Self::informers) this declares nothing: where nothing else does, the informers
+    /// linger and end ([`CacheOptions::linger`](crate::CacheOptions::linger)) once all subscriptions
+    /// are dropped.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the kind from being read by those who did not declare it, as
+    /// [`Cache::get`](crate::Cache::get); [`Error::Stopped`].
+    #[track_caller]
+    pub fn subscribe(&self) -> Result<Vec<Subscription<K>>, Error> {
+        let caller = Location::caller();
+        let mut subscriptions = Vec::new();
+        for place in self.coverage.informers() {
+            let subscription = self.shared.subscribe(&self.coverage, place, caller)?;
+            subscriptions.push(subscription);
+        }
+        Ok(subscriptions)
     }
 
     /// The object, shared; as [`Cache::get`](crate::Cache::get).

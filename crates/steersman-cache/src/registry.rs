@@ -72,6 +72,13 @@ impl<E: Clone> Registry<E> {
         removed.map(|(_, entry)| entry).collect()
     }
 
+    /// Forgets the entry of a slot where it `may` be, and hands it out.
+    pub(crate) fn remove_if(&mut self, slot: &Slot, may: impl FnOnce(&E) -> bool) -> Option<E> {
+        self.entries.get(slot).filter(|entry| may(entry))?;
+        self.to_start.retain(|waiting| waiting != slot);
+        self.entries.remove(slot)
+    }
+
     /// Begins to run; false when it ran before.
     pub(crate) fn start(&mut self) -> bool {
         let first = self.phase == Phase::Declaring;
@@ -93,6 +100,14 @@ impl<E: Clone> Registry<E> {
     /// Starts nothing more.
     pub(crate) fn stop(&mut self) {
         self.phase = Phase::Stopped;
+    }
+
+    /// Every entry with its slot, in order of kind and namespace.
+    pub(crate) fn slots(&self) -> Vec<(Slot, E)> {
+        let entries = self.entries.iter();
+        entries
+            .map(|(s, entry)| (s.clone(), entry.clone()))
+            .collect()
     }
 
     /// Every entry, in order of kind and namespace.
@@ -144,6 +159,20 @@ mod tests {
         registry.start();
         assert_eq!(registry.take_unstarted(), [3, 4]);
         assert!(registry.remove(&Gvk::new("", "v1", "Secret")).is_empty());
+    }
+
+    /// CACHE-8
+    #[test]
+    fn one_is_removed_only_where_it_may_be_and_made_anew_then() {
+        let mut registry = Registry::new();
+        registry.declare(slot("Pod", None), || 1);
+        registry.declare(slot("Pod", Some("a")), || 2);
+        assert_eq!(registry.remove_if(&slot("Pod", None), |_| false), None);
+        assert_eq!(registry.remove_if(&slot("Node", None), |_| true), None);
+        assert_eq!(registry.remove_if(&slot("Pod", None), |e| *e == 1), Some(1));
+        assert_eq!(registry.declare(slot("Pod", None), || 3), (3, true));
+        registry.start();
+        assert_eq!(registry.take_unstarted(), [2, 3]);
     }
 
     #[test]

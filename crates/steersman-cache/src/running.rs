@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -37,8 +38,17 @@ struct Inner {
     types: RwLock<Types>,
     /// Whether somebody meant this informer to be: options, a controller, an index.
     meant: AtomicBool,
+    /// Whether somebody read it since the last look.
+    used: AtomicBool,
+    /// How many use it at the moment, for longer than a look into memory takes.
+    stays: AtomicUsize,
     /// Fires when it is removed.
     removed: CancellationToken,
+}
+
+/// An informer that is kept as long as this is: its first sync is waited for, or a subscription is made.
+pub(crate) struct Stay {
+    entry: Declared,
 }
 
 impl Declared {
@@ -48,6 +58,8 @@ impl Declared {
             mirror,
             types: RwLock::default(),
             meant: AtomicBool::new(meant),
+            used: AtomicBool::new(true),
+            stays: AtomicUsize::new(0),
             removed: CancellationToken::new(),
         };
         Self {
@@ -85,13 +97,50 @@ impl Declared {
         &self.inner.mirror
     }
 
-    /// Notes that it was declared on purpose; answers whether it was before.
-    pub(crate) fn mean(&self) -> bool {
-        self.inner.meant.swap(true, Ordering::Relaxed)
+    /// Notes that it was declared on purpose.
+    pub(crate) fn mean(&self) {
+        self.inner.meant.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn is_meant(&self) -> bool {
         self.inner.meant.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it is read, for CACHE-8: under the registry's lock, as is the decision that it ends.
+    pub(crate) fn touch(&self) {
+        // Most reads find it noted, and then only look: other threads keep what they know of it.
+        if !self.inner.used.load(Ordering::Relaxed) {
+            self.inner.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// As [`touch`](Self::touch), for longer.
+    pub(crate) fn stay(&self) -> Stay {
+        self.inner.stays.fetch_add(1, Ordering::Relaxed);
+        let entry = self.clone();
+        Stay { entry }
+    }
+
+    /// Whether it is in use, or was since this was asked last.
+    pub(crate) fn take_used(&self) -> bool {
+        let held = self.is_held();
+        self.inner.used.swap(false, Ordering::Relaxed)
+            || held
+            || self.inner.mirror.subscribers() > 0
+    }
+
+    /// Whether nobody declared it, and nobody has come since it was found idle.
+    pub(crate) fn may_end(&self) -> bool {
+        !self.is_meant() && !self.is_held() && !self.inner.used.load(Ordering::Relaxed)
+    }
+
+    fn is_held(&self) -> bool {
+        self.inner.stays.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether it was removed from the cache.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.inner.removed.is_cancelled()
     }
 
     /// Ends it for good, whether it runs or never did.
@@ -204,6 +253,22 @@ async fn until(
     }
 }
 
+impl Deref for Stay {
+    type Target = Declared;
+
+    fn deref(&self) -> &Declared {
+        &self.entry
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        // First: whoever sees that nobody stays sees that somebody did.
+        self.entry.inner.used.store(true, Ordering::Relaxed);
+        self.entry.inner.stays.fetch_sub(1, Ordering::Release);
+    }
+}
+
 impl fmt::Debug for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Declared")
@@ -211,5 +276,38 @@ impl fmt::Debug for Declared {
             .field("namespace", &self.inner.advice.namespace)
             .field("types", &*self.inner.types.read())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use steersman_informer::InformerOptions;
+
+    use super::*;
+    use crate::coverage::Coverage;
+    use crate::options::CacheOptions;
+
+    /// CACHE-8: between the look that finds it idle and its end, anybody may come.
+    #[test]
+    fn who_comes_after_the_look_keeps_it() {
+        let kind = Kind::of::<ConfigMap>();
+        let advice = Advice {
+            coverage: Arc::new(Coverage::of(&kind, &CacheOptions::new())),
+            namespace: None,
+            credentials: Arc::default(),
+        };
+        let entry = Declared::new(advice, Mirror::new(kind, InformerOptions::new()), false);
+        let idle = || !entry.take_used() && entry.may_end();
+        assert!(!idle(), "it was made for a use");
+        assert!(idle());
+        entry.touch();
+        assert!(!entry.may_end() && !idle() && idle());
+        let stay = entry.stay();
+        assert!(!idle() && !idle());
+        drop(stay);
+        assert!(!entry.may_end() && !idle() && idle());
+        entry.mean();
+        assert!(!entry.may_end());
     }
 }

@@ -1,38 +1,36 @@
 //! Driver: what the handles of one cache share: it declares informers, runs them, and waits for them.
 
+mod life;
+
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use steersman_api::{Connection, kube_client};
-use steersman_informer::{Informer, InformerOptions, Mirror};
+use steersman_informer::{Informer, InformerOptions, Mirror, Subscription};
 use steersman_object::{Gvk, Kind, Object, TypedObject};
-use tokio::sync::{Notify, Semaphore, watch};
-use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
-use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use tracing::{info, warn};
 
 use crate::advice::Advice;
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
-use crate::running::{Declared, settled};
+use crate::running::{Declared, Stay, settled};
 use crate::watch_error::WatchError;
 
-/// How often the types are dropped that no read has used since the last time: a type is looked at
-/// for so long after its last read, and twice that at most.
-const SWEEP: Duration = Duration::from_secs(5 * 60);
+pub(crate) use crate::shared::life::Running;
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
     pub(crate) registry: Mutex<Registry<Declared>>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
+    /// Kinds that a read started, and the log says so.
+    told: Mutex<HashSet<Gvk>>,
     /// The same by Rust type, so that a read does not put the names of its kind together.
     typed: RwLock<HashMap<TypeId, Arc<Coverage>>>,
     /// Whose credentials are used, for people; known from the run on.
@@ -48,31 +46,17 @@ pub(crate) struct Shared {
 pub(crate) enum Use {
     /// Someone declares it.
     Meant,
-    /// A read at this place needs it.
+    /// A read or a subscription at this place needs it.
     Read(&'static Location<'static>),
 }
 
-/// The one run of a cache. Dropping it stops the cache for good.
-pub(crate) struct Running {
-    shared: Arc<Shared>,
-}
-
 impl Shared {
-    /// Begins the one run; `None` where there was one.
-    pub(crate) fn begin(shared: &Arc<Self>) -> Option<Running> {
-        if !shared.registry.lock().start() {
-            return None;
-        }
-        shared.phase.send_replace(Phase::Running);
-        let shared = Arc::clone(shared);
-        Some(Running { shared })
-    }
-
     pub(crate) fn new(options: CacheOptions) -> Self {
         Self {
             options,
             registry: Mutex::new(Registry::new()),
             coverages: Mutex::new(HashMap::new()),
+            told: Mutex::default(),
             typed: RwLock::new(HashMap::new()),
             credentials: Arc::default(),
             declared: Notify::new(),
@@ -132,13 +116,14 @@ impl Shared {
             gvk: kind.gvk().clone(),
             namespace: place.clone(),
         };
-        let known = self.registry.lock().get(&slot);
+        let known = self.known_at(&slot);
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         if let Some(informer) = known.map(|entry| entry.informer::<K>(false))
             && informer.has_synced()
         {
             return Ok(informer);
         }
+        // CACHE-8: it stays as long as this waits.
         let (entry, informer) = self.entry::<K>(kind, place, Use::Read(caller))?;
         if self.registry.lock().phase() == Phase::Declaring {
             return Err(Error::NotStarted { kind: kind.clone() });
@@ -171,12 +156,37 @@ impl Shared {
         Ok(informer)
     }
 
+    /// Subscribes to the informer of a place, where a read would be allowed.
+    pub(crate) fn subscribe<K: Object>(
+        &self,
+        coverage: &Coverage,
+        place: Option<Arc<str>>,
+        caller: &'static Location<'static>,
+    ) -> Result<Subscription<K>, Error> {
+        let kind = coverage.kind();
+        let slot = Slot {
+            gvk: kind.gvk().clone(),
+            namespace: place.clone(),
+        };
+        let known = self.known_at(&slot);
+        coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
+        // CACHE-8: it stays until it is known to have a subscriber.
+        let (_stay, informer) = self.entry::<K>(kind, place, Use::Read(caller))?;
+        Ok(informer.subscribe())
+    }
+
+    /// The informer of a slot, if there is one; somebody uses it.
+    fn known_at(&self, slot: &Slot) -> Option<Declared> {
+        let registry = self.registry.lock();
+        registry.get(slot).inspect(Declared::touch)
+    }
+
     fn entry<K: Object>(
         &self,
         kind: &Kind,
         place: Option<Arc<str>>,
         purpose: Use,
-    ) -> Result<(Declared, Informer<K>), Error> {
+    ) -> Result<(Stay, Informer<K>), Error> {
         let coverage = self.coverage(kind);
         let slot = Slot {
             gvk: kind.gvk().clone(),
@@ -187,7 +197,7 @@ impl Shared {
             if registry.phase() == Phase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
-            registry.declare(slot.clone(), || {
+            let (entry, new) = registry.declare(slot.clone(), || {
                 let advice = Advice {
                     coverage: Arc::clone(&coverage),
                     namespace: place,
@@ -196,26 +206,44 @@ impl Shared {
                 let options = self.informer_options(&advice, &slot);
                 let mirror = Mirror::new(kind.clone(), options);
                 Declared::new(advice, mirror, coverage.is_declared())
-            })
+            });
+            // Under the lock, so that nobody ends it (CACHE-8).
+            if matches!(purpose, Use::Meant) {
+                entry.mean();
+            }
+            (entry.stay(), new)
         };
         // Before it starts, so that what is asked for is what is needed.
         let informer = entry.informer::<K>(matches!(purpose, Use::Meant));
         if new {
             self.declared.notify_one();
         }
-        match purpose {
-            Use::Meant => {
-                entry.mean();
-            }
-            Use::Read(caller) if new && !entry.is_meant() => warn!(
-                kind = %kind.qualified_plural(),
-                scope = %scope_text(&coverage),
-                %caller,
-                "a read starts an informer that nothing declared: declare the kind in `CacheOptions::by_object`"
-            ),
-            Use::Read(_) => {}
+        if let Use::Read(caller) = purpose
+            && new
+            && !entry.is_meant()
+        {
+            self.tell_undeclared(&coverage, caller);
         }
         Ok((entry, informer))
+    }
+
+    /// Warns once of a kind that nothing declares: it may end as it is not used, and begin again.
+    fn tell_undeclared(&self, coverage: &Coverage, caller: &'static Location<'static>) {
+        let kind = coverage.kind();
+        if self.told.lock().insert(kind.gvk().clone()) {
+            warn!(
+                kind = %kind.qualified_plural(),
+                scope = %scope_text(coverage),
+                %caller,
+                "a read starts an informer that nothing declared: declare the kind in `CacheOptions::by_object`"
+            );
+        } else {
+            info!(
+                kind = %kind.qualified_plural(),
+                %caller,
+                "a read starts another informer of a kind that nothing declared"
+            );
+        }
     }
 
     fn informer_options(&self, advice: &Advice, slot: &Slot) -> InformerOptions {
@@ -290,81 +318,6 @@ impl Shared {
             }
         }
         known.into_inner()
-    }
-
-    /// Starts what is declared, and watches over what was started.
-    async fn supervise(
-        &self,
-        client: &kube_client::Client,
-        cancel: &CancellationToken,
-    ) -> Result<(), Error> {
-        let mut tasks = JoinSet::new();
-        let turns = Arc::new(Semaphore::new(self.options.concurrent_syncs));
-        let mut kinds: HashMap<Id, Kind> = HashMap::new();
-        let mut sweep = Instant::now() + SWEEP;
-        loop {
-            for entry in self.registry.lock().take_unstarted() {
-                let task = tasks.spawn(entry.run(client.clone(), Arc::clone(&turns), cancel));
-                kinds.insert(task.id(), entry.kind().clone());
-            }
-            tokio::select! {
-                () = cancel.cancelled() => break,
-                () = self.declared.notified() => {}
-                () = sleep_until(sweep) => {
-                    sweep += SWEEP;
-                    let entries = self.registry.lock().entries();
-                    entries.iter().for_each(Declared::sweep);
-                }
-                Some(ended) = tasks.join_next_with_id() => accept(ended, &mut kinds)?,
-            }
-        }
-        self.registry.lock().stop();
-        while let Some(ended) = tasks.join_next_with_id().await {
-            accept(ended, &mut kinds)?;
-        }
-        Ok(())
-    }
-}
-
-impl Running {
-    /// Runs informers until `cancel` fires and all of them have stopped.
-    pub(crate) async fn until(
-        self,
-        connection: Connection,
-        cancel: &CancellationToken,
-    ) -> Result<(), Error> {
-        if let Some(credentials) = connection.credentials() {
-            // A cache runs once, so nobody has said it before.
-            let _first = self.shared.credentials.set(credentials.to_owned());
-        }
-        let client = connection.client().map_err(Error::Connection)?;
-        self.shared.supervise(&client, cancel).await
-    }
-}
-
-/// However a run ends, nobody waits for a cache that does not run any more.
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shared.registry.lock().stop();
-        self.shared.phase.send_replace(Phase::Stopped);
-    }
-}
-
-/// An informer that ends is one that was cancelled or removed; one that panics ends the cache.
-fn accept(ended: Result<(Id, ()), JoinError>, kinds: &mut HashMap<Id, Kind>) -> Result<(), Error> {
-    let error = match ended {
-        Ok((id, ())) => {
-            kinds.remove(&id);
-            return Ok(());
-        }
-        Err(error) => error,
-    };
-    match kinds.remove(&error.id()) {
-        Some(kind) if error.is_panic() => Err(Error::Panicked {
-            kind,
-            message: error.to_string(),
-        }),
-        _ => Ok(()),
     }
 }
 

@@ -77,6 +77,12 @@ impl Mirror {
         self.core.has_synced(self.core.wanted())
     }
 
+    /// How many subscribers there are, whatever they look at the objects as.
+    #[must_use]
+    pub fn subscribers(&self) -> usize {
+        self.core.subscribers()
+    }
+
     /// A number that changes each time something was applied (events, a bookmark, a list), and when
     /// the state does: who waits for the informer to see something looks again then.
     #[must_use]

@@ -1,4 +1,5 @@
-//! CACHE-7: an informer that was removed leaves nothing behind, and what comes later begins anew.
+//! CACHE-7, CACHE-8: an informer that was removed, or that nobody used, leaves nothing behind, and what
+//! comes later begins anew.
 
 use std::time::Duration;
 
@@ -6,8 +7,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_informer::{Delivery, State};
+use steersman_object::Kind;
 
-use crate::world::{World, initial, key, soon};
+use crate::world::{World, event_of, initial, key, soon};
 
 /// CACHE-7
 #[tokio::test(start_paused = true)]
@@ -93,5 +95,153 @@ async fn one_that_is_removed_before_its_turn_asks_for_nothing() {
     assert!(soon(ended.next()).await.is_none());
     soon(world.cache.wait_for_sync()).await.unwrap();
     assert_eq!(world.server.requests().count(|r| r.is_for("services")), 0);
+    world.stop().await.unwrap();
+}
+
+const LINGER: Duration = Duration::from_secs(600);
+
+async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// How often the server was asked for a resource: an informer that goes on asks each five minutes.
+fn asked(world: &World, resource: &str) -> usize {
+    world.server.requests().count(|r| r.is_for(resource))
+}
+
+async fn services(world: &World) -> usize {
+    let everything = ListOptions::new();
+    soon(world.cache.list::<Service>(&everything))
+        .await
+        .unwrap()
+        .len()
+}
+
+/// CACHE-8
+#[tokio::test(start_paused = true)]
+async fn what_nobody_declared_ends_after_its_last_read_and_the_next_begins_anew() {
+    let mut world = World::new(CacheOptions::new());
+    world.start();
+    for _ in 0..20 {
+        assert_eq!(services(&world).await, 0);
+        pass(LINGER / 2).await;
+    }
+    assert_eq!(world.server.requests().watch_lists("services"), 1);
+
+    pass(LINGER).await;
+    let before = asked(&world, "services");
+    pass(LINGER * 10).await;
+    assert_eq!(
+        asked(&world, "services"),
+        before,
+        "it asks for nothing more"
+    );
+    assert!(world.cache.all_unsynced().is_empty());
+
+    world.service("a", "s");
+    assert_eq!(services(&world).await, 1);
+    assert_eq!(world.server.requests().watch_lists("services"), 2);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-8
+#[tokio::test(start_paused = true)]
+async fn a_subscription_keeps_what_nobody_declared_until_it_is_dropped() {
+    let mut world = World::new(CacheOptions::new());
+    world.start();
+    let reads = world.cache.of::<Service>(&Kind::of::<Service>());
+    let mut subscriptions = reads.subscribe().unwrap();
+    let mut subscription = subscriptions.pop().unwrap();
+    assert!(subscriptions.is_empty());
+    pass(LINGER * 5).await;
+    world.service("a", "s");
+    soon(event_of(&mut subscription, &key("a", "s"))).await;
+    assert_eq!(world.server.requests().watch_lists("services"), 1);
+
+    drop(subscription);
+    pass(LINGER + LINGER / 5).await;
+    let before = asked(&world, "services");
+    pass(LINGER * 5).await;
+    assert_eq!(asked(&world, "services"), before);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-8: whoever declares a kind has it as long as the cache runs, read or not.
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_never_ends() {
+    let by_object = ByObject::new().namespaces(["a"]);
+    let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(by_object));
+    world.start();
+    let everything = ListOptions::new();
+    soon(world.cache.list::<ConfigMap>(&everything))
+        .await
+        .unwrap();
+    // Read first, and declared while it lingers.
+    assert_eq!(services(&world).await, 0);
+    pass(LINGER / 2).await;
+    drop(world.cache.informer::<Service>().unwrap());
+    for resource in ["configmaps", "services"] {
+        let before = asked(&world, resource);
+        pass(LINGER * 5).await;
+        assert!(asked(&world, resource) > before, "{resource}");
+        assert_eq!(world.server.requests().watch_lists(resource), 1);
+    }
+    world.stop().await.unwrap();
+}
+
+/// CACHE-8
+#[tokio::test(start_paused = true)]
+async fn without_a_time_to_linger_nothing_ends() {
+    let mut world = World::new(CacheOptions::new().linger(None));
+    world.start();
+    services(&world).await;
+    pass(LINGER * 20).await;
+    let before = asked(&world, "services");
+    pass(LINGER).await;
+    assert!(asked(&world, "services") > before);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-8: a read that waits for the first sync is a use, however long that takes.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_waits_keeps_what_it_waits_for() {
+    let short = Duration::from_secs(1);
+    let mut world = World::new(CacheOptions::new().linger(short));
+    let slow = world.server.faults().delay(None, "services", short * 60);
+    world.start();
+    assert_eq!(services(&world).await, 0);
+    drop(slow);
+    pass(short * 2).await;
+    let before = asked(&world, "services");
+    pass(LINGER).await;
+    assert_eq!(asked(&world, "services"), before);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-8: reads on other threads never meet the end of an informer, at whatever moment it comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn reads_and_subscriptions_race_with_the_end_and_are_served() {
+    let mut world = World::new(CacheOptions::new().linger(Duration::ZERO));
+    world.service("a", "s");
+    world.start();
+    let mut tasks = Vec::new();
+    for task in 0..3_u64 {
+        let cache = world.cache.clone();
+        tasks.push(tokio::spawn(async move {
+            let reads = cache.of::<Service>(&Kind::of::<Service>());
+            for round in 0..200_u64 {
+                reads.get(&key("a", "s")).await.unwrap();
+                let mut subscription = reads.subscribe().unwrap().pop().unwrap();
+                assert_eq!(initial(&mut subscription).await, 1);
+                drop(subscription);
+                // Around the time of a look.
+                tokio::time::sleep(Duration::from_micros(400 * ((task + round) % 5))).await;
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert!(world.server.requests().watch_lists("services") > 1);
     world.stop().await.unwrap();
 }

@@ -73,6 +73,14 @@ impl World {
         create(&self.server, "v1", "ConfigMap", namespace, name, labels);
     }
 
+    pub(crate) fn service(&self, namespace: &str, name: &str) {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"namespace": namespace, "name": name}, "spec": {"ports": [{"port": 80}]},
+        });
+        self.server.create(object).unwrap();
+    }
+
     pub(crate) fn website(&self, name: &str, image: &Value) {
         let object = json!({
             "apiVersion": "web.example.com/v1", "kind": "Website",
