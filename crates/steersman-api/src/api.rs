@@ -7,11 +7,11 @@ use serde::de::DeserializeOwned;
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
 use crate::asked::Asked;
-use crate::decode::Decoder;
+use crate::decode::{Decoder, Page};
 use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, ListOptions, Patch, PatchOptions, WriteOptions};
-use crate::transport::Call;
+use crate::transport::{Call, next_chunk};
 use crate::url::Url;
 
 mod requests;
@@ -101,8 +101,16 @@ impl<K: Object> Api<K> {
     ) -> Result<ListPage<K>, Error> {
         let (asked, url) = self.collection("list", namespace)?;
         let call = Call::get(asked, url.list(options));
-        let (asked, body) = call.fetch(&self.client).await?;
-        self.decoder.page(&asked, &body)
+        let (asked, response) = call.send(&self.client).await?;
+        let (mut body, mut page) = (response.into_body(), Page::new(asked.clone()));
+        let mut items = Vec::new();
+        while let Some(chunk) = next_chunk(&asked, &mut body).await? {
+            page.push(chunk);
+            while let Some(item) = page.next_item()? {
+                items.push(self.decoder.object(&item));
+            }
+        }
+        Ok(ListPage::of(items, page.finish()?))
     }
 
     /// All pages of a list as one, at one version.

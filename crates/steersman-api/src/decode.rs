@@ -11,18 +11,11 @@ use steersman_object::{Kind, Object, ResourceVersion};
 
 use crate::asked::Asked;
 use crate::error::{Error, parse_status};
-use crate::event::{Decoded, ListPage, Malformed, WatchEvent};
+use crate::event::{Decoded, Malformed, PageEnd, WatchEvent};
 use crate::head::RawObject;
+use crate::items::{Items, MAX_VALUE, NoList};
 use crate::lines::{Lines, MAX_LINE, TooLong};
 use crate::raw;
-
-#[derive(Deserialize)]
-struct RawList<'a> {
-    #[serde(default)]
-    metadata: ListMetadata,
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
-}
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -76,20 +69,6 @@ impl Decoder {
             metadata_only: enough,
             ..self.clone()
         }
-    }
-
-    /// One page of a list; an item that does not decode becomes [`Decoded::Malformed`].
-    pub(crate) fn page<K: Object>(&self, asked: &Asked, body: &[u8]) -> Result<ListPage<K>, Error> {
-        page(asked, body, |item| self.object(item))
-    }
-
-    /// As [`page`](Self::page), of objects that nobody decodes yet.
-    pub(crate) fn raw_page(
-        &self,
-        asked: &Asked,
-        body: &[u8],
-    ) -> Result<ListPage<RawObject>, Error> {
-        page(asked, body, |item| self.raw_object(item))
     }
 
     /// One object; what does not decode is kept with what could be read of it.
@@ -154,21 +133,58 @@ fn malformed(raw: &[u8], error: String) -> Malformed {
     }
 }
 
-fn page<T>(
-    asked: &Asked,
-    body: &[u8],
-    item: impl Fn(&[u8]) -> Decoded<T>,
-) -> Result<ListPage<T>, Error> {
-    let list: RawList<'_> = serde_json::from_slice(body)
-        .map_err(|e| Error::decode(asked, format!("it is not a list: {}", place(&e))))?;
-    let items = list.items.unwrap_or_default();
-    let items = items.into_iter().map(|raw| item(raw.get().as_bytes()));
-    Ok(ListPage {
-        items: items.collect(),
-        version: ResourceVersion::new(list.metadata.resource_version),
-        continue_token: Some(list.metadata.r#continue).filter(|t| !t.is_empty()),
-        remaining: list.metadata.remaining_item_count,
-    })
+/// The body of one page of a list as objects, for a [`Decoder`].
+#[derive(Debug)]
+pub(crate) struct Page {
+    asked: Asked,
+    items: Items,
+    chunk: Bytes,
+}
+
+impl Page {
+    pub(crate) fn new(asked: Asked) -> Self {
+        Self {
+            asked,
+            items: Items::new(MAX_VALUE),
+            chunk: Bytes::new(),
+        }
+    }
+
+    /// Takes what has arrived, once there is no next item of what came before.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        self.chunk = chunk;
+    }
+
+    /// The bytes of the next object that has arrived; after an error the page is over.
+    pub(crate) fn next_item(&mut self) -> Result<Option<Bytes>, Error> {
+        let item = self.items.next_item(&mut self.chunk);
+        item.map_err(|problem| no_list(&self.asked, &problem))
+    }
+
+    /// What the page says of the list, when the body has ended.
+    pub(crate) fn finish(self) -> Result<PageEnd, Error> {
+        let asked = self.asked;
+        let metadata = self.items.finish();
+        let metadata: ListMetadata = match metadata.map_err(|problem| no_list(&asked, &problem))? {
+            Some(metadata) => serde_json::from_slice(&metadata).map_err(|error| {
+                let problem = format!("it is not a list: its metadata: {}", place(&error));
+                Error::decode(&asked, problem)
+            })?,
+            None => ListMetadata::default(),
+        };
+        Ok(PageEnd {
+            version: ResourceVersion::new(metadata.resource_version),
+            continue_token: Some(metadata.r#continue).filter(|token| !token.is_empty()),
+            remaining: metadata.remaining_item_count,
+        })
+    }
+}
+
+fn no_list(asked: &Asked, problem: &NoList) -> Error {
+    match problem {
+        NoList::Cut => Error::transport(asked, problem.to_string()),
+        _ => Error::decode(asked, format!("it is not a list: {problem}")),
+    }
 }
 
 /// The lines of a watch body as events.

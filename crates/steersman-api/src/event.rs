@@ -42,6 +42,28 @@ pub struct ListPage<K> {
     pub remaining: Option<u64>,
 }
 
+/// A part of one page of a list, as it arrives. What it holds is of no type yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ListPart {
+    /// An object; in the server's order.
+    Object(Decoded<RawObject>),
+    /// The page is whole. Nothing comes after this.
+    End(PageEnd),
+}
+
+/// What a page says of the list besides its objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PageEnd {
+    /// The version of the whole list: the same on all of its pages.
+    pub version: ResourceVersion,
+    /// The token of the next page; `None` on the last one.
+    pub continue_token: Option<String>,
+    /// How many objects follow, where the server says so.
+    pub remaining: Option<u64>,
+}
+
 /// One event of a watch. What it holds is of no type yet: that is for those who look at it.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -121,9 +143,32 @@ impl<K> ListPage<K> {
         self
     }
 
+    pub(crate) fn of(items: Vec<Decoded<K>>, end: PageEnd) -> Self {
+        Self {
+            items,
+            version: end.version,
+            continue_token: end.continue_token,
+            remaining: end.remaining,
+        }
+    }
+
     /// The objects that decoded, leaving the malformed ones out.
     #[must_use]
     pub fn into_good(self) -> Vec<K> {
         self.items.into_iter().filter_map(Decoded::good).collect()
+    }
+}
+
+impl ListPage<RawObject> {
+    /// The page as it would arrive, for those who implement [`ListWatch`](crate::ListWatch)
+    /// themselves.
+    pub fn into_parts(self) -> impl Iterator<Item = ListPart> {
+        let end = PageEnd {
+            version: self.version,
+            continue_token: self.continue_token,
+            remaining: self.remaining,
+        };
+        let objects = self.items.into_iter().map(ListPart::Object);
+        objects.chain([ListPart::End(end)])
     }
 }

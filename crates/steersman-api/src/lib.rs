@@ -12,10 +12,11 @@
 //! - [`error`] has [`Error`], the one place where answers become errors.
 //! - [`options`] has what a request may ask for.
 //! - [`head`] has [`RawObject`], the JSON of an object that nobody has decoded yet, and its [`Head`].
-//! - [`event`] has [`ListPage`], [`WatchEvent`] and [`Decoded`].
+//! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
 //! - `about` reads which object an answer is about; `warning` reads what a server warns of.
 //! - `url` builds paths and queries; `raw` looks into an object's bytes before they are decoded;
-//!   `lines` cuts a watch body into lines; `decode` makes pages and events of them.
+//!   `lines` cuts a watch body into lines and `items` that of a list into its objects; `decode` makes
+//!   pages and events of them.
 //! - `transport` sends a request and collects its answer within bounds of time.
 //! - [`request`] has [`Request`], one that is ready to be sent.
 //! - [`list_watch`] has the [`ListWatch`] trait that reflectors are driven by.
@@ -35,6 +36,7 @@ mod warning;
 mod url;
 mod raw;
 mod lines;
+mod items;
 mod decode;
 mod transport;
 pub mod request;
@@ -54,9 +56,9 @@ pub use connection::Connection;
 pub use decode::decode_json;
 pub use discovery::{Mapper, Served};
 pub use error::{Error, Refusal};
-pub use event::{Decoded, ListPage, Malformed, WatchEvent};
+pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
 pub use head::{Head, RawObject};
-pub use list_watch::{ApiListWatch, ListWatch, WatchStream};
+pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use options::{
     DeleteOptions, FieldValidation, ListOptions, Patch, PatchOptions, Propagation, VersionMatch,
     WatchOptions, WriteOptions,

@@ -9,12 +9,11 @@ use kube_client::client::Body;
 use steersman_object::Kind;
 
 use crate::asked::Asked;
-use crate::decode::{Decoder, Events};
+use crate::decode::{Decoder, Events, Page};
 use crate::error::Error;
-use crate::event::{ListPage, WatchEvent};
-use crate::head::RawObject;
+use crate::event::{ListPart, WatchEvent};
 use crate::options::{ListOptions, WatchOptions};
-use crate::transport::Call;
+use crate::transport::{Call, next_chunk};
 use crate::url::Url;
 
 /// What a list of metadata alone accepts. A server that knows no such form sends whole objects, of
@@ -25,6 +24,10 @@ const METADATA_LIST: &str =
 const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
+/// One page of a list as it arrives: its objects, then [`ListPart::End`]; after that, or after an
+/// error, it has ended.
+pub type ListStream = BoxStream<'static, Result<ListPart, Error>>;
+
 /// The events of an open watch; after an error it has ended.
 pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 
@@ -34,18 +37,16 @@ pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 /// objects come as [`RawObject`]s, and are decoded by those who look at them.
 ///
 /// What an implementor owes: a page holds what the options ask for and carries the version of
-/// the whole list; a watch delivers events in the server's order and ends where the server ends
+/// the whole list, at its end, which is there where the page is whole (REFL-6); a watch delivers events in the server's order and ends where the server ends
 /// it, or with an error. Retrying, resuming and noticing silence are the reflector's job.
 ///
 /// Both requests are awaited without a deadline: it is the implementor who bounds how long an answer
 /// may take to begin, and to go on. [`ApiListWatch`] ends with an error of transport after 65 s
 /// without an answer, and after 30 s without more of a page.
 pub trait ListWatch: Send + Sync + 'static {
-    /// One page of a list.
-    fn list(
-        &self,
-        options: &ListOptions,
-    ) -> impl Future<Output = Result<ListPage<RawObject>, Error>> + Send;
+    /// Asks for one page of a list. Dropping the stream gives the rest of it up.
+    fn list(&self, options: &ListOptions)
+    -> impl Future<Output = Result<ListStream, Error>> + Send;
 
     /// Opens a watch. Dropping the stream closes it.
     fn watch(
@@ -105,7 +106,7 @@ impl std::fmt::Debug for ApiListWatch {
 }
 
 impl ListWatch for ApiListWatch {
-    async fn list(&self, options: &ListOptions) -> Result<ListPage<RawObject>, Error> {
+    async fn list(&self, options: &ListOptions) -> Result<ListStream, Error> {
         let asked = self.asked("list");
         let url = self.url(&asked)?.list(options);
         let mut call = Call::get(asked, url);
@@ -113,8 +114,18 @@ impl ListWatch for ApiListWatch {
         if options.metadata_only {
             call.accept = METADATA_LIST;
         }
-        let (asked, body) = call.fetch(&self.client).await?;
-        decoder.raw_page(&asked, &body)
+        let (asked, response) = call.send(&self.client).await?;
+        let arriving = Arriving {
+            body: response.into_body(),
+            page: Page::new(asked.clone()),
+            decoder,
+            asked,
+        };
+        Ok(stream::unfold(Some(arriving), |arriving| async {
+            let (part, arriving) = arriving?.next().await;
+            Some((part, arriving))
+        })
+        .boxed())
     }
 
     async fn watch(&self, options: &WatchOptions) -> Result<WatchStream, Error> {
@@ -140,6 +151,35 @@ impl ListWatch for ApiListWatch {
             Some((event, open))
         })
         .boxed())
+    }
+}
+
+/// A page whose answer has begun.
+struct Arriving {
+    body: Body,
+    page: Page,
+    decoder: Decoder,
+    asked: Asked,
+}
+
+impl Arriving {
+    /// The next part, and what there is after it, if it was not the last.
+    async fn next(mut self) -> (Result<ListPart, Error>, Option<Self>) {
+        loop {
+            match self.page.next_item() {
+                Ok(Some(item)) => {
+                    let object = self.decoder.raw_object(&item);
+                    return (Ok(ListPart::Object(object)), Some(self));
+                }
+                Ok(None) => {}
+                Err(error) => return (Err(error), None),
+            }
+            match next_chunk(&self.asked, &mut self.body).await {
+                Ok(Some(chunk)) => self.page.push(chunk),
+                Ok(None) => return (self.page.finish().map(ListPart::End), None),
+                Err(error) => return (Err(error), None),
+            }
+        }
     }
 }
 

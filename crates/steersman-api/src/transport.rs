@@ -105,8 +105,19 @@ async fn collect(asked: &Asked, response: Response<Body>, max: usize) -> Result<
     let mut body = response.into_body();
     let mut bytes = BytesMut::new();
     while bytes.len() < max {
+        match next_chunk(asked, &mut body).await? {
+            Some(chunk) => bytes.extend_from_slice(&chunk),
+            None => break,
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+/// The next bytes of an answer other than a watch; `None` at its end.
+pub(crate) async fn next_chunk(asked: &Asked, body: &mut Body) -> Result<Option<Bytes>, Error> {
+    loop {
         let frame = match timeout(PAUSE, body.frame()).await {
-            Ok(None) => break,
+            Ok(None) => return Ok(None),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(error))) => return Err(Error::from_client(asked.clone(), error)),
             Err(_) => {
@@ -114,11 +125,11 @@ async fn collect(asked: &Asked, response: Response<Body>, max: usize) -> Result<
                 return Err(Error::transport(asked, cause));
             }
         };
+        // Trailers say nothing here.
         if let Ok(data) = frame.into_data() {
-            bytes.extend_from_slice(&data);
+            return Ok(Some(data));
         }
     }
-    Ok(bytes.freeze())
 }
 
 /// `Retry-After` in seconds, the only form that kube-apiserver sends.

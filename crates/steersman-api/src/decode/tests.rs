@@ -6,6 +6,7 @@ use serde_json::json;
 use steersman_object::ObjectKey;
 
 use super::*;
+use crate::event::ListPage;
 
 fn decoder<K: steersman_object::TypedObject>() -> Decoder {
     Decoder::new(Kind::of::<K>(), true)
@@ -16,7 +17,19 @@ fn asked() -> Asked {
 }
 
 fn page<K: Object>(decoder: &Decoder, body: &serde_json::Value) -> ListPage<K> {
-    decoder.page(&asked(), body.to_string().as_bytes()).unwrap()
+    page_of(body.to_string().as_bytes(), |item| decoder.object(item)).unwrap()
+}
+
+fn page_of<K>(body: &[u8], item: impl Fn(&[u8]) -> Decoded<K>) -> Result<ListPage<K>, Error> {
+    let mut page = Page::new(asked());
+    let mut items = Vec::new();
+    for chunk in body.chunks(7) {
+        page.push(Bytes::copy_from_slice(chunk));
+        while let Some(found) = page.next_item()? {
+            items.push(item(&found));
+        }
+    }
+    Ok(ListPage::of(items, page.finish()?))
 }
 
 fn events(chunks: &[&str]) -> Vec<String> {
@@ -127,10 +140,40 @@ fn an_empty_list_may_have_no_items_at_all() {
         let page: ListPage<ConfigMap> = page(&decoder::<ConfigMap>(), &body);
         assert!(page.items.is_empty() && page.continue_token.is_none());
     }
-    for body in [&b"<html>"[..], b"[]", b"", b"{\"items\":7}"] {
-        let page = decoder::<ConfigMap>().page::<ConfigMap>(&asked(), body);
-        assert!(page.unwrap_err().is_decode());
+}
+
+#[test]
+fn what_is_no_list_is_an_error_and_a_cut_one_is_told_apart() {
+    let error = |body: &str| {
+        let object = |item: &[u8]| decoder::<ConfigMap>().object::<ConfigMap>(item);
+        page_of(body.as_bytes(), object).unwrap_err()
+    };
+    for (body, problem) in [
+        ("<html>", "at byte 0, an object was expected"),
+        ("[]", "at byte 0, an object was expected"),
+        ("", "it is empty"),
+        ("{}", "it has no items"),
+        (r#"{"kind":"Status","code":500}"#, "it has no items"),
+        (r#"{"items":7}"#, "its items are no array"),
+        (r#"{"items":[]}]"#, "at byte 12, the end was expected"),
+        (
+            r#"{"metadata":{"resourceVersion":7},"items":[]}"#,
+            "its metadata: it has another shape",
+        ),
+        (
+            r#"{"metadata":{],"items":[]}"#,
+            "its metadata: it is not JSON",
+        ),
+    ] {
+        let error = error(body);
+        assert!(error.is_decode(), "{body}: {error}");
+        let text = error.to_string();
+        assert!(
+            text.contains("it is not a list: ") && text.contains(problem),
+            "{body}: {text}"
+        );
     }
+    assert!(error(r#"{"metadata":{},"items":[{"metadata":{"#).is_transport());
 }
 
 #[test]
@@ -241,8 +284,8 @@ fn a_raw_object_has_its_head_and_its_bytes_and_nobody_has_decoded_it() {
         {"metadata": {"namespace": "n"}},
         [{"name": "c"}],
     ]});
-    let body = body.to_string();
-    let page = decoder::<ConfigMap>().raw_page(&asked(), body.as_bytes());
+    let raw_object = |item: &[u8]| decoder::<ConfigMap>().raw_object(item);
+    let page = page_of(body.to_string().as_bytes(), raw_object);
     let mut items = page.unwrap().items.into_iter();
     let raw = items.next().unwrap().good().unwrap();
     let head = raw.head();

@@ -6,8 +6,8 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{
-    ApiListWatch, Connection, Decoded, ListOptions, ListWatch, RawObject, WatchEvent, WatchOptions,
-    WatchStream,
+    ApiListWatch, Connection, Decoded, ListOptions, ListPart, ListWatch, RawObject, WatchEvent,
+    WatchOptions, WatchStream,
 };
 use steersman_apiserver::ApiServer;
 use steersman_object::{Kind, ResourceVersion};
@@ -53,14 +53,23 @@ async fn a_watch_follows_a_list_until_the_server_ends_it() {
     let server = ApiServer::builder().seed(1).build();
     put(&server, "a");
     let list_watch = list_watch(&server);
-    let page = list_watch.list(&ListOptions::new()).await.unwrap();
-    let version = page.version.clone();
+    let mut page = list_watch.list(&ListOptions::new()).await.unwrap();
+    let mut listed = Vec::new();
+    let end = loop {
+        match page.next().await {
+            Some(Ok(ListPart::Object(object))) => listed.extend(object.good()),
+            Some(Ok(ListPart::End(end))) => break end,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(page.next().await.is_none());
+    assert_eq!(listed.len(), 1);
     assert!(
-        page.into_good()
+        listed
             .iter()
             .all(|map| !String::from_utf8_lossy(map.json()).contains("managedFields"))
     );
-    let options = WatchOptions::after(version).timeout(Duration::from_secs(30));
+    let options = WatchOptions::after(end.version).timeout(Duration::from_secs(30));
     let mut stream = list_watch.watch(&options).await.unwrap();
     put(&server, "b");
     server.delete("configmaps", "default", "a").unwrap();

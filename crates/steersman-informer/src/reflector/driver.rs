@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use steersman_api::{Decoded, Error, ListOptions, ListWatch, RawObject, WatchEvent, WatchOptions};
+use steersman_api::{
+    Decoded, Error, ListOptions, ListPart, ListWatch, PageEnd, RawObject, WatchEvent, WatchOptions,
+};
 use steersman_object::ResourceVersion;
 
 use crate::body::Extent;
@@ -123,18 +125,36 @@ where
             self.gathered.clear();
         }
         options.continue_token = page;
-        match self.list_watch.list(&options).await {
-            Ok(page) => {
-                for item in page.items {
-                    let item = self.sink.ingest(item, self.extent);
+        match self.page(&options).await {
+            Ok((items, end)) => {
+                for item in items {
                     self.gathered.put(item);
                 }
-                if self.machine.handle_page(&page.version, page.continue_token) {
-                    self.replace(page.version).await;
+                if self.machine.handle_page(&end.version, end.continue_token) {
+                    self.replace(end.version).await;
                 }
             }
-            Err(error) => self.fail(&error),
+            Err(failure) => self.fail(&failure),
         }
+    }
+
+    /// One page, whose objects become entries as they arrive (STORE-5); of a page that ends early
+    /// there are none (REFL-6).
+    async fn page(&self, options: &ListOptions) -> Result<(Vec<Item>, PageEnd), Failure> {
+        let parts = self.list_watch.list(options).await;
+        let mut parts = parts.map_err(|error| Failure::of(&error))?;
+        let mut items = Vec::new();
+        while let Some(part) = parts.next().await {
+            match part.map_err(|error| Failure::of(&error))? {
+                ListPart::Object(object) => items.push(self.sink.ingest(object, self.extent)),
+                ListPart::End(end) => return Ok((items, end)),
+                // Parts that are not known yet say nothing.
+                _ => {}
+            }
+            // A chunk may hold many objects, and others want to go on.
+            tokio::task::coop::consume_budget().await;
+        }
+        Err(Failure::cut())
     }
 
     async fn watch(&mut self, mut options: WatchOptions, timeout: Duration) {
@@ -146,7 +166,7 @@ where
         self.counters.watch();
         let mut stream = match self.list_watch.watch(&options).await {
             Ok(stream) => stream,
-            Err(error) => return self.fail(&error),
+            Err(error) => return self.fail(&Failure::of(&error)),
         };
         self.machine.handle_open(now());
         let mut initial = options.initial_events;
@@ -243,12 +263,11 @@ where
         if error.is_transport() {
             self.machine.handle_end(End::Closed, now());
         } else {
-            self.fail(error);
+            self.fail(&Failure::of(error));
         }
     }
 
-    fn fail(&mut self, error: &Error) {
-        let failure = Failure::of(error);
+    fn fail(&mut self, failure: &Failure) {
         let again = self.machine.problem().is_some();
         self.attempts = if again {
             self.attempts.saturating_add(1)
@@ -261,7 +280,7 @@ where
             attempt: self.attempts,
         });
         self.counters.failure(failure.class.reason().as_str());
-        self.machine.handle_failure(&failure, now());
+        self.machine.handle_failure(failure, now());
     }
 }
 

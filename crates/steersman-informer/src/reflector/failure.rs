@@ -60,6 +60,15 @@ impl Failure {
             message: error.brief(),
         }
     }
+
+    /// A page that ended without its end, and without an error.
+    pub(crate) fn cut() -> Self {
+        Self {
+            class: Class::Network,
+            after: None,
+            message: "a list ended early".to_owned(),
+        }
+    }
 }
 
 impl Class {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::channel::mpsc;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::error::Status;
 use steersman_api::{
-    Asked, Decoded, Error, ListOptions, ListPage, ListWatch, Malformed, RawObject, WatchEvent,
-    WatchOptions,
+    Asked, Decoded, Error, ListOptions, ListPage, ListPart, ListStream, ListWatch, Malformed,
+    RawObject, WatchEvent, WatchOptions,
 };
 use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, ObjectKey, ResourceVersion};
@@ -41,7 +41,7 @@ pub(crate) struct Request {
 pub(crate) type Wire = mpsc::UnboundedSender<Item>;
 
 enum Answer {
-    Page(Result<ListPage<RawObject>, Error>),
+    Page(Result<Vec<Result<ListPart, Error>>, Error>),
     Watch(Result<mpsc::UnboundedReceiver<Item>, Error>),
 }
 
@@ -64,10 +64,24 @@ impl Fake {
         self.script.lock().push_back(answer);
     }
 
+    fn answer(&self, page: ListPage<RawObject>) {
+        let parts = page.into_parts().map(Ok).collect();
+        self.then(Answer::Page(Ok(parts)));
+    }
+
     /// The next request is answered with a last page.
     pub(crate) fn page(&self, version: &str, maps: impl IntoIterator<Item = Raw>) {
-        let page = ListPage::new(maps.into_iter().collect(), ResourceVersion::new(version));
-        self.then(Answer::Page(Ok(page)));
+        self.answer(ListPage::new(
+            maps.into_iter().collect(),
+            ResourceVersion::new(version),
+        ));
+    }
+
+    /// The next request is answered with a page that ends early: with an error, or without a word.
+    pub(crate) fn page_cut(&self, maps: impl IntoIterator<Item = Raw>, error: Option<Error>) {
+        let parts = maps.into_iter().map(ListPart::Object).map(Ok);
+        let parts = parts.chain(error.map(Err)).collect();
+        self.then(Answer::Page(Ok(parts)));
     }
 
     /// The next request is answered with a page that has one after it.
@@ -78,7 +92,7 @@ impl Fake {
         maps: impl IntoIterator<Item = Raw>,
     ) {
         let page = ListPage::new(maps.into_iter().collect(), ResourceVersion::new(version));
-        self.then(Answer::Page(Ok(page.continued(token))));
+        self.answer(page.continued(token));
     }
 
     /// The next request is answered with a watch, which lasts as long as the wire.
@@ -136,9 +150,9 @@ impl Fake {
 }
 
 impl ListWatch for Fake {
-    async fn list(&self, options: &ListOptions) -> Result<ListPage<RawObject>, Error> {
+    async fn list(&self, options: &ListOptions) -> Result<ListStream, Error> {
         match self.ask(Asks::List(options.clone())) {
-            Some(Answer::Page(page)) => page,
+            Some(Answer::Page(page)) => Ok(stream::iter(page?).boxed()),
             Some(Answer::Watch(_)) => panic!("the script has a watch, and a list was asked"),
             None => std::future::pending().await,
         }

@@ -10,6 +10,7 @@ mod expired;
 mod index_while_running;
 mod late_subscriber;
 mod logs;
+mod peak;
 mod poison;
 mod relist;
 mod server;

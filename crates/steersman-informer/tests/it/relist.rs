@@ -148,6 +148,47 @@ async fn a_failed_page_is_asked_for_again_and_not_the_whole_list() {
     assert_eq!(again.list().continue_token.as_deref(), Some("t1"));
 }
 
+// REFL-6
+#[tokio::test(start_paused = true)]
+async fn refl_6_of_a_list_that_ends_early_nothing_is_taken() {
+    for error in [Some(broken()), None] {
+        let fake = Fake::new();
+        fake.page("10", [good("a", 1), good("b", 2), good("c", 3)]);
+        drop(fake.watch());
+        fake.watch_refused(410, "Expired");
+        fake.page_cut([good("a", 15), good("gone", 16)], error);
+        fake.page("20", [good("a", 17), good("c", 3)]);
+        let _wire = fake.watch();
+        let running = run(&fake, listing());
+        let mut seen = running.informer.subscribe();
+        // Neither what the half did not name is gone, nor is anything of it there.
+        let expected = ["*a@1", "*b@2", "*c@3", "synced", "-b@2?", "~a@1>17"];
+        assert_eq!(take(&mut seen, 6).await, expected);
+        fake.request(6).await;
+        assert_eq!(seen.waiting(), 0);
+        assert_eq!(running.stored(), ["ns/a@17", "ns/c@3"]);
+        let (half, again) = (fake.request(4).await, fake.request(5).await);
+        assert!(again.at > half.at);
+        assert_eq!(again.from(), half.from());
+    }
+}
+
+// REFL-6
+#[tokio::test(start_paused = true)]
+async fn refl_6_a_page_that_ends_early_is_asked_for_again_and_its_half_is_forgotten() {
+    let fake = Fake::new();
+    fake.page_then("t1", "10", [good("a", 1)]);
+    fake.page_cut([good("b", 2), good("gone", 3)], Some(broken()));
+    fake.page("10", [good("b", 2), good("c", 4)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut seen = running.informer.subscribe();
+    assert_eq!(take(&mut seen, 4).await, ["*a@1", "*b@2", "*c@4", "synced"]);
+    assert_eq!(running.stored(), ["ns/a@1", "ns/b@2", "ns/c@4"]);
+    let again = fake.request(3).await;
+    assert_eq!(again.list().continue_token.as_deref(), Some("t1"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_second_run_ends_at_once_and_a_stopped_informer_ends_its_subscriptions() {
     let fake = Fake::new();

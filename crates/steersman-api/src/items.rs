@@ -1,0 +1,336 @@
+//! Machine: cuts the body of a list into its objects, however it arrives in chunks.
+//!
+//! An object is found by its brackets and texts alone, and handed on as soon as its last byte is
+//! there. Whether what stands between them is JSON is seen by whoever reads the object: where it
+//! is not, that is this object's problem and no other's. Around the objects all is checked.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use serde::de::IgnoredAny;
+
+/// The longest value that is taken: many times what etcd stores in one object.
+pub(crate) const MAX_VALUE: usize = 32 << 20;
+/// The most levels of one value: Go's `encoding/json` reads no more, so no server that is written
+/// in it ever took an object that has them.
+const MAX_DEPTH: usize = 10_000;
+
+/// The body of a list, as far as it has come.
+#[derive(Debug)]
+pub(crate) struct Items {
+    due: Due,
+    /// The value whose end has not arrived.
+    open: Option<Open>,
+    /// What has arrived of it in chunks before.
+    begun: BytesMut,
+    metadata: Option<Bytes>,
+    has_items: bool,
+    /// How many bytes were used up.
+    at: u64,
+    max: usize,
+}
+
+/// Why a body is no list.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoList {
+    #[error("at byte {at}, {expected} was expected")]
+    Unexpected { at: u64, expected: &'static str },
+    #[error("a value that ends before byte {at} is no JSON")]
+    NotJson { at: u64 },
+    #[error("its items are no array")]
+    NoArray,
+    #[error("it has no items")]
+    NoItems,
+    #[error("it has {0} twice")]
+    Twice(&'static str),
+    #[error("a value in it is longer than {} MiB", max >> 20)]
+    TooLong { max: usize },
+    #[error("a value in it has more than {MAX_DEPTH} levels")]
+    TooDeep,
+    #[error("it is empty")]
+    Empty,
+    /// It was one as far as it came.
+    #[error("the answer ends inside the list")]
+    Cut,
+}
+
+/// What comes next, between two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    List,
+    FirstName,
+    Name,
+    Colon(Member),
+    Value(Member),
+    MemberEnd,
+    FirstItem,
+    Item,
+    ItemEnd,
+    Nothing,
+}
+
+/// A member of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Metadata,
+    Items,
+    Other,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Name,
+    Value(Member),
+    Item,
+}
+
+/// A value, and how far into it the bytes have come.
+#[derive(Debug)]
+struct Open {
+    role: Role,
+    place: Place,
+    depth: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In a number or a word, which ends where something else begins.
+    Bare,
+    /// In a text.
+    Text,
+    /// In a text, behind a backslash.
+    Escape,
+    /// Between texts.
+    Nested,
+}
+
+// ===== impl Items =====
+
+impl Items {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            due: Due::List,
+            open: None,
+            begun: BytesMut::new(),
+            metadata: None,
+            has_items: false,
+            at: 0,
+            max,
+        }
+    }
+
+    /// The next object of the list, cut off from the chunk; `None` where the chunk is used up.
+    ///
+    /// After an error, what else it says means nothing.
+    pub(crate) fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, NoList> {
+        loop {
+            let Some(open) = &mut self.open else {
+                match self.step(chunk)? {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            };
+            let end = open.go_on(chunk)?;
+            let role = open.role;
+            let length = end.unwrap_or(chunk.len());
+            // LIST-1: more than one object is never kept.
+            if self.begun.len() + length > self.max {
+                return Err(NoList::TooLong { max: self.max });
+            }
+            self.at += length as u64;
+            let part = chunk.split_to(length);
+            if end.is_none() {
+                self.begun.extend_from_slice(&part);
+                return Ok(None);
+            }
+            self.open = None;
+            let value = if self.begun.is_empty() {
+                part
+            } else {
+                self.begun.extend_from_slice(&part);
+                self.begun.split().freeze()
+            };
+            if let Some(item) = self.take(role, value)? {
+                return Ok(Some(item));
+            }
+        }
+    }
+
+    /// The metadata of the list, where it has any: it is whole.
+    pub(crate) fn finish(self) -> Result<Option<Bytes>, NoList> {
+        match self.due {
+            Due::Nothing if self.has_items => Ok(self.metadata),
+            Due::Nothing => Err(NoList::NoItems),
+            Due::List => Err(NoList::Empty),
+            _ => Err(NoList::Cut),
+        }
+    }
+
+    /// Uses up what stands between two values; says whether the beginning of one is there.
+    fn step(&mut self, chunk: &mut Bytes) -> Result<bool, NoList> {
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        let space = chunk.iter().take_while(|byte| is_space(byte)).count();
+        self.use_up(chunk, space);
+        let Some(&byte) = chunk.first() else {
+            return Ok(false);
+        };
+        self.due = match (self.due, byte) {
+            (Due::List, b'{') => Due::FirstName,
+            (Due::FirstName | Due::Name, b'"') => return self.begin(byte, Role::Name),
+            (Due::Colon(member), b':') => Due::Value(member),
+            (Due::Value(Member::Items), b'[') => Due::FirstItem,
+            (Due::Value(member), _) => return self.begin(byte, Role::Value(member)),
+            (Due::MemberEnd, b',') => Due::Name,
+            (Due::MemberEnd | Due::FirstName, b'}') => Due::Nothing,
+            (Due::FirstItem | Due::ItemEnd, b']') => Due::MemberEnd,
+            (Due::FirstItem | Due::Item, _) => return self.begin(byte, Role::Item),
+            (Due::ItemEnd, b',') => Due::Item,
+            _ => return Err(self.unexpected()),
+        };
+        self.use_up(chunk, 1);
+        Ok(true)
+    }
+
+    fn begin(&mut self, byte: u8, role: Role) -> Result<bool, NoList> {
+        let place = match byte {
+            // The first byte is looked at again, from outside.
+            b'"' | b'{' | b'[' => Place::Nested,
+            byte if is_bare(byte) => Place::Bare,
+            _ => return Err(self.unexpected()),
+        };
+        self.open = Some(Open {
+            role,
+            place,
+            depth: 0,
+        });
+        Ok(true)
+    }
+
+    /// Takes note of a whole value; hands it back where it is an object of the list.
+    fn take(&mut self, role: Role, value: Bytes) -> Result<Option<Bytes>, NoList> {
+        let not_json = NoList::NotJson { at: self.at };
+        self.due = match role {
+            Role::Item => {
+                self.due = Due::ItemEnd;
+                return Ok(Some(value));
+            }
+            Role::Name => {
+                // A name may be written with escapes.
+                let name: String = serde_json::from_slice(&value).map_err(|_| not_json)?;
+                Due::Colon(self.member(&name)?)
+            }
+            Role::Value(Member::Metadata) => {
+                self.metadata = Some(value);
+                Due::MemberEnd
+            }
+            // A list of nothing, as Go writes a slice that was never made.
+            Role::Value(Member::Items) if *value == *b"null" => Due::MemberEnd,
+            Role::Value(Member::Items) => return Err(NoList::NoArray),
+            Role::Value(Member::Other) => {
+                serde_json::from_slice::<IgnoredAny>(&value).map_err(|_| not_json)?;
+                Due::MemberEnd
+            }
+        };
+        Ok(None)
+    }
+
+    fn member(&mut self, name: &str) -> Result<Member, NoList> {
+        match name {
+            "metadata" if self.metadata.is_some() => Err(NoList::Twice("metadata")),
+            "items" if self.has_items => Err(NoList::Twice("items")),
+            "metadata" => Ok(Member::Metadata),
+            "items" => {
+                self.has_items = true;
+                Ok(Member::Items)
+            }
+            _ => Ok(Member::Other),
+        }
+    }
+
+    fn use_up(&mut self, chunk: &mut Bytes, length: usize) {
+        chunk.advance(length);
+        self.at += length as u64;
+    }
+
+    fn unexpected(&self) -> NoList {
+        let expected = match self.due {
+            Due::List => "an object",
+            Due::FirstName => "a name or the end of the object",
+            Due::Name => "a name",
+            Due::Colon(_) => "a colon",
+            Due::Value(_) | Due::Item => "a value",
+            Due::MemberEnd => "a comma or the end of the object",
+            Due::FirstItem => "a value or the end of the items",
+            Due::ItemEnd => "a comma or the end of the items",
+            Due::Nothing => "the end",
+        };
+        let at = self.at;
+        NoList::Unexpected { at, expected }
+    }
+}
+
+// ===== impl Open =====
+
+impl Open {
+    /// Goes on through the bytes; where the value ends, if it does.
+    fn go_on(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoList> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match self.place {
+                Place::Bare => {
+                    return Ok(rest.iter().position(|byte| !is_bare(*byte)).map(|n| at + n));
+                }
+                Place::Escape => {
+                    at += 1;
+                    self.place = Place::Text;
+                }
+                Place::Text => {
+                    let Some(stop) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))
+                    else {
+                        return Ok(None);
+                    };
+                    at += stop + 1;
+                    self.place = if rest[stop] == b'\\' {
+                        Place::Escape
+                    } else {
+                        Place::Nested
+                    };
+                }
+                Place::Nested => {
+                    let Some(stop) = rest.iter().position(|byte| is_mark(*byte)) else {
+                        return Ok(None);
+                    };
+                    at += stop + 1;
+                    match rest[stop] {
+                        b'"' => {
+                            self.place = Place::Text;
+                            continue;
+                        }
+                        b'{' | b'[' => self.depth += 1,
+                        // A value begins with a bracket, so there is one to close.
+                        _ => self.depth -= 1,
+                    }
+                    if self.depth > MAX_DEPTH {
+                        return Err(NoList::TooDeep);
+                    }
+                }
+            }
+            if self.depth == 0 && matches!(self.place, Place::Nested) {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What numbers and words are made of.
+fn is_bare(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+/// What matters between texts.
+fn is_mark(byte: u8) -> bool {
+    matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')
+}
+
+#[cfg(test)]
+mod tests;

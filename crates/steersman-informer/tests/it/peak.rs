@@ -1,0 +1,211 @@
+//! What a first sync holds at its highest, in bytes that were counted.
+//!
+//! The answers are made as they are read, by a server that keeps nothing; so what is counted, on
+//! the thread that runs all of it, is the informer's.
+
+use std::convert::Infallible;
+
+use allocation_counter::AllocationInfo;
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, StreamExt as _};
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use http_body_util::combinators::UnsyncBoxBody;
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::object::{NotUsed, Object};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use steersman_api::{ApiListWatch, Connection, kube_client};
+use steersman_informer::{Informer, InformerOptions};
+use steersman_object::{Kind, ObjectKey};
+use tokio_util::sync::CancellationToken;
+
+const PODS: usize = 2_000;
+/// What a sync may hold besides 1.3 times of what it leaves: 32 MiB for 10,000 Pods.
+const MORE: u64 = (32 << 20) / 5;
+/// What the transport hands over at once, whatever lies at its borders.
+const CHUNK: usize = 16 << 10;
+/// Stands for the number of a Pod.
+const NUMBER: &str = "@number";
+
+/// A type of a user's own, with few fields: the less is held at the end, the more a detour costs.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Placed {
+    node_name: Option<String>,
+}
+type PlacedPod = Object<Placed, NotUsed>;
+
+/// A Pod as its Deployment, the scheduler and the kubelet leave it, and as a server sends it: half
+/// of it are managed fields.
+fn template() -> String {
+    let env =
+        |number: usize| json!({"name": format!("APP_SETTING_{number}"), "value": "value-@number"});
+    let env: Vec<Value> = (0..10).map(env).collect();
+    let probe = |path| {
+        json!({
+            "httpGet": {"path": path, "port": "http", "scheme": "HTTP"},
+            "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3,
+        })
+    };
+    let container = |name, image| {
+        json!({
+            "name": name, "image": image, "env": env, "imagePullPolicy": "IfNotPresent",
+            "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
+            "resources": {"limits": {"memory": "512Mi"}, "requests": {"cpu": "100m"}},
+            "livenessProbe": probe("/healthz"), "readinessProbe": probe("/readyz"),
+            "terminationMessagePath": "/dev/termination-log",
+            "volumeMounts": [{"name": "config", "mountPath": "/etc/app"}],
+        })
+    };
+    let owned = |number: usize| {
+        let name = format!("k:{{\"name\":\"APP_SETTING_{number}\"}}");
+        (name, json!({".": {}, "f:name": {}, "f:value": {}}))
+    };
+    let owned: serde_json::Map<String, Value> = (0..60).map(owned).collect();
+    let managed = json!([
+        {"manager": "kube-controller-manager", "operation": "Update", "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:containers": owned}}},
+        {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "subresource": "status",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:status": owned}},
+    ]);
+    let pod = json!({
+        "metadata": {
+            "name": "svc-@number", "generateName": "svc-", "namespace": "default",
+            "uid": "6f2c9d54-0000-4000-a000-@number", "resourceVersion": "@number",
+            "creationTimestamp": "2026-11-01T10:20:30Z",
+            "labels": {"app.kubernetes.io/name": "svc", "pod-template-hash": "h-@number"},
+            "annotations": {"prometheus.io/scrape": "true", "checksum/config": "c-@number"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "svc",
+                "uid": "5e1b8c43-0000-4000-a000-000000000000", "controller": true}],
+            "managedFields": managed,
+        },
+        "spec": {
+            "containers": [
+                container("app", "registry.example.com/platform/svc:v1.@number"),
+                container("proxy", "registry.example.com/mesh/proxy:1.22.3"),
+            ],
+            "volumes": [{"name": "config", "configMap": {"name": "svc", "defaultMode": 420}}],
+            "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "nodeName": "node-@number",
+            "serviceAccountName": "svc", "schedulerName": "default-scheduler",
+        },
+        "status": {"phase": "Running", "podIP": "10.0.0.1", "qosClass": "Burstable"},
+    });
+    pod.to_string()
+}
+
+/// How the server answers a request for everything.
+#[derive(Clone, Copy, Debug)]
+enum Answers {
+    /// In pages of the size that was asked for.
+    Pages,
+    /// In one page whatever was asked for: as servers do that answer from memory.
+    One,
+    /// As the beginning of a watch.
+    Stream,
+}
+
+/// The text of an answer, piece by piece.
+fn pieces(answers: Answers, query: &str) -> Box<dyn Iterator<Item = String> + Send> {
+    if query.contains("watch=") && !query.contains("sendInitialEvents=") {
+        return Box::new(std::iter::empty());
+    }
+    let pod = template();
+    let named = |name: &str| {
+        let value = query.split('&').find_map(|pair| pair.strip_prefix(name));
+        value.and_then(|value| value.parse().ok())
+    };
+    let spelled = move |number: usize| pod.replace(NUMBER, &format!("{:06}", number + 1));
+    if query.contains("watch=") {
+        let event =
+            move |number| format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", spelled(number));
+        let end = json!({"type": "BOOKMARK", "object": {"metadata": {
+            "resourceVersion": "900000", "annotations": {"k8s.io/initial-events-end": "true"}}}});
+        return Box::new((0..PODS).map(event).chain([format!("{end}\n")]));
+    }
+    let (first, size) = match answers {
+        Answers::Pages => (named("continue=").unwrap_or(0), named("limit=")),
+        Answers::One | Answers::Stream => (0, None),
+    };
+    let end = size.map_or(PODS, |size| PODS.min(first + size));
+    let token = (end < PODS).then(|| end.to_string());
+    let metadata = json!({"resourceVersion": "900000", "continue": token.unwrap_or_default()});
+    let start = format!("{{\"kind\":\"PodList\",\"metadata\":{metadata},\"items\":[");
+    let item = move |number| {
+        let comma = if number == first { "" } else { "," };
+        format!("{comma}{}", spelled(number))
+    };
+    let items = (first..end).map(item);
+    Box::new([start].into_iter().chain(items).chain(["]}".to_owned()]))
+}
+
+fn chunks(mut pieces: Box<dyn Iterator<Item = String> + Send>) -> impl Iterator<Item = Bytes> {
+    let mut open = BytesMut::new();
+    std::iter::from_fn(move || {
+        while open.len() < CHUNK {
+            let Some(piece) = pieces.next() else { break };
+            open.extend_from_slice(piece.as_bytes());
+        }
+        let chunk = open.split_to(open.len().min(CHUNK)).freeze();
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+fn answer(answers: Answers, query: &str) -> Response<Body> {
+    let frames = chunks(pieces(answers, query)).map(|chunk| Ok(http_body::Frame::data(chunk)));
+    let frames = stream::iter(frames);
+    if query.contains("watch=") {
+        // What was asked for has been said, and nothing happens after.
+        let open = frames.chain(stream::pending());
+        return Response::new(UnsyncBoxBody::new(StreamBody::new(open)));
+    }
+    Response::new(UnsyncBoxBody::new(StreamBody::new(frames)))
+}
+
+/// What a sync takes, of as many bytes as are held at its end.
+fn sync(answers: Answers) -> AllocationInfo {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let mut kept = None;
+    let counted = allocation_counter::measure(|| {
+        let _inside = runtime.enter();
+        let service = tower::service_fn(move |request: Request<kube_client::client::Body>| {
+            let answer = answer(answers, request.uri().query().unwrap_or_default());
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        let connection = Connection::in_process(service, "default");
+        let kind = Kind::of::<Pod>();
+        let list_watch = ApiListWatch::new(connection.client().unwrap(), kind.clone(), None);
+        let streams = matches!(answers, Answers::Stream);
+        let options = InformerOptions::new().watch_list(streams);
+        let informer = Informer::<PlacedPod>::new(kind, options);
+        runtime.spawn(informer.run(list_watch, CancellationToken::new()));
+        runtime.block_on(informer.wait_for_sync()).unwrap();
+        kept = Some(informer);
+    });
+    let store = kept.unwrap().store();
+    assert_eq!(store.len(), PODS);
+    let last = store.get(&ObjectKey::namespaced("default", format!("svc-{PODS:06}")));
+    let placed = last.unwrap().spec.node_name.clone();
+    assert_eq!(placed.unwrap(), format!("node-{PODS:06}"));
+    counted
+}
+
+// STORE-5
+#[test]
+fn store_5_a_first_sync_holds_little_more_than_it_leaves() {
+    for answers in [Answers::Pages, Answers::One, Answers::Stream] {
+        let counted = sync(answers);
+        let end = u64::try_from(counted.bytes_current).unwrap();
+        let (peak, bound) = (counted.bytes_max, end + end * 3 / 10 + MORE);
+        assert!(
+            peak <= bound,
+            "{answers:?}: {peak} bytes of {bound}, and {end} in the end"
+        );
+    }
+}
