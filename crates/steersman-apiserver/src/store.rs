@@ -5,11 +5,14 @@
 //! change of its own storage was forgotten (SRV-STORE-4); lists are ordered by the key at which
 //! their pages go on (SRV-STORE-5); a revision is written as JSON once, whoever is sent it
 //! (SRV-STORE-6), and all but the newest objects are kept as JSON alone
-//! (SRV-STORE-7).
+//! (SRV-STORE-7); the server works with objects without their managedFields, which are kept as they
+//! were written (SRV-STORE-8).
 
 mod head;
+mod decoded;
 mod object;
 mod machine;
 
+pub use decoded::{Decoded, Draft};
 pub use machine::{Change, Store, Unreadable};
-pub use object::{Decoded, Made, Stored};
+pub use object::{Made, Stored};

@@ -45,11 +45,11 @@ impl World<'_> {
             .filter(|pod| selects_by(selector.as_ref(), pod))
             .cloned()
             .collect();
-        let old = &budget.value["status"];
+        let old = &budget.lean()["status"];
         let mut status = old.as_object().cloned().unwrap_or_default();
-        let generation = &budget.value["metadata"]["generation"];
+        let generation = &budget.lean()["metadata"]["generation"];
         let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
-        let wanted = match self.wanted(&budget.value, &pods) {
+        let wanted = match self.wanted(budget.lean(), &pods) {
             Ok(wanted) => wanted,
             Err(why) => {
                 status.insert("disruptionsAllowed".to_owned(), json!(0));
@@ -64,7 +64,7 @@ impl World<'_> {
         let healthy = pods.iter().filter(|pod| {
             pod.meta("deletionTimestamp").is_empty()
                 && !disrupted.contains_key(&*pod.name)
-                && holds(&pod.value, "Ready")
+                && holds(pod.lean(), "Ready")
         });
         let healthy = i64::try_from(healthy.count()).unwrap_or(i64::MAX);
         let spare = (healthy - wanted.healthy).max(0);
@@ -143,7 +143,7 @@ impl World<'_> {
     fn expected(&self, pods: &[Arc<Stored>]) -> Result<i64, String> {
         let mut scales: HashMap<Arc<str>, i64> = HashMap::new();
         for pod in pods {
-            let Some(controller) = controller_of(&pod.value) else {
+            let Some(controller) = controller_of(pod.lean()) else {
                 continue;
             };
             if scales.contains_key(&controller.uid) {
@@ -167,10 +167,10 @@ impl World<'_> {
     fn replicas_of(&self, kind: Kind, namespace: &str, controller: &Controller) -> Option<Scale> {
         let found = self.get(kind, namespace, &controller.name)?;
         let found = Some(found).filter(|found| found.meta("uid") == &*controller.uid)?;
-        let above = controller_of(&found.value).filter(|own| own.kind == Some(Kind::Deployment));
+        let above = controller_of(found.lean()).filter(|own| own.kind == Some(Kind::Deployment));
         let above = above.and_then(|own| self.get(Kind::Deployment, namespace, &own.name));
         let top = above.unwrap_or(found);
-        let replicas = number(&top.value["spec"]["replicas"], 1);
+        let replicas = number(&top.lean()["spec"]["replicas"], 1);
         Some((top.meta("uid").into(), replicas))
     }
 
@@ -180,7 +180,7 @@ impl World<'_> {
     /// # Errors
     /// Why there is no scale.
     fn scale_of(&self, pod: &Stored, controller: &Controller) -> Result<Option<Scale>, String> {
-        let owners = pod.value["metadata"]["ownerReferences"].as_array();
+        let owners = pod.lean()["metadata"]["ownerReferences"].as_array();
         let owner = owners.and_then(|all| all.iter().find(|owner| owner["controller"] == true));
         let owner = owner.unwrap_or(&Value::Null);
         let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));

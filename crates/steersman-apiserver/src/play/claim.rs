@@ -35,13 +35,13 @@ impl World<'_> {
             }
             return;
         };
-        let volume = text(&claim.value["spec"], "volumeName");
+        let volume = text(&claim.lean()["spec"], "volumeName");
         if !volume.is_empty() {
             let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
             self.notes.bound.insert(place, volume.into());
         }
         if !claim.meta("deletionTimestamp").is_empty()
-            || text(&claim.value["status"], "phase") == "Bound"
+            || text(&claim.lean()["status"], "phase") == "Bound"
         {
             return;
         }
@@ -50,7 +50,7 @@ impl World<'_> {
         } else {
             let storage = &self.kinds.of(Kind::Volume).storage;
             let named = self.registry.stored(storage, "", volume).cloned();
-            named.filter(|named| is_free_for(&named.value, &claim))
+            named.filter(|named| is_free_for(named.lean(), &claim))
         };
         if let Some(volume) = volume {
             self.bind_claim(&claim, &volume);
@@ -62,14 +62,14 @@ impl World<'_> {
         let Some(volume) = self.get(Kind::Volume, "", &key.name) else {
             return;
         };
-        let of = &volume.value["spec"]["claimRef"];
-        let phase = text(&volume.value["status"], "phase");
+        let of = &volume.lean()["spec"]["claimRef"];
+        let phase = text(&volume.lean()["status"], "phase");
         if !text(of, "uid").is_empty() {
             if phase == "Bound" {
                 self.reclaim(&key.name);
             }
         } else if phase != "Available" {
-            let mut status = volume.value["status"].clone();
+            let mut status = volume.lean()["status"].clone();
             status["phase"] = json!("Available");
             self.report(Kind::Volume, Part::Controllers, &volume, status);
         }
@@ -77,7 +77,7 @@ impl World<'_> {
 
     /// Whether a Pod has to wait for its claims: why, in the scheduler's words.
     pub(super) fn waits_for_claims(&mut self, pod: &Stored) -> Option<String> {
-        let volumes = pod.value["spec"]["volumes"].as_array()?;
+        let volumes = pod.lean()["spec"]["volumes"].as_array()?;
         let mut waits = None;
         for volume in volumes {
             let Some(name) = volume["persistentVolumeClaim"]["claimName"].as_str() else {
@@ -85,7 +85,7 @@ impl World<'_> {
             };
             match self.get(Kind::Claim, &pod.namespace, name) {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
-                Some(claim) if text(&claim.value["status"], "phase") != "Bound" => {
+                Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
                     // One that waits for its first Pod has it now.
                     self.again(&Key::of(Kind::Claim, &claim));
                     let why = "pod has unbound immediate PersistentVolumeClaims";
@@ -99,14 +99,14 @@ impl World<'_> {
 
     /// The smallest volume there is that fits a claim.
     fn fitting(&self, claim: &Stored) -> Option<Arc<Stored>> {
-        let spec = &claim.value["spec"];
+        let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
         let selector = spec["selector"]
             .is_object()
             .then(|| LabelSelector::parse(&crate::registry::selector_text(&spec["selector"])).ok());
         let storage = &self.kinds.of(Kind::Volume).storage;
         let all = self.registry.all_stored(storage, None).filter(|volume| {
-            let own = &volume.value["spec"];
+            let own = &volume.lean()["spec"];
             let labelled = match &selector {
                 None => true,
                 Some(None) => false,
@@ -116,14 +116,14 @@ impl World<'_> {
             let offered = modes(own);
             labelled
                 && volume.meta("deletionTimestamp").is_empty()
-                && is_free_for(&volume.value, claim)
+                && is_free_for(volume.lean(), claim)
                 && text(own, "storageClassName") == text(spec, "storageClassName")
                 && own["volumeMode"] == spec["volumeMode"]
                 && modes(spec).iter().all(|mode| offered.contains(mode))
                 && size(&own["capacity"]["storage"]) >= wanted
         });
-        let bytes = |volume: &Arc<Stored>| size(&volume.value["spec"]["capacity"]["storage"]);
-        let reserved = |volume: &Arc<Stored>| volume.value["spec"]["claimRef"].is_object();
+        let bytes = |volume: &Arc<Stored>| size(&volume.lean()["spec"]["capacity"]["storage"]);
+        let reserved = |volume: &Arc<Stored>| volume.lean()["spec"]["claimRef"].is_object();
         all.min_by(|one, two| {
             let (one, two) = ((!reserved(one), bytes(one)), (!reserved(two), bytes(two)));
             one.partial_cmp(&two).unwrap_or(std::cmp::Ordering::Equal)
@@ -133,7 +133,7 @@ impl World<'_> {
 
     /// Makes a volume for a claim, if its class has one made now.
     fn provision(&mut self, claim: &Stored) -> Option<Arc<Stored>> {
-        let spec = &claim.value["spec"];
+        let spec = &claim.lean()["spec"];
         let class = match self.class_of(claim) {
             Ok(class) => class?,
             Err(told) => {
@@ -185,7 +185,7 @@ impl World<'_> {
     /// # Errors
     /// What is told of a class that is not there.
     fn class_of(&self, claim: &Stored) -> Result<Option<Class>, Told> {
-        let Some(name) = claim.value["spec"]["storageClassName"].as_str() else {
+        let Some(name) = claim.lean()["spec"]["storageClassName"].as_str() else {
             return Ok(Some(Class {
                 provisioner: PROVISIONER.to_owned(),
                 reclaim: "Delete".to_owned(),
@@ -202,15 +202,15 @@ impl World<'_> {
             let message = format!("storageclass.storage.k8s.io \"{name}\" not found");
             return Err(Told::warning("ProvisioningFailed", message));
         };
-        let provisioner = text(&class.value, "provisioner");
+        let provisioner = text(class.lean(), "provisioner");
         if provisioner == "kubernetes.io/no-provisioner" {
             return Ok(None);
         }
-        let reclaim = class.value["reclaimPolicy"].as_str().unwrap_or("Delete");
+        let reclaim = class.lean()["reclaimPolicy"].as_str().unwrap_or("Delete");
         Ok(Some(Class {
             provisioner: provisioner.to_owned(),
             reclaim: reclaim.to_owned(),
-            waits: class.value["volumeBindingMode"] == "WaitForFirstConsumer",
+            waits: class.lean()["volumeBindingMode"] == "WaitForFirstConsumer",
         }))
     }
 
@@ -219,7 +219,7 @@ impl World<'_> {
         let storage = &self.kinds.of(Kind::Pod).storage;
         let mut pods = self.registry.all_stored(storage, Some(&claim.namespace));
         pods.any(|pod| {
-            let mut volumes = pod.value["spec"]["volumes"]
+            let mut volumes = pod.lean()["spec"]["volumes"]
                 .as_array()
                 .into_iter()
                 .flatten();
@@ -230,7 +230,7 @@ impl World<'_> {
     /// Binds the two to each other.
     fn bind_claim(&mut self, claim: &Stored, volume: &Stored) {
         let kind = Arc::clone(self.kinds.of(Kind::Volume));
-        let mut object = (*volume.value).clone();
+        let mut object = volume.lean().clone();
         if object["spec"]["claimRef"]["uid"] != claim.meta("uid") {
             object["spec"]["claimRef"] = claim_reference(claim);
             object["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] =
@@ -238,14 +238,14 @@ impl World<'_> {
             let Some(written) = self.update(&kind, MAIN, object) else {
                 return;
             };
-            object = (*written.value).clone();
+            object = written.lean().clone();
         }
         object["status"]["phase"] = json!("Bound");
         let status = (Part::Controllers, Subresource::Status);
         if self.update(&kind, status, object).is_none() {
             return;
         }
-        let provisioner = annotation(&volume.value, PROVISIONED_BY).to_owned();
+        let provisioner = annotation(volume.lean(), PROVISIONED_BY).to_owned();
         self.edit(Kind::Claim, claim, |claim| {
             claim["spec"]["volumeName"] = json!(*volume.name);
             let annotations = &mut claim["metadata"]["annotations"];
@@ -258,8 +258,8 @@ impl World<'_> {
         if let Some(claim) = self.get(Kind::Claim, &claim.namespace, &claim.name) {
             let status = json!({
                 "phase": "Bound",
-                "accessModes": volume.value["spec"]["accessModes"],
-                "capacity": volume.value["spec"]["capacity"],
+                "accessModes": volume.lean()["spec"]["accessModes"],
+                "capacity": volume.lean()["spec"]["capacity"],
             });
             self.report(Kind::Claim, Part::Controllers, &claim, status);
         }
@@ -271,17 +271,17 @@ impl World<'_> {
         let Some(volume) = self.registry.stored(&kind.storage, "", name).cloned() else {
             return;
         };
-        let of = &volume.value["spec"]["claimRef"];
+        let of = &volume.lean()["spec"]["claimRef"];
         let claim = self.get(Kind::Claim, text(of, "namespace"), text(of, "name"));
         if !of.is_object() || claim.is_some_and(|claim| of["uid"] == claim.meta("uid")) {
             return;
         }
-        let made = !annotation(&volume.value, PROVISIONED_BY).is_empty();
-        if made && volume.value["spec"]["persistentVolumeReclaimPolicy"] == "Delete" {
+        let made = !annotation(volume.lean(), PROVISIONED_BY).is_empty();
+        if made && volume.lean()["spec"]["persistentVolumeReclaimPolicy"] == "Delete" {
             self.delete(&kind, &volume, None);
             return;
         }
-        let mut object = (*volume.value).clone();
+        let mut object = volume.lean().clone();
         object["status"]["phase"] = json!("Released");
         self.update(&kind, (Part::Controllers, Subresource::Status), object);
     }

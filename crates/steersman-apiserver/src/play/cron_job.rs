@@ -50,7 +50,7 @@ impl World<'_> {
         };
         let kind = Arc::clone(self.kinds.of(Kind::Job));
         let jobs = self.controlled(&kind, cron.meta("uid"));
-        let mut status = cron.value["status"].clone();
+        let mut status = cron.lean()["status"].clone();
         if !status.is_object() {
             status = json!({});
         }
@@ -80,7 +80,7 @@ impl World<'_> {
         for job in jobs {
             let uid = job.meta("uid");
             let listed = active.iter().any(|one| one["uid"] == uid);
-            if finished(&job.value).is_none() {
+            if finished(job.lean()).is_none() {
                 if !listed {
                     let message = format!(
                         "Saw a job that the controller did not create or forgot: {}",
@@ -91,7 +91,7 @@ impl World<'_> {
                 }
                 continue;
             }
-            let complete = holds(&job.value, "Complete");
+            let complete = holds(job.lean(), "Complete");
             if listed {
                 active.retain(|one| one["uid"] != uid);
                 let end = if complete { "Complete" } else { "Failed" };
@@ -99,7 +99,7 @@ impl World<'_> {
                 let told = Told::normal("SawCompletedJob", message);
                 self.event(cron, Source::CronJobs, &told);
             }
-            let done = &job.value["status"]["completionTime"];
+            let done = &job.lean()["status"]["completionTime"];
             let last = time(&status["lastSuccessfulTime"]);
             if complete && time(done).is_some_and(|done| last.is_none_or(|last| done > last)) {
                 status["lastSuccessfulTime"] = done.clone();
@@ -122,7 +122,7 @@ impl World<'_> {
         cron: &Stored,
         (status, active): (&mut Value, &mut Vec<Value>),
     ) {
-        let spec = &cron.value["spec"];
+        let spec = &cron.lean()["spec"];
         if spec["suspend"] == true {
             return;
         }
@@ -167,7 +167,7 @@ impl World<'_> {
         at: Timestamp,
         (status, active): (&mut Value, &mut Vec<Value>),
     ) {
-        let spec = &cron.value["spec"];
+        let spec = &cron.lean()["spec"];
         if let Some(seconds) = spec["startingDeadlineSeconds"].as_i64()
             && at.as_second().saturating_add(seconds) < self.now.wall.as_second()
         {
@@ -242,13 +242,13 @@ impl World<'_> {
             ("successfulJobsHistoryLimit", "Complete"),
             ("failedJobsHistoryLimit", "Failed"),
         ] {
-            let Some(keep) = cron.value["spec"][limit].as_u64() else {
+            let Some(keep) = cron.lean()["spec"][limit].as_u64() else {
                 continue;
             };
-            let ended = jobs.iter().filter(|job| holds(&job.value, end));
+            let ended = jobs.iter().filter(|job| holds(job.lean(), end));
             let mut ended: Vec<&Arc<Stored>> = ended.collect();
             ended.sort_by_key(|job| {
-                let began = text(&job.value["status"], "startTime");
+                let began = text(&job.lean()["status"], "startTime");
                 (began.is_empty(), began.to_owned(), Arc::clone(&job.name))
             });
             let keep = usize::try_from(keep).unwrap_or(usize::MAX);
@@ -291,7 +291,7 @@ impl Terms {
     /// A schedule without times.
     fn due(&self, cron: &Stored, now: Timestamp, deadline: Option<i64>) -> Result<Due, ()> {
         let created = cron.meta("creationTimestamp").parse().unwrap_or(now);
-        let last = time(&cron.value["status"]["lastScheduleTime"]);
+        let last = time(&cron.lean()["status"]["lastScheduleTime"]);
         let mut since = last.unwrap_or(created);
         if let Some(seconds) = deadline {
             let bound = now.checked_sub(SignedDuration::from_secs(seconds));
@@ -328,7 +328,7 @@ impl Terms {
 
 /// The Job of one time.
 fn new_job(cron: &Stored, name: &str, terms: &Terms, at: Timestamp) -> Value {
-    let template = &cron.value["spec"]["jobTemplate"];
+    let template = &cron.lean()["spec"]["jobTemplate"];
     let mut annotations = template["metadata"]["annotations"].clone();
     if !annotations.is_object() {
         annotations = json!({});

@@ -50,7 +50,7 @@ impl World<'_> {
             return;
         }
         let revision = self.revision(&set);
-        let mut spec = set.value["spec"]["template"]["spec"].clone();
+        let mut spec = set.lean()["spec"]["template"]["spec"].clone();
         tolerate(&mut spec);
         let view = self.view;
         let nodes = view.nodes.iter();
@@ -63,7 +63,7 @@ impl World<'_> {
             pods: BTreeMap::new(),
         };
         for pod in self.controlled(&kind, set.meta("uid")) {
-            let node = node_of(&pod.value).to_owned();
+            let node = node_of(pod.lean()).to_owned();
             daemons.pods.entry(node).or_default().push(pod);
         }
         let mut numbers = Numbers::default();
@@ -75,17 +75,17 @@ impl World<'_> {
             numbers.scheduled += 1;
             let facts = self.facts(&pod);
             numbers.ready += i64::from(facts.is_some_and(|facts| facts.ready));
-            let seconds = number(&set.value["spec"]["minReadySeconds"], 0);
+            let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
             let well = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
             numbers.available += i64::from(well);
-            if revisions::hash_of(&pod.value) == daemons.hash {
+            if revisions::hash_of(pod.lean()) == daemons.hash {
                 numbers.updated += 1;
             } else {
                 replaceable.push((well, pod));
             }
         }
         for pod in daemons.pods.into_values().flatten() {
-            let stage = stage_of(&pod.value);
+            let stage = stage_of(pod.lean());
             numbers.misplaced += i64::from(!matches!(stage, Stage::Over | Stage::Leaving));
             if leaving || stage == Stage::Leaving {
                 continue;
@@ -115,12 +115,12 @@ impl World<'_> {
         let deleted = !set.meta("deletionTimestamp").is_empty();
         let (mut live, mut leaving) = (None, deleted);
         for pod in daemons.pods.remove(node).unwrap_or_default() {
-            match stage_of(&pod.value) {
+            match stage_of(pod.lean()) {
                 Stage::Leaving => leaving = true,
                 Stage::Over if deleted || self.spent() => {}
                 Stage::Over => {
                     let (namespace, name) = (&pod.namespace, &pod.name);
-                    let told = if text(&pod.value["status"], "phase") == "Failed" {
+                    let told = if text(&pod.lean()["status"], "phase") == "Failed" {
                         let why = "will try to kill it";
                         let message = format!(
                             "Found failed daemon pod {namespace}/{name} on node {node}, {why}"
@@ -142,7 +142,7 @@ impl World<'_> {
         if live.is_none() && !leaving && self.spent() {
             self.again(key);
         } else if live.is_none() && !leaving {
-            let mut pod = Self::pod_of(set, &set.value["spec"]["template"]);
+            let mut pod = Self::pod_of(set, &set.lean()["spec"]["template"]);
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);
             pin(&mut pod["spec"], node);
@@ -161,7 +161,7 @@ impl World<'_> {
         mut old: Vec<(bool, Arc<Stored>)>,
         (wanted, down): (i64, i64),
     ) {
-        let strategy = &set.value["spec"]["updateStrategy"];
+        let strategy = &set.lean()["spec"]["updateStrategy"];
         if strategy["type"] == "OnDelete" {
             return;
         }
@@ -189,7 +189,7 @@ impl World<'_> {
             "numberMisscheduled": numbers.misplaced,
             "desiredNumberScheduled": wanted,
             "numberReady": numbers.ready,
-            "observedGeneration": set.value["metadata"]["generation"],
+            "observedGeneration": set.lean()["metadata"]["generation"],
         });
         for (field, count) in [
             ("updatedNumberScheduled", numbers.updated),
@@ -206,7 +206,7 @@ impl World<'_> {
 
 fn label_pod(pod: &mut Value, hash: &str, set: &Stored) {
     let generation =
-        set.value["metadata"]["annotations"]["deprecated.daemonset.template.generation"]
+        set.lean()["metadata"]["annotations"]["deprecated.daemonset.template.generation"]
             .as_str()
             .unwrap_or("1")
             .to_owned();

@@ -35,7 +35,7 @@ impl World<'_> {
         let mut reason = None;
         if deployment.meta("deletionTimestamp").is_empty() {
             self.adopt_sets(&deployment);
-            let paused = deployment.value["spec"]["paused"] == true;
+            let paused = deployment.lean()["spec"]["paused"] == true;
             if !paused {
                 reason = self.ensure_new_set(&deployment);
             }
@@ -60,17 +60,17 @@ impl World<'_> {
             };
             age(a).cmp(&age(b))
         });
-        let template = &deployment.value["spec"]["template"];
+        let template = &deployment.lean()["spec"]["template"];
         let at = all
             .iter()
-            .position(|set| same_template(&set.value["spec"]["template"], template));
+            .position(|set| same_template(&set.lean()["spec"]["template"], template));
         let new = at.map(|at| all.remove(at));
         Sets { new, old: all }
     }
 
     fn adopt_sets(&mut self, deployment: &Stored) {
         let loose = self.view.loose(Kind::ReplicaSet, &deployment.namespace);
-        let Some(selector) = selector_of(&deployment.value).filter(|_| !loose.is_empty()) else {
+        let Some(selector) = selector_of(deployment.lean()).filter(|_| !loose.is_empty()) else {
             return;
         };
         for key in loose {
@@ -90,7 +90,7 @@ impl World<'_> {
         let newest = sets
             .old
             .iter()
-            .map(|set| revision_of(&set.value))
+            .map(|set| revision_of(set.lean()))
             .max()
             .unwrap_or(0);
         let revision = (newest + 1).to_string();
@@ -119,7 +119,7 @@ impl World<'_> {
             self.note_revision(deployment, &revision);
             return Some(told);
         };
-        if revision_of(&new.value) <= newest {
+        if revision_of(new.lean()) <= newest {
             self.edit(Kind::ReplicaSet, &new, |set| {
                 let was = annotation(set, REVISION).to_owned();
                 let history = annotation(set, HISTORY).to_owned();
@@ -136,9 +136,9 @@ impl World<'_> {
             });
             self.note_revision(deployment, &revision);
         } else {
-            self.note_revision(deployment, annotation(&new.value, REVISION));
+            self.note_revision(deployment, annotation(new.lean(), REVISION));
         }
-        let known = progressing(&deployment.value).is_some();
+        let known = progressing(deployment.lean()).is_some();
         (!known).then(|| {
             (
                 "FoundNewReplicaSet",
@@ -148,7 +148,7 @@ impl World<'_> {
     }
 
     fn note_revision(&mut self, deployment: &Stored, revision: &str) {
-        if annotation(&deployment.value, REVISION) == revision || revision.is_empty() {
+        if annotation(deployment.lean(), REVISION) == revision || revision.is_empty() {
             return;
         }
         self.edit(Kind::Deployment, deployment, |object| {
@@ -158,22 +158,22 @@ impl World<'_> {
 
     fn resize(&mut self, deployment: &Stored, paused: bool) {
         let sets = self.sets_of(deployment);
-        let terms = Terms::of(&deployment.value);
+        let terms = Terms::of(deployment.lean());
         let size = |set: &Arc<Stored>| Size {
-            wanted: number(&set.value["spec"]["replicas"], 0),
-            available: number(&set.value["status"]["availableReplicas"], 0),
+            wanted: number(&set.lean()["spec"]["replicas"], 0),
+            available: number(&set.lean()["status"]["availableReplicas"], 0),
         };
         let new = sets.new.as_ref().map(size).unwrap_or_default();
         let old: Vec<Size> = sets.old.iter().map(size).collect();
         let (mut new_size, mut old_sizes): (i64, Vec<i64>) =
             (new.wanted, old.iter().map(|size| size.wanted).collect());
-        let recreate = deployment.value["spec"]["strategy"]["type"] == "Recreate";
+        let recreate = deployment.lean()["spec"]["strategy"]["type"] == "Recreate";
         let shares: Vec<Share> = sets
             .all()
             .map(|set| Share {
                 size: size(set),
-                desired: annotation(&set.value, DESIRED).parse().ok(),
-                most: annotation(&set.value, MOST).parse().ok(),
+                desired: annotation(set.lean(), DESIRED).parse().ok(),
+                most: annotation(set.lean(), MOST).parse().ok(),
             })
             .collect();
         let scaled = shares.iter().any(|set| {
@@ -209,7 +209,7 @@ impl World<'_> {
         }
         if let Some(set) = &sets.new {
             self.tell_scaled(deployment, &set.name, new.wanted, new_size);
-            self.scale(set, new_size, terms, Some(&deployment.value));
+            self.scale(set, new_size, terms, Some(deployment.lean()));
         }
         for ((set, was), wanted) in sets.old.iter().zip(&old).zip(old_sizes) {
             self.tell_scaled(deployment, &set.name, was.wanted, wanted);
@@ -252,22 +252,22 @@ impl World<'_> {
 
     /// Deletes the oldest of the empty sets beyond the history that is to be kept.
     fn forget_old_sets(&mut self, deployment: &Stored) {
-        let Some(keep) = deployment.value["spec"]["revisionHistoryLimit"].as_u64() else {
+        let Some(keep) = deployment.lean()["spec"]["revisionHistoryLimit"].as_u64() else {
             return;
         };
-        if !is_complete(&deployment.value) {
+        if !is_complete(deployment.lean()) {
             return;
         }
         let mut empty = self.sets_of(deployment).old;
         empty.retain(|set| {
-            number(&set.value["spec"]["replicas"], 0) == 0
-                && number(&set.value["status"]["replicas"], 0) == 0
+            number(&set.lean()["spec"]["replicas"], 0) == 0
+                && number(&set.lean()["status"]["replicas"], 0) == 0
                 && set.meta("deletionTimestamp").is_empty()
         });
         let many = empty
             .len()
             .saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
-        empty.sort_by_key(|set| revision_of(&set.value));
+        empty.sort_by_key(|set| revision_of(set.lean()));
         let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
         for set in empty.into_iter().take(many) {
             self.delete(&kind, &set, None);
@@ -281,16 +281,16 @@ impl World<'_> {
         reason: Option<(&'static str, String)>,
     ) {
         let sets = self.sets_of(deployment);
-        let terms = Terms::of(&deployment.value);
-        let old = &deployment.value["status"];
+        let terms = Terms::of(deployment.lean());
+        let old = &deployment.lean()["status"];
         let (total, ready) = (sets.sum("replicas"), sets.sum("readyReplicas"));
         let available = sets.sum("availableReplicas");
         let asked: i64 = sets
             .all()
-            .map(|set| number(&set.value["spec"]["replicas"], 0))
+            .map(|set| number(&set.lean()["spec"]["replicas"], 0))
             .sum();
         let new = sets.new.as_ref();
-        let updated = new.map_or(0, |set| number(&set.value["status"]["replicas"], 0));
+        let updated = new.map_or(0, |set| number(&set.lean()["status"]["replicas"], 0));
         let wall = self.wall();
         let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
         let enough = available >= terms.replicas - terms.unavailable;
@@ -323,10 +323,10 @@ impl World<'_> {
                 &wall,
             );
         }
-        if deployment.value["spec"]["paused"] != true {
+        if deployment.lean()["spec"]["paused"] != true {
             put_failure(&mut conditions, sets.new.iter().chain(&sets.old));
         }
-        let mut status = json!({"observedGeneration": deployment.value["metadata"]["generation"]});
+        let mut status = json!({"observedGeneration": deployment.lean()["metadata"]["generation"]});
         for (field, count) in [
             ("replicas", total),
             ("updatedReplicas", updated),
@@ -359,10 +359,10 @@ impl World<'_> {
             available,
             updated,
         } = numbers;
-        let terms = Terms::of(&deployment.value);
-        let old = &deployment.value["status"];
+        let terms = Terms::of(deployment.lean());
+        let old = &deployment.lean()["status"];
         let done = updated == terms.replicas && total == updated && available == updated;
-        if deployment.value["spec"]["paused"] == true {
+        if deployment.lean()["spec"]["paused"] == true {
             Some((
                 "Unknown",
                 "DeploymentPaused",
@@ -396,10 +396,10 @@ impl World<'_> {
 
     /// Whether nothing moved for as long as the Deployment bears; notes when that will be.
     fn is_late(&mut self, key: &Key, deployment: &Stored, moved: bool) -> bool {
-        let Some(seconds) = deployment.value["spec"]["progressDeadlineSeconds"].as_i64() else {
+        let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;
         };
-        let Some(condition) = progressing(&deployment.value).filter(|_| !moved) else {
+        let Some(condition) = progressing(deployment.lean()).filter(|_| !moved) else {
             self.later(
                 key.clone(),
                 self.now

@@ -34,7 +34,7 @@ impl World<'_> {
             }
             return;
         };
-        let selector = &service.value["spec"]["selector"];
+        let selector = &service.lean()["spec"]["selector"];
         if selector.as_object().is_none_or(serde_json::Map::is_empty)
             || !service.meta("deletionTimestamp").is_empty()
         {
@@ -46,8 +46,8 @@ impl World<'_> {
             .all_stored(storage, Some(&key.namespace))
             .filter(|pod| {
                 selects(selector, pod)
-                    && !text(&pod.value["status"], "podIP").is_empty()
-                    && stage_of(&pod.value) != Stage::Over
+                    && !text(&pod.lean()["status"], "podIP").is_empty()
+                    && stage_of(pod.lean()) != Stage::Over
             })
             .cloned()
             .collect();
@@ -58,9 +58,9 @@ impl World<'_> {
     fn write_slices(&mut self, service: &Stored, pods: &[Arc<Stored>]) {
         let kind = Arc::clone(&self.kinds.slices);
         let mut known = self.controlled(&kind, service.meta("uid"));
-        known.retain(|slice| label(&slice.value, MANAGED_BY) == CONTROLLER);
-        let publish = service.value["spec"]["publishNotReadyAddresses"] == true;
-        let ports = ports_of(service, pods.first().map(|pod| &*pod.value));
+        known.retain(|slice| label(slice.lean(), MANAGED_BY) == CONTROLLER);
+        let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
+        let ports = ports_of(service, pods.first().map(|pod| pod.lean()));
         let mut known = known.into_iter();
         let empty: &[Arc<Stored>] = &[];
         let chunks = pods.chunks(SLICE).chain((pods.is_empty()).then_some(empty));
@@ -88,24 +88,24 @@ impl World<'_> {
 
     fn write_endpoints(&mut self, service: &Stored, pods: &[Arc<Stored>]) {
         let kind = Arc::clone(&self.kinds.endpoints);
-        let publish = service.value["spec"]["publishNotReadyAddresses"] == true;
+        let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
         let live = pods
             .iter()
-            .filter(|pod| stage_of(&pod.value) != Stage::Leaving);
+            .filter(|pod| stage_of(pod.lean()) != Stage::Leaving);
         let (mut ready, mut unready) = (Vec::new(), Vec::new());
         for pod in live.take(MOST) {
             let address = json!({
-                "ip": pod.value["status"]["podIP"],
-                "nodeName": pod.value["spec"]["nodeName"],
+                "ip": pod.lean()["status"]["podIP"],
+                "nodeName": pod.lean()["spec"]["nodeName"],
                 "targetRef": target(pod),
             });
-            if publish || holds(&pod.value, "Ready") {
+            if publish || holds(pod.lean(), "Ready") {
                 ready.push(address);
             } else {
                 unready.push(address);
             }
         }
-        let mut subset = json!({"ports": ports_of(service, pods.first().map(|pod| &*pod.value))});
+        let mut subset = json!({"ports": ports_of(service, pods.first().map(|pod| pod.lean()))});
         let none = ready.is_empty() && unready.is_empty();
         for (field, list) in [("addresses", ready), ("notReadyAddresses", unready)] {
             if !list.is_empty() {
@@ -146,13 +146,13 @@ impl World<'_> {
         };
         let absent = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
         let differs = members.iter().any(|member| {
-            let (old, new) = (&known.value[*member], &wanted[*member]);
+            let (old, new) = (&known.lean()[*member], &wanted[*member]);
             old != new && !(absent(old) && absent(new))
         });
         if !differs {
             return;
         }
-        let mut object = (*known.value).clone();
+        let mut object = known.lean().clone();
         for member in members {
             object[*member] = wanted[*member].clone();
         }
@@ -161,13 +161,13 @@ impl World<'_> {
 }
 
 fn endpoint(pod: &Stored, publish: bool) -> Value {
-    let leaving = stage_of(&pod.value) == Stage::Leaving;
-    let serving = holds(&pod.value, "Ready");
+    let leaving = stage_of(pod.lean()) == Stage::Leaving;
+    let serving = holds(pod.lean(), "Ready");
     let ready = publish || (serving && !leaving);
     json!({
-        "addresses": [pod.value["status"]["podIP"]],
+        "addresses": [pod.lean()["status"]["podIP"]],
         "conditions": {"ready": ready, "serving": serving, "terminating": leaving},
-        "nodeName": pod.value["spec"]["nodeName"],
+        "nodeName": pod.lean()["spec"]["nodeName"],
         "targetRef": target(pod),
     })
 }
@@ -183,7 +183,7 @@ fn target(pod: &Stored) -> Value {
 
 /// The ports of a Service as a Pod has them: a name is looked up in its containers.
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
-    let ports = service.value["spec"]["ports"]
+    let ports = service.lean()["spec"]["ports"]
         .as_array()
         .into_iter()
         .flatten();

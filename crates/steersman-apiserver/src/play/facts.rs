@@ -264,8 +264,8 @@ pub(super) fn time(value: &Value) -> Option<Timestamp> {
 /// An owner reference that names `owner` as the controller.
 pub(super) fn reference(owner: &Stored) -> Value {
     json!({
-        "apiVersion": owner.value["apiVersion"],
-        "kind": owner.value["kind"],
+        "apiVersion": owner.lean()["apiVersion"],
+        "kind": owner.lean()["kind"],
         "name": *owner.name,
         "uid": owner.meta("uid"),
         "controller": true,

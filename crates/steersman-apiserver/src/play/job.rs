@@ -34,20 +34,20 @@ impl World<'_> {
         let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
             return;
         };
-        let manager = text(&job.value["spec"], "managedBy");
+        let manager = text(&job.lean()["spec"], "managedBy");
         if !matches!(manager, "" | "kubernetes.io/job-controller") {
             return;
         }
-        if finished(&job.value).is_some() {
+        if finished(job.lean()).is_some() {
             return self.after_finish(key, &job);
         }
         let leaving = !job.meta("deletionTimestamp").is_empty();
         if !leaving && self.claim_pods(key, &job) {
             return;
         }
-        let counted = Counted::of(&job.value);
+        let counted = Counted::of(job.lean());
         let mut sync = self.sync(job, &counted);
-        let mut status = sync.job.value["status"].clone();
+        let mut status = sync.job.lean()["status"].clone();
         if !status.is_object() {
             status = json!({});
         }
@@ -80,12 +80,12 @@ impl World<'_> {
 
     /// Whether the Job is over, or about to be.
     fn verdict(&mut self, key: &Key, sync: &Sync) -> Option<End> {
-        let (job, spec) = (&sync.job.value, sync.spec());
+        let (job, spec) = (sync.job.lean(), sync.spec());
         if let Some(end) = End::announced(job) {
             return Some(end);
         }
         if spec["podFailurePolicy"].is_object() {
-            let failed = sync.pods.iter().filter(|pod| is_failed(job, &pod.value));
+            let failed = sync.pods.iter().filter(|pod| is_failed(job, pod.lean()));
             for pod in failed {
                 if let Judgement::EndsJob(message) = judge(job, pod) {
                     return Some(End::failed("PodFailurePolicy", &message));
@@ -94,7 +94,7 @@ impl World<'_> {
         }
         let limit = number(&spec["backoffLimit"], BACKOFF_LIMIT);
         let in_place = spec["template"]["spec"]["restartPolicy"] == "OnFailure" && {
-            let again: i64 = sync.active.iter().map(|pod| restarts(&pod.value)).sum();
+            let again: i64 = sync.active.iter().map(|pod| restarts(pod.lean())).sum();
             again > 0 && again >= limit
         };
         if sync.failed > limit || in_place {
@@ -136,7 +136,7 @@ impl World<'_> {
     }
 
     fn note_suspension(&mut self, sync: &Sync, status: &mut Value) {
-        let was = holds(&sync.job.value, "Suspended");
+        let was = holds(sync.job.lean(), "Suspended");
         let (holds, reason, message) = match (sync.suspended(), was) {
             (true, false) => ("True", "Suspended", "Job suspended"),
             (false, true) => ("False", "Resumed", "Job resumed"),
@@ -172,10 +172,10 @@ impl World<'_> {
                 self.release(&pod);
             }
         }
-        let Some(seconds) = job.value["spec"]["ttlSecondsAfterFinished"].as_i64() else {
+        let Some(seconds) = job.lean()["spec"]["ttlSecondsAfterFinished"].as_i64() else {
             return;
         };
-        let Some(since) = finished(&job.value) else {
+        let Some(since) = finished(job.lean()) else {
             return;
         };
         let passed = self.now.wall.as_second().saturating_sub(since);

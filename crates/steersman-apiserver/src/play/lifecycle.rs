@@ -15,7 +15,7 @@ impl World<'_> {
         if !self.telling || doing == Doing::Creating {
             return;
         }
-        for container in containers(&pod.value, "containers") {
+        for container in containers(pod.lean(), "containers") {
             let (name, image) = (text(container, "name"), text(container, "image"));
             if doing == Doing::ImagePull {
                 for told in refused_image(image) {
@@ -42,7 +42,7 @@ impl World<'_> {
 
     /// Tells that containers that failed are not started again at once.
     pub(super) fn tell_back_off(&mut self, pod: &Stored) {
-        for container in containers(&pod.value, "containers") {
+        for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
             let message = format!(
                 "Back-off restarting failed container {name} in pod {}_{}({})",
@@ -57,7 +57,7 @@ impl World<'_> {
 
     /// Tells that containers are stopped.
     pub(super) fn tell_stopping(&mut self, pod: &Stored) {
-        for container in containers(&pod.value, "containers") {
+        for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
             let told = Told::normal("Killing", format!("Stopping container {name}"));
             self.event(pod, Source::Kubelet, &told.of(name));

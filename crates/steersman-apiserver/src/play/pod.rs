@@ -57,8 +57,8 @@ impl World<'_> {
     }
 
     fn place(&mut self, pod: &Stored, trouble: Option<Trouble>) {
-        let scheduler = text(&pod.value["spec"], "schedulerName");
-        let gated = pod.value["spec"]["schedulingGates"].as_array();
+        let scheduler = text(&pod.lean()["spec"], "schedulerName");
+        let gated = pod.lean()["spec"]["schedulingGates"].as_array();
         if gated.is_some_and(|gates| !gates.is_empty())
             || !matches!(scheduler, "" | "default-scheduler")
         {
@@ -77,7 +77,7 @@ impl World<'_> {
             (_, Some(why)) => Err(place::Unplaceable(format!(
                 "0/{total} nodes are available: {why}."
             ))),
-            _ => place::choose(&self.view.nodes, &self.view.crowds, &pod.value),
+            _ => place::choose(&self.view.nodes, &self.view.crowds, pod.lean()),
         };
         match chosen {
             Ok(node) => {
@@ -89,7 +89,7 @@ impl World<'_> {
                 }
             }
             Err(place::Unplaceable(why)) => {
-                let since = pod.value["status"]["conditions"].as_array();
+                let since = pod.lean()["status"]["conditions"].as_array();
                 let mut since = since.into_iter().flatten();
                 let known =
                     since.find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
@@ -98,7 +98,7 @@ impl World<'_> {
                 }
                 let told = Told::warning("FailedScheduling", why.clone());
                 self.event(pod, Source::Scheduler, &told);
-                let mut status = pod.value["status"].clone();
+                let mut status = pod.lean()["status"].clone();
                 let time = known.map_or_else(
                     || json!(self.wall()),
                     |one| one["lastTransitionTime"].clone(),
@@ -107,7 +107,7 @@ impl World<'_> {
                     "type": "PodScheduled", "status": "False", "lastProbeTime": null,
                     "lastTransitionTime": time, "reason": "Unschedulable", "message": why,
                 });
-                let generation = &pod.value["metadata"]["generation"];
+                let generation = &pod.lean()["metadata"]["generation"];
                 if !generation.is_null() {
                     condition["observedGeneration"] = generation.clone();
                 }
@@ -125,7 +125,7 @@ impl World<'_> {
     fn start(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
         let takes = self.takes("start", self.manners.speed.start, pod);
         if !self.due(key, facts, takes) {
-            if pod.value["status"]["containerStatuses"].is_null() {
+            if pod.lean()["status"]["containerStatuses"].is_null() {
                 self.tell(pod, Doing::Creating);
             }
             return;
@@ -133,11 +133,11 @@ impl World<'_> {
         let doing = match trouble {
             Some(Trouble::ImagePull) => Doing::ImagePull,
             Some(Trouble::CrashLoop) => Doing::CrashLoop(0),
-            Some(Trouble::Failed) => Doing::ended(&pod.value, 1),
+            Some(Trouble::Failed) => Doing::ended(pod.lean(), 1),
             Some(Trouble::NeverReady) => Doing::Unready,
             Some(Trouble::Unschedulable | Trouble::Unstoppable) | None => Doing::Running,
         };
-        if doing == Doing::ImagePull && statuses::waiting_for(&pod.value) == "ImagePullBackOff" {
+        if doing == Doing::ImagePull && statuses::waiting_for(pod.lean()) == "ImagePullBackOff" {
             return;
         }
         if matches!(doing, Doing::CrashLoop(_) | Doing::Unready) {
@@ -155,7 +155,7 @@ impl World<'_> {
         // Only what the player did to a Pod is undone: what a client reports of one stays.
         let hindered = self.notes.hindered.contains(key);
         match trouble {
-            Some(Trouble::Failed) => self.tell(pod, Doing::ended(&pod.value, 1)),
+            Some(Trouble::Failed) => self.tell(pod, Doing::ended(pod.lean(), 1)),
             Some(Trouble::CrashLoop) => self.crash(key, pod, facts),
             Some(Trouble::NeverReady) => {
                 if facts.ready {
@@ -168,20 +168,20 @@ impl World<'_> {
                 self.tell(pod, Doing::Running);
             }
             _ => {
-                let ends = ends_by_itself(&pod.value, facts);
+                let ends = ends_by_itself(pod.lean(), facts);
                 let takes = self.takes("complete", self.manners.speed.complete, pod);
                 if ends && self.due(key, facts, takes) {
-                    self.tell(pod, Doing::ended(&pod.value, 0));
+                    self.tell(pod, Doing::ended(pod.lean(), 0));
                 }
             }
         }
     }
 
     fn crash(&mut self, key: &Key, pod: &Stored, facts: &PodFacts) {
-        let crashing = statuses::waiting_for(&pod.value) == "CrashLoopBackOff";
+        let crashing = statuses::waiting_for(pod.lean()) == "CrashLoopBackOff";
         self.notes.hindered.insert(key.clone());
         let wait = |count: i64| Duration::from_secs(statuses::crash_delay(count).unsigned_abs());
-        let count = statuses::restarts(&pod.value);
+        let count = statuses::restarts(pod.lean());
         if !crashing {
             self.later(key.clone(), self.now.tick.saturating_add(wait(count)));
             self.tell(pod, Doing::CrashLoop(count));
@@ -199,12 +199,12 @@ impl World<'_> {
     }
 
     fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
-        let grace = number(&pod.value["metadata"]["deletionGracePeriodSeconds"], 0);
+        let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
         if grace == 0 {
             // Somebody's finalizers hold it, which is none of a kubelet's business.
             return;
         }
-        let runs = facts.ready || !text(&pod.value["status"], "podIP").is_empty();
+        let runs = facts.ready || !text(&pod.lean()["status"], "podIP").is_empty();
         if runs && self.notes.stopping.insert(key.clone()) {
             self.tell_stopping(pod);
         }
@@ -216,8 +216,8 @@ impl World<'_> {
         };
         if self.due(key, facts, takes) {
             let pods = Arc::clone(self.kinds.of(Kind::Pod));
-            let held = pod.value["metadata"]["finalizers"].as_array();
-            let over = matches!(text(&pod.value["status"], "phase"), "Succeeded" | "Failed");
+            let held = pod.lean()["metadata"]["finalizers"].as_array();
+            let over = matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed");
             if held.is_some_and(|held| !held.is_empty()) && !over {
                 // Whoever holds it sees how it ended.
                 self.tell(pod, Doing::Killed);
@@ -228,28 +228,28 @@ impl World<'_> {
 
     /// Reports what the containers of a Pod do.
     fn tell(&mut self, pod: &Stored, doing: Doing) {
-        let known = text(&pod.value["status"], "podIP");
+        let known = text(&pod.lean()["status"], "podIP");
         let own = if known.is_empty() {
             self.notes.addresses = self.notes.addresses.wrapping_add(1);
             statuses::pod_address(self.notes.addresses)
         } else {
             known.to_owned()
         };
-        let node = self.get(Kind::Node, "", text(&pod.value["spec"], "nodeName"));
+        let node = self.get(Kind::Node, "", text(&pod.lean()["spec"], "nodeName"));
         let addresses = node
             .as_ref()
-            .and_then(|node| node.value["status"]["addresses"].as_array());
+            .and_then(|node| node.lean()["status"]["addresses"].as_array());
         let host = addresses
             .into_iter()
             .flatten()
             .find(|one| one["type"] == "InternalIP")
             .map_or("172.18.0.1", |one| text(one, "address"));
-        let own = if pod.value["spec"]["hostNetwork"] == true {
+        let own = if pod.lean()["spec"]["hostNetwork"] == true {
             host
         } else {
             &own
         };
-        let status = statuses::status(&pod.value, doing, (host, own), &self.wall());
+        let status = statuses::status(pod.lean(), doing, (host, own), &self.wall());
         self.report(Kind::Pod, Part::Kubelet, pod, status);
     }
 
@@ -264,14 +264,14 @@ impl World<'_> {
         for number in 1..=nodes {
             let name = format!("node-{number}");
             let node = match self.get(Kind::Node, "", &name) {
-                Some(node) if place::is_ready(&node.value) => continue,
+                Some(node) if place::is_ready(node.lean()) => continue,
                 Some(node) => node,
                 None => match self.create(&kind, "", place::new_node(&name)) {
                     Ok(node) => node,
                     Err(_) => continue,
                 },
             };
-            let mut object = (*node.value).clone();
+            let mut object = node.lean().clone();
             object["status"] = place::node_status(number, &self.wall());
             let Some(node) = self.update(&kind, (Part::Kubelet, Subresource::Status), object)
             else {

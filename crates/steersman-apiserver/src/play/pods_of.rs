@@ -105,7 +105,7 @@ impl<'a> World<'a> {
         if loose.is_empty() && suspects.is_empty() {
             return false;
         }
-        let Some(selector) = selector_of(&owner.value) else {
+        let Some(selector) = selector_of(owner.lean()) else {
             return false;
         };
         let ordinals = (key.kind == Kind::StatefulSet).then(|| format!("{}-", owner.name));
@@ -117,7 +117,7 @@ impl<'a> World<'a> {
             named && selector.matches_labels(|key| pod.label(key))
         };
         // A ReplicaSet has nothing more to do with Pods that are over.
-        let concerns = |pod: &Stored| match stage_of(&pod.value) {
+        let concerns = |pod: &Stored| match stage_of(pod.lean()) {
             Stage::Leaving => false,
             Stage::Over => key.kind != Kind::ReplicaSet,
             Stage::Unplaced | Stage::Placed | Stage::Running => true,
@@ -131,7 +131,7 @@ impl<'a> World<'a> {
             if fits(&pod) {
                 continue;
             }
-            let own = super::facts::controller_of(&pod.value);
+            let own = super::facts::controller_of(pod.lean());
             if own.is_none_or(|own| *own.uid != *owner.meta("uid")) {
                 continue;
             }

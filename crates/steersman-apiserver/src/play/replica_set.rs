@@ -17,10 +17,10 @@ impl World<'_> {
         }
         let uid = set.meta("uid");
         let tally = self.view.tally(uid);
-        let wanted = number(&set.value["spec"]["replicas"], 1);
+        let wanted = number(&set.lean()["spec"]["replicas"], 1);
         let mut refused = None;
         if !leaving && tally.active < wanted {
-            let pod = Self::pod_of(&set, &set.value["spec"]["template"]);
+            let pod = Self::pod_of(&set, &set.lean()["spec"]["template"]);
             for _ in 0..wanted - tally.active {
                 if self.spent() {
                     self.again(key);
@@ -41,7 +41,7 @@ impl World<'_> {
                 self.delete_pod(key, &set, &pod);
             }
         }
-        let seconds = number(&set.value["spec"]["minReadySeconds"], 0);
+        let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
         let available = if seconds > 0 {
             let mut available = 0;
             let view = self.view;
@@ -52,7 +52,7 @@ impl World<'_> {
         } else {
             tally.ready
         };
-        let old = &set.value["status"];
+        let old = &set.lean()["status"];
         let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
         // The first refusal stays, as upstream has it: the next one names another Pod, and telling of
         // it would be a change that asks for the next turn at once.
@@ -67,7 +67,7 @@ impl World<'_> {
         }
         let mut status = json!({
             "replicas": tally.active,
-            "observedGeneration": set.value["metadata"]["generation"],
+            "observedGeneration": set.lean()["metadata"]["generation"],
         });
         for (field, count) in [
             ("fullyLabeledReplicas", tally.active),

@@ -27,7 +27,7 @@ pub(super) struct Revision {
 impl World<'_> {
     /// The revision of an owner's template, made where there is none, and the newest where it is not.
     pub(super) fn revision(&mut self, owner: &Stored) -> Revision {
-        let template = &owner.value["spec"]["template"];
+        let template = &owner.lean()["spec"]["template"];
         let data = json!({"spec": {"template": template}});
         let hash = template_hash(template, 0);
         let name = format!("{}-{hash}", owner.name);
@@ -35,12 +35,12 @@ impl World<'_> {
         let mut all = self.controlled(&kind, owner.meta("uid"));
         let newest = all
             .iter()
-            .map(|one| number(&one.value["revision"], 0))
+            .map(|one| number(&one.lean()["revision"], 0))
             .max();
         let next = newest.unwrap_or(0).saturating_add(1);
         match all.iter().find(|one| *one.name == *name) {
-            Some(own) if number(&own.value["revision"], 0) + 1 < next => {
-                let mut object = (*own.value).clone();
+            Some(own) if number(&own.lean()["revision"], 0) + 1 < next => {
+                let mut object = own.lean().clone();
                 object["revision"] = json!(next);
                 self.update(&kind, super::world::MAIN, object);
             }
@@ -64,12 +64,12 @@ impl World<'_> {
                 let _ = self.create(&kind, &owner.namespace, body);
             }
         }
-        let keep = number(&owner.value["spec"]["revisionHistoryLimit"], HISTORY).max(0);
+        let keep = number(&owner.lean()["spec"]["revisionHistoryLimit"], HISTORY).max(0);
         let keep = usize::try_from(keep)
             .unwrap_or(usize::MAX)
             .saturating_add(1);
         all.retain(|one| *one.name != *name);
-        all.sort_by_key(|one| number(&one.value["revision"], 0));
+        all.sort_by_key(|one| number(&one.lean()["revision"], 0));
         let many = (all.len() + 1).saturating_sub(keep);
         for old in all.into_iter().take(many) {
             self.delete(&kind, &old, None);

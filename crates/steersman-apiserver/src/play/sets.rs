@@ -38,20 +38,20 @@ impl Sets {
 
     pub(super) fn sum(&self, field: &str) -> i64 {
         self.all()
-            .map(|set| number(&set.value["status"][field], 0))
+            .map(|set| number(&set.lean()["status"][field], 0))
             .sum()
     }
 }
 
 /// The ReplicaSet of the present template.
 pub(super) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (String, Value) {
-    let spec = &deployment.value["spec"];
+    let spec = &deployment.lean()["spec"];
     let mut template = spec["template"].clone();
-    let mut collisions = number(&deployment.value["status"]["collisionCount"], 0);
+    let mut collisions = number(&deployment.lean()["status"]["collisionCount"], 0);
     let mut hash = template_hash(&template, collisions);
     while sets
         .all()
-        .any(|set| label(&set.value, "pod-template-hash") == hash)
+        .any(|set| label(set.lean(), "pod-template-hash") == hash)
     {
         collisions += 1;
         hash = template_hash(&template, collisions);
@@ -67,10 +67,10 @@ pub(super) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (Stri
         selector["matchLabels"] = json!({});
     }
     selector["matchLabels"]["pod-template-hash"] = json!(hash);
-    let terms = Terms::of(&deployment.value);
+    let terms = Terms::of(deployment.lean());
     let total = sets
         .all()
-        .map(|set| number(&set.value["spec"]["replicas"], 0))
+        .map(|set| number(&set.lean()["spec"]["replicas"], 0))
         .sum();
     let recreate = spec["strategy"]["type"] == "Recreate" && total > 0;
     let replicas = if recreate {
@@ -78,7 +78,7 @@ pub(super) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (Stri
     } else {
         terms.grow(Size::default(), total)
     };
-    let mut annotations: Map<String, Value> = deployment.value["metadata"]["annotations"]
+    let mut annotations: Map<String, Value> = deployment.lean()["metadata"]["annotations"]
         .as_object()
         .cloned()
         .unwrap_or_default();
@@ -152,7 +152,7 @@ pub(super) fn put_failure<'a>(
 ) {
     const FAILURE: &str = "ReplicaFailure";
     let failure = sets.find_map(|set| {
-        let all = set.value["status"]["conditions"].as_array()?;
+        let all = set.lean()["status"]["conditions"].as_array()?;
         all.iter().find(|one| one["type"] == FAILURE)
     });
     let Some(failure) = failure else {

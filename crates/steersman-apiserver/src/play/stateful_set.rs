@@ -31,7 +31,7 @@ impl World<'_> {
             return;
         }
         let update = self.revision(&set);
-        let status = &set.value["status"];
+        let status = &set.lean()["status"];
         let current = text(status, "currentRevision");
         let current = if current.is_empty() {
             update.name.clone()
@@ -47,7 +47,7 @@ impl World<'_> {
 
     fn members(&mut self, key: &Key, set: &Stored) -> BTreeMap<i64, Member> {
         let kind = Arc::clone(self.kinds.of(Kind::Pod));
-        let seconds = number(&set.value["spec"]["minReadySeconds"], 0);
+        let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
         let mut members = BTreeMap::new();
         for pod in self.controlled(&kind, set.meta("uid")) {
             let prefix = format!("{}-", set.name);
@@ -59,7 +59,7 @@ impl World<'_> {
             let facts = self.facts(&pod);
             let available = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
             let member = Member {
-                stage: stage_of(&pod.value),
+                stage: stage_of(pod.lean()),
                 ready: facts.is_some_and(|facts| facts.ready),
                 available,
                 pod,
@@ -76,7 +76,7 @@ impl World<'_> {
         members: &BTreeMap<i64, Member>,
         (current, update): (&str, &Revision),
     ) {
-        let spec = &set.value["spec"];
+        let spec = &set.lean()["spec"];
         let first = number(&spec["ordinals"]["start"], 0);
         let replicas = number(&spec["replicas"], 1).max(0);
         let beyond = first.saturating_add(replicas);
@@ -142,7 +142,7 @@ impl World<'_> {
         };
         let mut unavailable = 0;
         for (ordinal, member) in members.range(first..beyond).rev() {
-            let old = revisions::hash_of(&member.pod.value) != update.hash;
+            let old = revisions::hash_of(member.pod.lean()) != update.hash;
             let healthy = member.available && member.stage != Stage::Leaving;
             if old && *ordinal >= partition && member.stage != Stage::Leaving {
                 unavailable += 1;
@@ -169,11 +169,11 @@ impl World<'_> {
         labels[revisions::HASH] = json!(hash);
         labels["statefulset.kubernetes.io/pod-name"] = json!(name);
         pod["spec"]["hostname"] = json!(name);
-        let service = &set.value["spec"]["serviceName"];
+        let service = &set.lean()["spec"]["serviceName"];
         if service.as_str().is_some_and(|service| !service.is_empty()) {
             pod["spec"]["subdomain"] = service.clone();
         }
-        let claims = set.value["spec"]["volumeClaimTemplates"].as_array();
+        let claims = set.lean()["spec"]["volumeClaimTemplates"].as_array();
         let claims: Vec<Value> = claims.cloned().unwrap_or_default();
         for claim in &claims {
             self.claim(set, claim, &name, &mut pod);
@@ -201,7 +201,7 @@ impl World<'_> {
             fields.insert("name".to_owned(), json!(name));
             fields.remove("creationTimestamp");
             let labels = fields.entry("labels").or_insert_with(|| json!({}));
-            for (key, value) in set.value["spec"]["selector"]["matchLabels"]
+            for (key, value) in set.lean()["spec"]["selector"]["matchLabels"]
                 .as_object()
                 .into_iter()
                 .flatten()
@@ -209,7 +209,7 @@ impl World<'_> {
                 labels[key] = value.clone();
             }
             let retention =
-                &set.value["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
+                &set.lean()["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
             if retention == "Delete" {
                 fields.insert("ownerReferences".to_owned(), json!([reference(set)]));
             }
@@ -245,9 +245,9 @@ impl World<'_> {
         let name = format!("{}-{hash}", set.name);
         let storage = &self.kinds.revisions.storage;
         let revision = self.registry.stored(storage, &set.namespace, &name);
-        let template = revision.map(|one| one.value["data"]["spec"]["template"].clone());
+        let template = revision.map(|one| one.lean()["data"]["spec"]["template"].clone());
         let template = template.filter(Value::is_object);
-        template.unwrap_or_else(|| set.value["spec"]["template"].clone())
+        template.unwrap_or_else(|| set.lean()["spec"]["template"].clone())
     }
 
     fn report_set(
@@ -265,12 +265,12 @@ impl World<'_> {
             i64::try_from(there().filter(|one| fits(one)).count()).unwrap_or(0)
         };
         let is_of = |one: &Member, revision: &str| {
-            format!("{}-{}", set.name, revisions::hash_of(&one.pod.value)) == revision
+            format!("{}-{}", set.name, revisions::hash_of(one.pod.lean())) == revision
         };
         let replicas = count(&|_| true);
         let updated = count(&|one| is_of(one, &update.name));
         let ready = count(&|one| one.ready);
-        let wanted = number(&set.value["spec"]["replicas"], 1);
+        let wanted = number(&set.lean()["spec"]["replicas"], 1);
         let rolled = updated == replicas
             && replicas == wanted
             && ready == replicas
@@ -280,7 +280,7 @@ impl World<'_> {
         let mut status = Map::new();
         status.insert(
             "observedGeneration".to_owned(),
-            set.value["metadata"]["generation"].clone(),
+            set.lean()["metadata"]["generation"].clone(),
         );
         status.insert("replicas".to_owned(), json!(replicas));
         for (field, many) in [
@@ -299,7 +299,7 @@ impl World<'_> {
             "availableReplicas".to_owned(),
             json!(count(&|one| one.available)),
         );
-        if let Some(conditions) = set.value["status"].get("conditions") {
+        if let Some(conditions) = set.lean()["status"].get("conditions") {
             status.insert("conditions".to_owned(), conditions.clone());
         }
         self.report(

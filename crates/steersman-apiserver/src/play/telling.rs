@@ -30,7 +30,7 @@ impl World<'_> {
             self.registry.stored(storage, &about.namespace, name)
         });
         let written = if let Some(known) = known.cloned() {
-            let mut event = (*known.value).clone();
+            let mut event = known.lean().clone();
             event["count"] = json!(event["count"].as_i64().unwrap_or(0).saturating_add(1));
             event["lastTimestamp"] = json!(self.wall());
             event["message"] = json!(message);
@@ -51,8 +51,8 @@ impl World<'_> {
         let nanos = u64::try_from(self.now.wall.as_nanosecond()).unwrap_or_default();
         let number = nanos.wrapping_add(self.notes.recorder.number());
         let mut object = json!({
-            "apiVersion": about.value["apiVersion"],
-            "kind": about.value["kind"],
+            "apiVersion": about.lean()["apiVersion"],
+            "kind": about.lean()["kind"],
             "name": *about.name,
             "namespace": *about.namespace,
             "uid": about.meta("uid"),
@@ -63,7 +63,7 @@ impl World<'_> {
         }
         let component = source.component();
         let host = match source {
-            Source::Kubelet => text(&about.value["spec"], "nodeName"),
+            Source::Kubelet => text(&about.lean()["spec"], "nodeName"),
             _ => "",
         };
         let mut event = json!({
@@ -113,8 +113,8 @@ impl World<'_> {
             let Some(event) = event.cloned() else {
                 continue;
             };
-            let last = time(&event.value["lastTimestamp"]);
-            let last = last.or_else(|| time(&event.value["eventTime"]));
+            let last = time(&event.lean()["lastTimestamp"]);
+            let last = last.or_else(|| time(&event.lean()["eventTime"]));
             let now = self.now.wall.as_second();
             let age = last.map_or(i64::MAX, |last| now.saturating_sub(last.as_second()));
             // One that was told again stands further behind once more.

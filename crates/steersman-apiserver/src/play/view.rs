@@ -152,7 +152,7 @@ impl View {
         match kind {
             Kind::Pod => self.see_pod(new, tick, agenda),
             Kind::ReplicaSet => {
-                let controller = controller_of(&new.value);
+                let controller = controller_of(new.lean());
                 self.set_loose(&key, controller.is_none());
                 if controller.is_none() {
                     self.wake_all(Kind::Budget, &new.namespace, agenda);
@@ -160,7 +160,7 @@ impl View {
                 wake(controller, &new.namespace, agenda);
             }
             Kind::Node => {
-                let facts = NodeFacts::of(&new.value);
+                let facts = NodeFacts::of(new.lean());
                 let known = self.nodes.get(&new.name);
                 let changed = known != Some(&facts);
                 self.nodes.insert(Arc::clone(&new.name), facts);
@@ -174,17 +174,17 @@ impl View {
                     Arc::clone(new),
                 );
             }
-            Kind::Job => wake(controller_of(&new.value), &new.namespace, agenda),
+            Kind::Job => wake(controller_of(new.lean()), &new.namespace, agenda),
             Kind::Claim => self.wake_unplaced(&new.namespace, agenda),
             Kind::Volume => {
                 // One that nobody has may be what a claim waits for.
-                if text(&new.value["spec"]["claimRef"], "uid").is_empty() {
+                if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
                     self.wake_claims(agenda);
                 }
             }
             Kind::Class => self.wake_claims(agenda),
             Kind::Budget => {
-                let selector = &new.value["spec"]["selector"];
+                let selector = &new.lean()["spec"]["selector"];
                 let selector = selector
                     .is_object()
                     .then(|| LabelSelector::parse(&crate::registry::selector_text(selector)).ok());
@@ -380,7 +380,7 @@ impl View {
             if *namespace != pod.namespace {
                 break;
             }
-            if selects(&service.value["spec"]["selector"], pod) {
+            if selects(&service.lean()["spec"]["selector"], pod) {
                 agenda.add(Key::new(Kind::Service, namespace, name));
             }
         }

@@ -135,7 +135,7 @@ impl World<'_> {
     /// The objects of a resource that have `uid` as their controller.
     pub(super) fn controlled(&self, resource: &Resource, uid: &str) -> Vec<Arc<Stored>> {
         let mut found = self.registry.dependents_in(&resource.storage, uid);
-        found.retain(|one| controller_of(&one.value).is_some_and(|own| *own.uid == *uid));
+        found.retain(|one| controller_of(one.lean()).is_some_and(|own| *own.uid == *uid));
         found
     }
 
@@ -189,10 +189,10 @@ impl World<'_> {
         stored: &Stored,
         status: Value,
     ) -> bool {
-        if stored.value["status"] == status {
+        if stored.lean()["status"] == status {
             return true;
         }
-        let object = reported(&stored.value, status);
+        let object = reported(stored.lean(), status);
         let resource = Arc::clone(self.kinds.of(kind));
         let written = self.update(&resource, (part, Subresource::Status), object);
         written.is_some()
@@ -200,9 +200,9 @@ impl World<'_> {
 
     /// Changes an object in place.
     pub(super) fn edit(&mut self, kind: Kind, stored: &Stored, edit: impl FnOnce(&mut Value)) {
-        let mut object = (*stored.value).clone();
+        let mut object = stored.lean().clone();
         edit(&mut object);
-        if object == *stored.value {
+        if object == *stored.lean() {
             return;
         }
         let resource = Arc::clone(self.kinds.of(kind));
@@ -258,7 +258,7 @@ impl World<'_> {
 
     /// Makes `owner` the controller of an object that has none.
     pub(super) fn adopt(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
-        let tracked = owner.value["kind"] == "Job";
+        let tracked = owner.lean()["kind"] == "Job";
         let owner = reference(owner);
         self.edit(kind, object, |object| {
             let fields = crate::registry::metadata_of(object);
@@ -279,7 +279,7 @@ impl World<'_> {
     /// Lets an object go that `owner` controls, and what its controller did to hold it.
     pub(super) fn disown(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
         let uid = owner.meta("uid").to_owned();
-        let tracked = owner.value["kind"] == "Job";
+        let tracked = owner.lean()["kind"] == "Job";
         self.edit(kind, object, |object| {
             let fields = crate::registry::metadata_of(object);
             let mut without = |field: &str, goes: &dyn Fn(&Value) -> bool| {
@@ -318,7 +318,7 @@ impl World<'_> {
 
     /// The trouble that a Pod is in.
     pub(super) fn trouble_of(&self, pod: &Stored) -> Option<Trouble> {
-        let own = super::facts::annotation(&pod.value, super::options::TROUBLE);
+        let own = super::facts::annotation(pod.lean(), super::options::TROUBLE);
         let wished = self.manners.troubles.iter().rev().find(|wish| {
             (wish.namespace.is_empty() || wish.namespace == *pod.namespace)
                 && wish.selector.matches_labels(|key| pod.label(key))

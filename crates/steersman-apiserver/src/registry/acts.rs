@@ -174,7 +174,7 @@ impl Registry {
             return Err(Status::internal_plain(message));
         }
         let pod = self.pod(namespace, name)?;
-        if let Some(why) = cannot_be_bound(&pod.value, name) {
+        if let Some(why) = cannot_be_bound(pod.lean(), name) {
             return Err(Status::conflict(
                 Subject::new("", "pods/binding"),
                 name,
@@ -184,10 +184,11 @@ impl Registry {
         if dry {
             return Ok(());
         }
-        let mut value = (*pod.value).clone();
+        let mut draft = pod.draft();
+        let value = &mut draft.value;
         metadata::members(&mut value["spec"]).insert("nodeName".to_owned(), node.into());
         if let Some(more) = body["metadata"]["annotations"].as_object() {
-            let fields = metadata::of(&mut value);
+            let fields = metadata::of(value);
             let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
             for (key, text) in more {
                 metadata::members(annotations).insert(key.clone(), text.clone());
@@ -199,8 +200,8 @@ impl Registry {
             "lastProbeTime": null,
             "lastTransitionTime": metadata::time(now),
         });
-        pods::set_condition(&mut value, scheduled);
-        self.put(&StorageKey::new("", "pods"), namespace, name, value);
+        pods::set_condition(value, scheduled);
+        self.put(&StorageKey::new("", "pods"), namespace, name, draft);
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use super::create::place;
 use super::faces;
 use super::managed;
 use super::metadata;
-use super::options::{DeleteOptions, Page, Subresource, Target, WriteOptions};
+use super::options::{DeleteOptions, Object, Page, Subresource, Target, WriteOptions};
 use super::scale;
 use super::state::Registry;
 use super::update::{Write, check_name};
@@ -57,12 +57,13 @@ impl Registry {
         &self,
         write: &Write<'_>,
         merged: Value,
-        old: &Value,
+        shown: &Object,
     ) -> Result<Value, Status> {
         let (resource, admission) = (write.resource, &write.admission);
         if !self.is_attended() {
             return Ok(merged);
         }
+        let old = shown.value();
         let mut new = merged;
         if write.subresource == Subresource::Scale {
             let mut scale = scale::scale_of(resource, &new)?;
@@ -75,7 +76,7 @@ impl Registry {
         if self.admit_mutating(admission, &mut new, Some(old))? {
             check_name(&new, admission.target.name)?;
             place(admission.target, &mut new)?;
-            metadata::keep(&mut new, &write.stored.value);
+            metadata::keep(&mut new, write.stored.lean());
             let managed = managed::sent(&new).cloned();
             new = faces::merge(resource, write.subresource, new, old);
             if write.subresource == Subresource::Main
@@ -93,11 +94,12 @@ impl Registry {
         &self,
         write: &Write<'_>,
         new: &Value,
-        old: &Value,
+        shown: &Object,
     ) -> Result<(), Status> {
         if !self.is_judged() {
             return Ok(());
         }
+        let old = shown.value();
         let admission = &write.admission;
         if write.subresource == Subresource::Scale {
             let new = scale::scale_of(write.resource, new)?;

@@ -78,8 +78,8 @@ impl Registry {
         };
         check(&request)?;
         let shown = self.present(resource, &stored)?;
-        let live = shown.value();
-        let mut entries = Entries::read(managed::sent(live)).map_err(|why| {
+        let live = shown.lean();
+        let mut entries = Entries::stored(shown.stored.managed()).map_err(|why| {
             Status::internal_plain(format!("failed to decode managed fields: {why}"))
         })?;
         let new = if subresource == Subresource::Scale {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::schema::{Resource, autoscaling, events};
 use crate::status::Status;
-use crate::store::Stored;
+use crate::store::{Draft, Stored};
 use crate::webhook::{Call, Endpoint, conversion};
 
 use super::metadata;
@@ -29,7 +29,7 @@ impl Registry {
         resource: &Resource,
         stored: &Arc<Stored>,
     ) -> Result<Object, Status> {
-        if self.is_foreign(resource, &stored.value) {
+        if self.is_foreign(resource, stored.lean()) {
             let values = self.convert(resource, resource, "", &[&stored.value])?;
             let value = values.into_iter().next().unwrap_or_default();
             return Ok(shown(resource, stored, value));
@@ -46,7 +46,7 @@ impl Registry {
             resource.version == resource.storage_version
         } else {
             // What was stored before another version became the stored one keeps its own.
-            is_of(&stored.value, &resource.version)
+            is_of(stored.lean(), &resource.version)
         };
         if own {
             return Ok(Object {
@@ -293,10 +293,10 @@ fn is_of(object: &Value, version: &str) -> bool {
     named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }
 
-fn restamped(stored: &Arc<Stored>, value: Value) -> Object {
+fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> Object {
     let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
     Object {
-        stored: Arc::new(Stored::new(namespace, name, value, stored.revision)),
+        stored: Arc::new(Stored::new(namespace, name, object, stored.revision)),
     }
 }
 
@@ -310,10 +310,10 @@ fn with_defaults(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
     else {
         return Arc::clone(stored);
     };
-    let mut value = (*stored.value).clone();
-    schema.apply_defaults(&mut value);
-    if value == *stored.value {
+    let mut draft = stored.draft();
+    schema.apply_defaults(&mut draft.value);
+    if stored.holds(&draft) {
         return Arc::clone(stored);
     }
-    restamped(stored, value).stored
+    restamped(stored, draft).stored
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::schema::{Generation, Resource, StorageKey, kinds};
 use crate::status::{Cause, Details, Status};
+use crate::store::Draft;
 
 use super::admission::Admission;
 use super::intake::{self, FieldValidation, Origin, is_definition};
@@ -65,7 +66,10 @@ impl Registry {
         self.stamp(resource, &mut object, now);
         let asked = managed::asked(resource, &object);
         intake::complete(resource, &mut object);
-        self.track_create(resource, &mut object, (&asked, ownership), now);
+        let mut managed = self.track_create(resource, &mut object, (&asked, ownership), now);
+        if self.shows_managed(resource) {
+            managed::show(&mut object, managed.take().as_deref());
+        }
         if signing::is_request(resource) {
             signing::sign_for(&options.user, &mut object);
         }
@@ -94,7 +98,7 @@ impl Registry {
         }
         warnings.extend(intake::warnings(resource, &object, None));
         if dry {
-            let object = Self::answer(namespace, &name, object, 0);
+            let object = Self::answer(namespace, &name, Draft::new(object, managed), 0);
             return Ok(Written {
                 object,
                 created: true,
@@ -103,7 +107,8 @@ impl Registry {
         }
         let value = self.to_storage(resource, object)?;
         let foreseen = self.foresee(resource, &value)?;
-        let stored = self.put(&resource.storage, namespace, &name, value);
+        let draft = Draft::new(value, managed);
+        let stored = self.put(&resource.storage, namespace, &name, draft);
         if is_definition(resource) {
             self.establish(resource, &stored, now);
         }

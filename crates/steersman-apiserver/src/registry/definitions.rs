@@ -42,9 +42,9 @@ impl Registry {
     /// the state before: accepting is a change of its own.
     pub(super) fn establish(&mut self, resource: &Resource, created: &Stored, now: Timestamp) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let mut crd = (*created.value).clone();
+        let mut crd = created.lean().clone();
         self.judge_names(&mut crd, now);
-        self.track_own_status(resource, &created.value, &mut crd, now);
+        let crd = self.own_status(resource, created, crd, now);
         let stored = self.put(&definitions, "", &created.name, crd);
         self.installations += 1;
         self.serve_definition(&stored.value, self.installations, false);
@@ -168,9 +168,9 @@ impl Registry {
             "InstanceDeletionInProgress",
             "CustomResource deletion is in progress",
         );
-        let mut crd = (*marked.value).clone();
+        let mut crd = marked.lean().clone();
         crd::set_condition(&mut crd, "Terminating", true, why, &metadata::time(now));
-        self.track_own_status(resource, &marked.value, &mut crd, now);
+        let crd = self.own_status(resource, marked, crd, now);
         let put = self.put(&resource.storage, "", &marked.name, crd);
         self.serve_again(&put.value);
     }
@@ -223,9 +223,9 @@ impl Registry {
         let all = self.store.list(&definitions, None);
         let waiting: Vec<_> = all.filter(|one| waits(&one.value)).cloned().collect();
         for stored in waiting {
-            let mut crd = (*stored.value).clone();
-            self.judge_names(&mut crd, now);
-            if crd != *stored.value {
+            let mut crd = stored.draft();
+            self.judge_names(&mut crd.value, now);
+            if !stored.holds(&crd) {
                 let put = self.put(&definitions, "", &stored.name, crd);
                 self.serve_again(&put.value);
             }

@@ -149,14 +149,15 @@ impl Registry {
         if resource.kind != "Pod" {
             return Ok(Deleted::Object(self.present(resource, gone)?));
         }
-        let mut value = (*gone.value).clone();
+        let mut draft = gone.draft();
+        let value = &mut draft.value;
         if gone.meta("deletionTimestamp").is_empty() {
-            mark(&mut value, 0, now);
+            mark(value, 0, now);
         } else {
-            metadata::of(&mut value).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+            metadata::of(value).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
         }
         let (namespace, name) = (&gone.namespace, &gone.name);
-        let answer = Self::answer(namespace, name, value, gone.revision);
+        let answer = Self::answer(namespace, name, draft, gone.revision);
         Ok(Deleted::Object(answer))
     }
 
@@ -196,9 +197,10 @@ impl Registry {
             return self.delete_definition(resource, stored, now);
         }
         let terminating = !stored.meta("deletionTimestamp").is_empty();
-        let mut value = (*stored.value).clone();
-        Self::set_policy(&mut value, policy);
-        let mut seconds = grace_of(resource, &value, grace);
+        let mut draft = stored.draft();
+        let value = &mut draft.value;
+        Self::set_policy(value, policy);
+        let mut seconds = grace_of(resource, value, grace);
         if terminating {
             let left = value["metadata"]["deletionGracePeriodSeconds"]
                 .as_i64()
@@ -206,26 +208,26 @@ impl Registry {
             let shorter = resource.kind == "Pod" && seconds < left && grace.is_some();
             seconds = if shorter { seconds } else { left };
             if shorter {
-                metadata::of(&mut value).remove("deletionTimestamp");
+                metadata::of(value).remove("deletionTimestamp");
                 let generation = value["metadata"]["generation"].clone();
-                mark(&mut value, seconds, now);
+                mark(value, seconds, now);
                 if !generation.is_null() {
-                    metadata::of(&mut value).insert("generation".to_owned(), generation);
+                    metadata::of(value).insert("generation".to_owned(), generation);
                 }
             }
-        } else if seconds > 0 || has_finalizers(&value) {
-            mark(&mut value, seconds, now);
+        } else if seconds > 0 || has_finalizers(value) {
+            mark(value, seconds, now);
         }
-        if seconds == 0 && !has_finalizers(&value) {
+        if seconds == 0 && !has_finalizers(value) {
             return match self.remove(&resource.storage, stored) {
                 Some(gone) => Progress::Gone(gone),
                 None => Progress::Marked(Arc::clone(stored)),
             };
         }
-        if value == *stored.value {
+        if stored.holds(&draft) {
             return Progress::Marked(Arc::clone(stored));
         }
-        Progress::Marked(self.put(&resource.storage, &stored.namespace, &stored.name, value))
+        Progress::Marked(self.put(&resource.storage, &stored.namespace, &stored.name, draft))
     }
 
     fn delete_definition(
@@ -237,8 +239,8 @@ impl Registry {
         let storage = super::definitions::storage_of(&stored.value);
         let mut marked = Arc::clone(stored);
         if stored.meta("deletionTimestamp").is_empty() {
-            let mut crd = (*stored.value).clone();
-            Self::terminate_definition(&mut crd, now);
+            let mut crd = stored.draft();
+            Self::terminate_definition(&mut crd.value, now);
             marked = self.put(&resource.storage, "", &stored.name, crd);
             self.begin_cleanup(resource, &marked, now);
         }

@@ -61,11 +61,10 @@ impl Registry {
             let taken = take_disruption(&budget.value, name, now)?;
             if options.dry_run.is_empty() {
                 let storage = StorageKey::new("policy", "poddisruptionbudgets");
-                let mut taken = taken;
                 if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
-                    self.track_own_status(&resource, &budget.value, &mut taken, now);
+                    let taken = self.own_status(&resource, &budget, taken, now);
+                    self.put(&storage, namespace, &budget.name, taken);
                 }
-                self.put(&storage, namespace, &budget.name, taken);
             }
         }
         self.delete_asked(target, &options, false, now)?;

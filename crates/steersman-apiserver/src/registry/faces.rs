@@ -31,23 +31,11 @@ pub(super) fn complete(
     merged
 }
 
-/// A stored object without its managedFields, which every write finds out anew, and without one
-/// more of its members.
+/// An object without one of its members.
 fn all_but(old: &Value, member: &str) -> Value {
     let members = old.as_object().into_iter().flatten();
     let kept = members.filter(|(name, _)| *name != member);
-    let copy = |(name, value): (&String, &Value)| {
-        let value = match value {
-            Value::Object(fields) if name == "metadata" => {
-                let fields = fields.iter();
-                let fields = fields.filter(|(name, _)| *name != "managedFields");
-                fields.map(|(n, v)| (n.clone(), v.clone())).collect()
-            }
-            other => other.clone(),
-        };
-        (name.clone(), value)
-    };
-    Value::Object(kept.map(copy).collect())
+    Value::Object(kept.map(|(n, v)| (n.clone(), v.clone())).collect())
 }
 
 /// The new object with the parts of the old one that this subresource does not write.
@@ -69,7 +57,7 @@ pub(super) fn merge(
         }
         Subresource::Main | Subresource::Scale => new,
         Subresource::Finalize => {
-            let mut merged = all_but(old, "");
+            let mut merged = old.clone();
             let spec = metadata::members(&mut merged["spec"]);
             match new["spec"].get("finalizers") {
                 Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
@@ -78,7 +66,7 @@ pub(super) fn merge(
             merged
         }
         Subresource::EphemeralContainers => {
-            let mut merged = all_but(old, "");
+            let mut merged = old.clone();
             let spec = metadata::members(&mut merged["spec"]);
             match new["spec"].get("ephemeralContainers") {
                 Some(containers) => {
@@ -89,14 +77,14 @@ pub(super) fn merge(
             merged
         }
         Subresource::Resize => {
-            let mut merged = all_but(old, "");
+            let mut merged = old.clone();
             for field in ["containers", "initContainers"] {
                 resize(&mut merged["spec"], &new["spec"], field);
             }
             merged
         }
         Subresource::Approval => {
-            let mut merged = all_but(old, "");
+            let mut merged = old.clone();
             let status = metadata::members(&mut merged["status"]);
             match new["status"].get("conditions") {
                 Some(conditions) => status.insert("conditions".to_owned(), conditions.clone()),

@@ -174,12 +174,12 @@ impl Registry {
         if !circle || !references(&found.look()).iter().any(blocks) {
             return Arc::clone(found);
         }
-        let mut value = found.look().into_owned();
-        let owners = value["metadata"]["ownerReferences"].as_array_mut();
+        let mut draft = found.draft();
+        let owners = draft.value["metadata"]["ownerReferences"].as_array_mut();
         for owner in owners.into_iter().flatten().filter(|one| blocks(one)) {
             owner["blockOwnerDeletion"] = false.into();
         }
-        self.put(storage, &found.namespace, &found.name, value)
+        self.put(storage, &found.namespace, &found.name, draft)
     }
 
     /// Takes references away.
@@ -187,8 +187,8 @@ impl Registry {
         if uids.is_empty() {
             return;
         }
-        let mut value = found.look().into_owned();
-        let fields = metadata::of(&mut value);
+        let mut draft = found.draft();
+        let fields = metadata::of(&mut draft.value);
         let owners = fields
             .get_mut("ownerReferences")
             .and_then(Value::as_array_mut);
@@ -198,23 +198,23 @@ impl Registry {
                 fields.remove("ownerReferences");
             }
         }
-        self.put(storage, &found.namespace, &found.name, value);
+        self.put(storage, &found.namespace, &found.name, draft);
     }
 
     /// Takes a finalizer away, and the object where nothing else holds it.
     fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
-        let mut value = found.look().into_owned();
-        let fields = metadata::of(&mut value);
+        let mut draft = found.draft();
+        let fields = metadata::of(&mut draft.value);
         if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
             list.retain(|one| one != finalizer);
             if list.is_empty() {
                 fields.remove("finalizers");
             }
         }
-        let grace = value["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        let grace = draft.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
         let namespace = *storage == StorageKey::new("", "namespaces");
-        if has_finalizers(&value) || grace.unwrap_or_default() > 0 || namespace {
-            self.put(storage, &found.namespace, &found.name, value);
+        if has_finalizers(&draft.value) || grace.unwrap_or_default() > 0 || namespace {
+            self.put(storage, &found.namespace, &found.name, draft);
         } else {
             self.remove(storage, found);
         }

@@ -8,6 +8,7 @@ use crate::patch::apply::{
 };
 use crate::schema::Resource;
 use crate::schema::types::TypeRef;
+use crate::store::{Draft, Stored};
 
 use super::manager;
 use super::metadata;
@@ -21,7 +22,7 @@ pub(super) enum Ownership<'a> {
     /// The request's manager owns what the write changes.
     Track(&'a WriteOptions),
     /// This was found out already.
-    Given(Option<Value>),
+    Given(Option<String>),
 }
 
 /// The name of a subresource in an entry; empty for the object itself.
@@ -164,43 +165,41 @@ pub(super) fn put(object: &mut Value, managed: Option<Value>) {
     };
 }
 
-/// Whether two states of an object differ in nothing but the times of their managedFields, which
-/// also decide their order.
-pub(super) fn same_but_times(left: &Value, right: &Value) -> bool {
-    let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else {
-        return false;
-    };
-    let alike = |left: &Map<String, Value>, right: &Map<String, Value>, but: &str| {
-        let same = |(name, value): (&String, &Value)| name == but || right.get(name) == Some(value);
-        left.len() == right.len() && left.iter().all(same)
-    };
-    let metadata = |object: &Map<String, Value>| object.get("metadata")?.as_object().cloned();
-    if !alike(left, right, "metadata") {
+/// Puts managedFields that the server wrote into an object, for somebody who reads them there.
+pub(super) fn show(object: &mut Value, managed: Option<&str>) {
+    // What was written as JSON can be read.
+    put(
+        object,
+        managed.and_then(|text| serde_json::from_str(text).ok()),
+    );
+}
+
+/// Whether storing this would change nothing but the times of managedFields, which also decide their
+/// order.
+pub(super) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
+    if draft.value != *stored.lean() {
         return false;
     }
-    let (Some(left), Some(right)) = (metadata(left), metadata(right)) else {
-        return false;
-    };
-    let entries = |metadata: &Map<String, Value>| {
-        let entries = metadata.get("managedFields")?.as_array()?.iter();
-        let mut timeless: Vec<String> = entries
-            .map(|entry| {
-                let mut entry = entry.clone();
+    let timeless = |managed: Option<&str>| {
+        let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
+        let mut texts: Vec<String> = entries
+            .into_iter()
+            .map(|mut entry| {
                 metadata::members(&mut entry).remove("time");
                 entry.to_string()
             })
             .collect();
-        timeless.sort_unstable();
-        Some(timeless)
+        texts.sort_unstable();
+        Some(texts)
     };
-    alike(&left, &right, "managedFields")
-        && entries(&left).is_some_and(|left| Some(left) == entries(&right))
+    let own = timeless(stored.managed());
+    own.is_some() && own == timeless(draft.managed.as_deref())
 }
 
 /// The entries that a request starts from: those it sends, unless it sends none that can be read;
 /// a subresource cannot send any. An empty list, or one empty entry, is a wish to have none.
-fn start(subresource: Subresource, sent: Option<&Value>, old: &Value) -> Entries {
-    let kept = || Entries::stored(self::sent(old)).unwrap_or_default();
+fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> Entries {
+    let kept = || Entries::stored(old).unwrap_or_default();
     if subresource != Subresource::Main {
         return kept();
     }
@@ -222,15 +221,21 @@ impl Registry {
         same.map(|other| other.api_version()).collect()
     }
 
-    /// Notes the owners of a new object.
+    /// Whether somebody reads the managedFields of objects of a resource in them before they are
+    /// stored: webhooks, policies and converters are sent whole objects.
+    pub(super) fn shows_managed(&self, resource: &Resource) -> bool {
+        self.is_judged() || resource.conversion.is_some()
+    }
+
+    /// Who owns which field of a new object, as JSON.
     pub(super) fn track_create(
         &self,
         resource: &Resource,
         object: &mut Value,
         (asked, ownership): (&Asked, Ownership<'_>),
         now: Timestamp,
-    ) {
-        let managed = match ownership {
+    ) -> Option<String> {
+        match ownership {
             _ if !self.options.track_managed_fields => None,
             Ownership::Given(managed) => managed,
             Ownership::Track(options) => {
@@ -260,25 +265,25 @@ impl Registry {
                 }
                 entries.write()
             }
-        };
-        put(object, managed);
+        }
     }
 
-    /// Notes the owners of an object after an update. `sent` are the managedFields that came with
-    /// the request, `named` is what else it sent and did not write.
+    /// Who owns which field of an object after an update, as JSON. `managed` are its managedFields
+    /// before, `sent` are those that came with the request, and `named` is what else it sent and did
+    /// not write.
     pub(super) fn track_update(
         &self,
         (resource, subresource): (&Resource, Subresource),
         (before, after): (&Value, &mut Value),
-        (named, sent): (Option<Value>, Option<&Value>),
+        (managed, named, sent): (Option<&str>, Option<Value>, Option<&Value>),
         ownership: &Ownership<'_>,
         now: Timestamp,
-    ) {
-        let managed = match ownership {
+    ) -> Option<String> {
+        match ownership {
             _ if !self.options.track_managed_fields => None,
             Ownership::Given(managed) => managed.clone(),
             Ownership::Track(options) => {
-                let mut entries = start(subresource, sent, before);
+                let mut entries = start(subresource, sent, managed);
                 if !entries.is_empty() {
                     let who = (resource, subresource, manager::name_of(options));
                     match named {
@@ -292,8 +297,7 @@ impl Registry {
                 }
                 entries.write()
             }
-        };
-        put(after, managed);
+        }
     }
 
     fn note_update(
@@ -345,23 +349,26 @@ impl Registry {
         let mut entries = Entries::default();
         let states = (&before, &*token);
         update(&reach, &mut entries, &manager, states, &metadata::time(now));
-        put(token, entries.write());
+        show(token, entries.write().as_deref());
     }
 
-    /// Notes that the server itself wrote the status of an object.
-    pub(super) fn track_own_status(
+    /// An object of which the server itself wrote the status, to be stored.
+    pub(super) fn own_status(
         &self,
         resource: &Resource,
-        before: &Value,
-        after: &mut Value,
+        before: &Stored,
+        mut after: Value,
         now: Timestamp,
-    ) {
+    ) -> Draft {
+        take(&mut after);
         let options = WriteOptions {
             field_manager: Some("kube-apiserver".to_owned()),
             ..WriteOptions::default()
         };
         let ownership = Ownership::Track(&options);
         let face = (resource, Subresource::Status);
-        self.track_update(face, (before, after), (None, None), &ownership, now);
+        let (states, sent) = ((before.lean(), &mut after), (before.managed(), None, None));
+        let managed = self.track_update(face, states, sent, &ownership, now);
+        Draft::new(after, managed)
     }
 }

@@ -244,6 +244,11 @@ impl Object {
         self.stored.line(made)
     }
 
+    /// The decoded object without its managedFields (SRV-STORE-8).
+    pub(crate) fn lean(&self) -> &Value {
+        self.stored.lean()
+    }
+
     /// The decoded object.
     #[must_use]
     pub fn value(&self) -> &Value {

@@ -246,19 +246,18 @@ impl Registry {
         used: &Amounts,
         now: Timestamp,
     ) {
-        let before = (*quota.value).clone();
-        let mut after = before.clone();
+        let mut after = quota.draft();
         let written = |used: &Amounts| -> Map<String, Value> {
             let text =
                 |(name, amount): (&String, &Quantity)| (name.clone(), json!(amount.to_string()));
             used.iter().map(text).collect()
         };
-        let status = metadata::members(&mut after["status"]);
+        let status = metadata::members(&mut after.value["status"]);
         if let Some(hard) = hard {
             status.insert("hard".to_owned(), hard.clone());
         }
         status.insert("used".to_owned(), Value::Object(written(used)));
-        if after == before {
+        if quota.holds(&after) {
             return;
         }
         // A recount is a controller's work, the rest is admission's.
@@ -275,7 +274,9 @@ impl Registry {
         if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
             let face = (&*resource, Subresource::Status);
             let ownership = Ownership::Track(&options);
-            self.track_update(face, (&before, &mut after), (None, None), &ownership, now);
+            let states = (quota.lean(), &mut after.value);
+            let sent = (quota.managed(), None, None);
+            after.managed = self.track_update(face, states, sent, &ownership, now);
         }
         self.put(&storage, &quota.namespace, &quota.name, after);
     }

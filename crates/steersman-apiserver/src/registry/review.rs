@@ -44,7 +44,8 @@ impl Registry {
         place(target, &mut review)?;
         let asked = managed::asked(resource, &review);
         let ownership = Ownership::Track(options);
-        self.track_create(resource, &mut review, (&asked, ownership), now);
+        let managed = self.track_create(resource, &mut review, (&asked, ownership), now);
+        managed::show(&mut review, managed.as_deref());
         let name = metadata::text(&review, "name").to_owned();
         let admission = Admission::of_write(target, ("CREATE", &name), options);
         self.admit_mutating(&admission, &mut review, None)?;

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::auth::{Authorization, Authorizer, Key, Tokens, bootstrap_objects};
 use crate::schema::{Resource, StorageKey};
-use crate::store::{Store, Stored};
+use crate::store::{Draft, Store, Stored};
 
 use super::catalogue::Catalogue;
 use super::due::{Address, Change, Due};
@@ -252,12 +252,13 @@ impl Registry {
         storage: &StorageKey,
         namespace: &str,
         name: &str,
-        value: Value,
+        object: impl Into<Draft>,
     ) -> Arc<Stored> {
+        let draft = object.into();
         let old = self.store.get(storage, namespace, name).map(Arc::clone);
         let collected = self.options.collect_garbage;
-        let change = collected.then(|| Change::between(old.as_deref(), &value));
-        let stored = self.store.put(storage, namespace, name, value);
+        let change = collected.then(|| Change::between(old.as_deref(), &draft.value));
+        let stored = self.store.put(storage, namespace, name, draft);
         let owned_as_before = |old: &Arc<Stored>| old.owners().eq(stored.owners());
         if !old.as_ref().is_some_and(owned_as_before) {
             if let Some(old) = &old {
@@ -310,9 +311,14 @@ impl Registry {
     }
 
     /// An answer that is not kept: a dry run's, or a derived object such as a Scale.
-    pub(super) fn answer(namespace: &str, name: &str, value: Value, revision: u64) -> Object {
+    pub(super) fn answer(
+        namespace: &str,
+        name: &str,
+        object: impl Into<Draft>,
+        revision: u64,
+    ) -> Object {
         Object {
-            stored: Arc::new(Stored::new(namespace.into(), name.into(), value, revision)),
+            stored: Arc::new(Stored::new(namespace.into(), name.into(), object, revision)),
         }
     }
 }

@@ -64,10 +64,11 @@ impl Registry {
         policy: Option<Policy>,
         now: Timestamp,
     ) -> Progress {
-        let mut value = (*stored.value).clone();
-        Self::set_policy(&mut value, policy);
+        let mut draft = stored.draft();
+        let value = &mut draft.value;
+        Self::set_policy(value, policy);
         if !stored.meta("deletionTimestamp").is_empty() {
-            if may_go(&value) {
+            if may_go(value) {
                 return match self.remove(&resource.storage, stored) {
                     Some(gone) => Progress::Gone(gone),
                     None => Progress::Marked(Arc::clone(stored)),
@@ -75,19 +76,19 @@ impl Registry {
             }
         } else {
             let time = Value::String(metadata::time(now));
-            metadata::of(&mut value).insert("deletionTimestamp".to_owned(), time);
+            metadata::of(value).insert("deletionTimestamp".to_owned(), time);
             let status = metadata::members(&mut value["status"]);
             status.insert("phase".to_owned(), json!("Terminating"));
         }
-        if value == *stored.value {
+        if stored.holds(&draft) {
             return Progress::Marked(Arc::clone(stored));
         }
-        Progress::Marked(self.put(&resource.storage, "", &stored.name, value))
+        Progress::Marked(self.put(&resource.storage, "", &stored.name, draft))
     }
 
     /// After a write: a terminating namespace that nothing holds any more goes.
     pub(super) fn finalize_namespace(&mut self, written: &Stored) {
-        if !written.meta("deletionTimestamp").is_empty() && may_go(&written.value) {
+        if !written.meta("deletionTimestamp").is_empty() && may_go(written.lean()) {
             self.remove(&StorageKey::new("", "namespaces"), written);
         }
     }
@@ -116,27 +117,26 @@ impl Registry {
             }
             rest = self.rest(&storages, name);
         }
-        let mut value = object.into_owned();
-        let mut changed = rest.report(&mut value, now);
+        let mut draft = found.draft();
+        let mut changed = rest.report(&mut draft.value, now);
         if changed {
-            let put = self.put(&namespaces, "", name, value);
-            value = put.look().into_owned();
+            draft = self.put(&namespaces, "", name, draft).draft();
         }
         if !rest.objects.is_empty() {
             return;
         }
         changed = false;
-        if let Some(list) = value["spec"]["finalizers"].as_array_mut() {
+        if let Some(list) = draft.value["spec"]["finalizers"].as_array_mut() {
             let many = list.len();
             list.retain(|one| one != "kubernetes");
             changed = list.len() != many;
         }
-        if may_go(&value) {
+        if may_go(&draft.value) {
             if let Some(last) = self.store.get(&namespaces, "", name).cloned() {
                 self.remove(&namespaces, &last);
             }
         } else if changed {
-            self.put(&namespaces, "", name, value);
+            self.put(&namespaces, "", name, draft);
         }
     }
 

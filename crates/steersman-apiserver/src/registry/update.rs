@@ -11,7 +11,7 @@ use crate::patch::{
 use crate::schema::types::TypeRef;
 use crate::schema::{Generation, Resource, kinds, order};
 use crate::status::{FieldError, Status};
-use crate::store::Stored;
+use crate::store::{Draft, Stored};
 
 use super::admission::Admission;
 use super::create::place;
@@ -262,27 +262,31 @@ impl Registry {
         let mut warnings = intake::decode(resource, &mut new, write.origin, write.validation)?;
         warnings.extend(resource.deprecation_warning.clone());
         check_version(write, &new)?;
-        metadata::keep(&mut new, &stored.value);
+        metadata::keep(&mut new, stored.lean());
         let shown = self.present(resource, stored)?;
+        let old = shown.lean();
         let named = managed::named_beside(write.subresource, &new);
-        let mut merged = faces::complete(resource, write.subresource, new, shown.value());
-        self.prepare(write, &mut merged, shown.value())?;
-        let (face, states) = ((*resource, write.subresource), (shown.value(), &mut merged));
-        let sent = (named, sent.as_ref());
-        self.track_update(face, states, sent, &write.ownership, *now);
-        let mut merged = self.admit_change(write, merged, shown.value())?;
-        if write.subresource == Subresource::Main {
-            warnings.extend(intake::warnings(resource, &merged, Some(shown.value())));
+        let mut merged = faces::complete(resource, write.subresource, new, old);
+        self.prepare(write, &mut merged, old)?;
+        let (face, states) = ((*resource, write.subresource), (old, &mut merged));
+        let sent = (shown.stored.managed(), named, sent.as_ref());
+        let mut managed = self.track_update(face, states, sent, &write.ownership, *now);
+        if self.shows_managed(resource) {
+            managed::show(&mut merged, managed.take().as_deref());
         }
-        self.check(write, &merged, shown.value(), &mut warnings)?;
-        raise_generation(resource, &mut merged, shown.value());
-        self.admit_limits(&write.admission, &merged, Some(shown.value()))?;
-        self.admit_changed(write, &merged, shown.value())?;
-        self.admit_quota(&write.admission, &merged, Some(shown.value()))?;
+        let mut merged = self.admit_change(write, merged, &shown)?;
+        if write.subresource == Subresource::Main {
+            warnings.extend(intake::warnings(resource, &merged, Some(old)));
+        }
+        self.check(write, &merged, old, &mut warnings)?;
+        raise_generation(resource, &mut merged, old);
+        self.admit_limits(&write.admission, &merged, Some(old))?;
+        self.admit_changed(write, &merged, &shown)?;
+        self.admit_quota(&write.admission, &merged, Some(old))?;
         if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
             self.judge_names(&mut merged, *now);
         }
-        let version = stored.value["metadata"]["resourceVersion"].clone();
+        let version = stored.lean()["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
         if write.subresource == Subresource::Scale {
             // SRV-REG-1: a scale that could not be answered is refused before it is written.
@@ -290,7 +294,7 @@ impl Registry {
         }
         let value = self.to_storage(resource, merged)?;
         let foreseen = self.foresee(resource, &value)?;
-        let object = self.commit(write, value);
+        let object = self.commit(write, Draft::new(value, managed));
         let object = match write.subresource {
             Subresource::Scale => {
                 let shown = self.answered(resource, &object, foreseen)?;
@@ -311,26 +315,26 @@ impl Registry {
     }
 
     /// Keeps what an update made, unless that changes nothing.
-    fn commit(&mut self, write: &Write<'_>, value: Value) -> Arc<Stored> {
+    fn commit(&mut self, write: &Write<'_>, draft: Draft) -> Arc<Stored> {
         let Write {
             resource,
             stored,
             now,
             ..
         } = write;
-        if value == *stored.value || managed::same_but_times(&value, &stored.value) {
+        if stored.holds(&draft) || managed::same_but_times(&draft, stored) {
             Arc::clone(stored)
         } else if write.dry {
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-            Arc::new(Stored::new(namespace, name, value, stored.revision))
-        } else if may_go(&value) {
+            Arc::new(Stored::new(namespace, name, draft, stored.revision))
+        } else if may_go(&draft.value) {
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
             let gone = self.remove(&resource.storage, stored);
             let revision = gone.map_or(stored.revision, |gone| gone.revision);
             self.settle(*now);
-            Arc::new(Stored::new(namespace, name, value, revision))
+            Arc::new(Stored::new(namespace, name, draft, revision))
         } else {
-            let put = self.put(&resource.storage, &stored.namespace, &stored.name, value);
+            let put = self.put(&resource.storage, &stored.namespace, &stored.name, draft);
             if is_definition(resource) {
                 self.serve_again(&put.value);
                 self.judge_waiting(&put.value["spec"]["group"], *now);

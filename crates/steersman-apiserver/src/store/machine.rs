@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::schema::StorageKey;
 
+use super::decoded::Draft;
 use super::object::{Made, Stored, object_key};
 
 /// One past revision: what it did to which object.
@@ -233,7 +232,7 @@ impl Store {
         storage: &StorageKey,
         namespace: &str,
         name: &str,
-        value: Value,
+        object: impl Into<Draft>,
     ) -> Arc<Stored> {
         self.revision += 1;
         let revision = self.revision;
@@ -248,7 +247,8 @@ impl Store {
             ),
             None => (Made::Added, key.into(), namespace.into(), name.into()),
         };
-        let stored = Arc::new(Stored::made(namespace, name, value, revision, made));
+        let stored = Stored::made((namespace, name), object.into(), revision, made);
+        let stored = Arc::new(stored);
         if made == Made::Added {
             table.order.insert(Arc::clone(&key));
         }

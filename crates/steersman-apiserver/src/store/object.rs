@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::ops::{Deref, Range};
-use std::sync::{Arc, OnceLock};
+use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::decoded::{Decoded, Draft, MANAGED};
 use super::head::Head;
 
 /// One revision of one object. Shared by `Arc` and never changed once it is made (SRV-STORE-2).
@@ -34,24 +35,6 @@ pub struct Stored {
     /// The line of the watch event that made it, of which `bytes` are a part.
     line: Option<(Made, Bytes)>,
     head: Arc<Head>,
-}
-
-/// An object that is decoded when it is first looked at, and stays so as long as this lives.
-#[derive(Debug)]
-pub struct Decoded {
-    bytes: Bytes,
-    value: OnceLock<Value>,
-}
-
-impl Deref for Decoded {
-    type Target = Value;
-
-    fn deref(&self) -> &Value {
-        // The bytes were written from a value, so they can be read; null is what an index into
-        // nothing gives as well.
-        self.value
-            .get_or_init(|| serde_json::from_slice(&self.bytes).unwrap_or_default())
-    }
 }
 
 /// What made a revision of an object, in the words of watch events.
@@ -82,8 +65,13 @@ impl Stored {
     /// Stamps `revision` into the object (or takes the field away for revision zero) and
     /// serialises it.
     #[must_use]
-    pub fn new(namespace: Arc<str>, name: Arc<str>, value: Value, revision: u64) -> Self {
-        Self::laid_out(namespace, name, value, revision, None)
+    pub fn new(
+        namespace: Arc<str>,
+        name: Arc<str>,
+        object: impl Into<Draft>,
+        revision: u64,
+    ) -> Self {
+        Self::laid_out((namespace, name), object.into(), revision, None)
     }
 
     /// The same revision, not decoded: what is only remembered takes no more room than its JSON
@@ -96,10 +84,7 @@ impl Stored {
             revision: self.revision,
             bytes: self.bytes.clone(),
             after_type: self.after_type,
-            value: Decoded {
-                bytes: self.bytes.clone(),
-                value: OnceLock::new(),
-            },
+            value: self.value.fold(),
             line: self.line.clone(),
             head: Arc::clone(&self.head),
         }
@@ -109,7 +94,7 @@ impl Stored {
     /// his own (SRV-STORE-7).
     #[must_use]
     pub fn borrowed(self: &Arc<Self>) -> Arc<Self> {
-        if self.value.value.get().is_some() {
+        if self.value.is_decoded() {
             Arc::clone(self)
         } else {
             Arc::new(self.folded())
@@ -120,19 +105,17 @@ impl Stored {
     /// send it, it is written once (SRV-STORE-6).
     #[must_use]
     pub fn made(
-        namespace: Arc<str>,
-        name: Arc<str>,
-        value: Value,
+        (namespace, name): (Arc<str>, Arc<str>),
+        object: Draft,
         revision: u64,
         made: Made,
     ) -> Self {
-        Self::laid_out(namespace, name, value, revision, Some(made))
+        Self::laid_out((namespace, name), object, revision, Some(made))
     }
 
     fn laid_out(
-        namespace: Arc<str>,
-        name: Arc<str>,
-        mut value: Value,
+        (namespace, name): (Arc<str>, Arc<str>),
+        Draft { mut value, managed }: Draft,
         revision: u64,
         made: Option<Made>,
     ) -> Self {
@@ -146,23 +129,17 @@ impl Stored {
                 );
             }
         }
-        let prefix = made.map_or_else(String::new, |made| {
-            format!("{{\"type\":\"{}\",\"object\":", made.as_str())
-        });
-        let (all, object, after_type) = encode(&value, &prefix);
-        let bytes = all.slice(object);
+        let written = encode(&value, managed.as_deref(), made);
+        let bytes = written.all.slice(written.object);
         let head = Arc::new(Head::of(&value));
         Self {
             namespace,
             name,
             revision,
-            value: Decoded {
-                bytes: bytes.clone(),
-                value: OnceLock::from(value),
-            },
+            value: Decoded::known(bytes.clone(), written.managed, value),
             bytes,
-            after_type,
-            line: made.map(|made| (made, all)),
+            after_type: written.after_type,
+            line: made.map(|made| (made, written.all)),
             head,
         }
     }
@@ -178,14 +155,35 @@ impl Stored {
     /// The last state of the object as the revision that deleted it, or took it out of sight.
     #[must_use]
     pub fn restamped(&self, revision: u64) -> Self {
-        let (namespace, name) = (Arc::clone(&self.namespace), Arc::clone(&self.name));
-        Self::made(
-            namespace,
-            name,
-            (*self.value).clone(),
-            revision,
-            Made::Deleted,
-        )
+        let place = (Arc::clone(&self.namespace), Arc::clone(&self.name));
+        Self::made(place, self.draft(), revision, Made::Deleted)
+    }
+
+    /// The object without its managedFields (SRV-STORE-8).
+    #[must_use]
+    pub fn lean(&self) -> &Value {
+        self.value.lean()
+    }
+
+    /// `metadata.managedFields` as JSON, where the object has any.
+    #[must_use]
+    pub fn managed(&self) -> Option<&str> {
+        self.value.managed()
+    }
+
+    /// A copy of the object to change and store again.
+    #[must_use]
+    pub fn draft(&self) -> Draft {
+        Draft {
+            value: self.look().into_owned(),
+            managed: self.managed().map(str::to_owned),
+        }
+    }
+
+    /// Whether storing this would change nothing.
+    #[must_use]
+    pub(crate) fn holds(&self, draft: &Draft) -> bool {
+        self.managed() == draft.managed.as_deref() && *self.lean() == draft.value
     }
 
     /// The object's place in its storage, by which lists are in order and pages go on.
@@ -198,16 +196,14 @@ impl Stored {
     #[must_use]
     pub fn meta(&self, field: &str) -> &str {
         let known = self.head.text(field);
-        known.unwrap_or_else(|| self.value["metadata"][field].as_str().unwrap_or_default())
+        known.unwrap_or_else(|| self.lean()["metadata"][field].as_str().unwrap_or_default())
     }
 
-    /// The object for one look, after which it is as decoded as it was before.
+    /// The object without its managedFields for one look, after which it is as decoded as it was
+    /// before.
     #[must_use]
     pub fn look(&self) -> Cow<'_, Value> {
-        match self.value.value.get() {
-            Some(value) => Cow::Borrowed(value),
-            None => Cow::Owned(serde_json::from_slice(&self.bytes).unwrap_or_default()),
-        }
+        self.value.look()
     }
 
     /// Whether the labels are the same.
@@ -230,7 +226,7 @@ impl Stored {
     /// Whether the object is decoded.
     #[must_use]
     pub(crate) fn is_decoded(&self) -> bool {
-        self.value.value.get().is_some()
+        self.value.is_decoded()
     }
 }
 
@@ -253,16 +249,30 @@ thread_local! {
 /// As much room for writing is kept.
 const MOST_SCRATCH: usize = 1 << 20;
 
-/// Writes a watch event around an object, or the object alone where the prefix is empty. `kind`
-/// and `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
-///
-/// Answers everything, where the object is in it, and where the object continues after its type.
-fn encode(value: &Value, prefix: &str) -> (Bytes, Range<usize>, usize) {
+/// An object as JSON.
+struct Encoded {
+    /// Everything that was written: the object, or the line of a watch event around it.
+    all: Bytes,
+    /// Where in it the object is.
+    object: Range<usize>,
+    /// Where the object continues after its type.
+    after_type: usize,
+    /// Where in the object the managedFields are.
+    managed: Range<u32>,
+}
+
+/// Writes a watch event around an object, or the object alone where nothing made it. `kind` and
+/// `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
+fn encode(value: &Value, managed: Option<&str>, made: Option<Made>) -> Encoded {
     let empty = Map::new();
     let object = value.as_object().unwrap_or(&empty);
     let mut out = SCRATCH.take();
     out.clear();
-    out.extend_from_slice(prefix.as_bytes());
+    if let Some(made) = made {
+        for part in ["{\"type\":\"", made.as_str(), "\",\"object\":"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
     let start = out.len();
     out.push(b'{');
     for field in ["kind", "apiVersion"] {
@@ -271,26 +281,71 @@ fn encode(value: &Value, prefix: &str) -> (Bytes, Range<usize>, usize) {
         }
     }
     let after_type = out.len();
+    let mut place = start..start;
     for (field, member) in object {
-        if field != "kind" && field != "apiVersion" {
-            write_member(&mut out, field, member);
+        match (field.as_str(), member, managed) {
+            ("kind" | "apiVersion", _, _) => {}
+            ("metadata", Value::Object(fields), Some(managed)) => {
+                place = write_metadata(&mut out, fields, managed);
+            }
+            _ => write_member(&mut out, field, member),
         }
     }
-    if out.last() == Some(&b',') {
-        out.pop();
-    }
-    let after_type = after_type.min(out.len()) - start;
-    out.push(b'}');
+    close(&mut out, b'}');
+    let after_type = after_type.min(out.len() - 1) - start;
     let end = out.len();
-    if !prefix.is_empty() {
+    if made.is_some() {
         out.extend_from_slice(b"}\n");
     }
     // What is kept is kept without room to grow.
-    let kept = Bytes::copy_from_slice(&out);
+    let all = Bytes::copy_from_slice(&out);
     if out.capacity() <= MOST_SCRATCH {
         SCRATCH.set(out);
     }
-    (kept, start..end, after_type)
+    // An object of four gigabytes is none that anybody could send.
+    let offset = |at: usize| u32::try_from(at - start).unwrap_or_default();
+    Encoded {
+        all,
+        object: start..end,
+        after_type,
+        managed: offset(place.start)..offset(place.end),
+    }
+}
+
+/// Writes metadata with these managedFields, and says where they are.
+fn write_metadata(out: &mut Vec<u8>, fields: &Map<String, Value>, managed: &str) -> Range<usize> {
+    let mut place = None;
+    let mut put = |out: &mut Vec<u8>| {
+        let _ = serde_json::to_writer(&mut *out, MANAGED);
+        out.push(b':');
+        let start = out.len();
+        out.extend_from_slice(managed.as_bytes());
+        place = Some(start..out.len());
+        out.push(b',');
+    };
+    out.extend_from_slice(b"\"metadata\":{");
+    let mut written = false;
+    for (field, member) in fields {
+        if !written && field.as_str() > MANAGED {
+            put(out);
+            written = true;
+        }
+        write_member(out, field, member);
+    }
+    if !written {
+        put(out);
+    }
+    close(out, b'}');
+    out.push(b',');
+    place.unwrap_or_default()
+}
+
+/// Ends an object, whose last member was written with a comma.
+fn close(out: &mut Vec<u8>, end: u8) {
+    if out.last() == Some(&b',') {
+        out.pop();
+    }
+    out.push(end);
 }
 
 /// Writing into memory cannot fail, and every value has a form in JSON.
@@ -300,3 +355,6 @@ fn write_member(out: &mut Vec<u8>, field: &str, member: &Value) {
     let _ = serde_json::to_writer(&mut *out, member);
     out.push(b',');
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::fields_v1;
+use super::fields_v1::{self, write_text};
 use super::set::FieldSet;
 
 /// What a manager does: apply its configuration, or change fields otherwise.
@@ -44,11 +46,35 @@ pub(crate) struct Entry {
 /// What a manager owns.
 #[derive(Debug, Clone)]
 enum Fields {
-    /// As the server itself wrote it: the whole entry. Most writes leave most entries as they are,
-    /// and these are neither read nor written anew (APPLY-4).
-    Written(Value),
+    /// As the server itself wrote them, in JSON. Most writes leave most entries as they are, and
+    /// these are neither read nor written anew (APPLY-4).
+    Written(Box<str>),
     Known(FieldSet),
 }
+
+/// An entry as it stands in an object.
+#[derive(Debug, Deserialize)]
+struct Written<'a> {
+    #[serde(borrow, default)]
+    manager: Cow<'a, str>,
+    #[serde(borrow, default)]
+    operation: Cow<'a, str>,
+    #[serde(borrow, default, rename = "apiVersion")]
+    version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    time: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "fieldsType")]
+    fields_type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subresource: Cow<'a, str>,
+    #[serde(borrow, default, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+}
+
+/// How much room the head of an entry usually takes.
+const USUAL_HEAD: usize = 192;
+/// How much room an entry usually takes.
+const USUAL_ENTRY: usize = 1024;
 
 /// The managers of an object and what they own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,8 +102,9 @@ impl Fields {
     fn known(&self) -> Cow<'_, FieldSet> {
         match self {
             // What cannot be read was not written by the server, and names no fields.
-            Self::Written(entry) => {
-                Cow::Owned(fields_v1::read(&entry["fieldsV1"]).unwrap_or_default())
+            Self::Written(text) => {
+                let value = serde_json::from_str(text).unwrap_or_default();
+                Cow::Owned(fields_v1::read(&value).unwrap_or_default())
             }
             Self::Known(set) => Cow::Borrowed(set),
         }
@@ -93,44 +120,58 @@ impl PartialEq for Fields {
 impl Eq for Fields {}
 
 impl Entries {
-    /// Reads managedFields; nothing where they are absent.
+    /// Reads managedFields that a client sent; nothing where they are absent.
     ///
     /// # Errors
     /// What is wrong with an entry.
     pub(crate) fn read(managed: Option<&Value>) -> Result<Self, String> {
         let mut entries = Self::default();
         for one in managed.and_then(Value::as_array).into_iter().flatten() {
-            let (manager, version) = head(one)?;
+            let text = |field: &str| one[field].as_str().unwrap_or_default();
+            let head = Written {
+                manager: text("manager").into(),
+                operation: text("operation").into(),
+                version: text("apiVersion").into(),
+                time: one["time"].as_str().map(Cow::Borrowed),
+                fields_type: text("fieldsType").into(),
+                subresource: text("subresource").into(),
+                fields: None,
+            };
+            let (manager, version, time) = head.read()?;
             let set = fields_v1::read(&one["fieldsV1"])?;
-            let time = one["time"].as_str().map(str::to_owned);
-            let entry = Entry::new(set, &version, time);
-            entries.all.insert(manager, entry);
+            entries.all.insert(manager, Entry::new(set, &version, time));
         }
         Ok(entries)
     }
 
-    /// The managedFields of a stored object, which the server itself wrote: only what a write
+    /// The managedFields of a stored object, as the server itself wrote them: only what a write
     /// touches is read (APPLY-4).
     ///
     /// # Errors
     /// What is wrong with an entry.
-    pub(crate) fn stored(managed: Option<&Value>) -> Result<Self, String> {
+    pub(crate) fn stored(managed: Option<&str>) -> Result<Self, String> {
         let mut entries = Self::default();
-        for one in managed.and_then(Value::as_array).into_iter().flatten() {
-            let (manager, version) = head(one)?;
+        let Some(managed) = managed else {
+            return Ok(entries);
+        };
+        let all: Vec<Written<'_>> = serde_json::from_str(managed).map_err(|e| e.to_string())?;
+        for one in all {
+            let fields = one.fields.map_or("{}", RawValue::get);
+            let fields = Fields::Written(fields.into());
+            let (manager, version, time) = one.read()?;
             let entry = Entry {
-                fields: Fields::Written(one.clone()),
+                fields,
                 version,
-                time: one["time"].as_str().map(str::to_owned),
+                time,
             };
             entries.all.insert(manager, entry);
         }
         Ok(entries)
     }
 
-    /// Writes managedFields; `None` where nobody owns anything. Appliers come first, then the one
-    /// who wrote longest ago.
-    pub(crate) fn write(self) -> Option<Value> {
+    /// Writes managedFields as JSON; `None` where nobody owns anything. Appliers come first, then
+    /// the one who wrote longest ago.
+    pub(crate) fn write(self) -> Option<String> {
         let all = self.all.into_iter();
         let mut sorted: Vec<_> = all
             .filter(|(_, entry)| !entry.is_empty())
@@ -143,11 +184,21 @@ impl Entries {
             }
             key(left).cmp(&key(right))
         });
-        let entries = sorted.into_iter();
-        let written: Vec<Value> = entries
-            .map(|(_, manager, entry)| written(&manager, entry))
-            .collect();
-        (!written.is_empty()).then_some(Value::Array(written))
+        let known = |entry: &Entry| match &entry.fields {
+            Fields::Written(text) => text.len() + USUAL_HEAD,
+            Fields::Known(_) => USUAL_ENTRY,
+        };
+        let usual = sorted.iter().map(|(_, _, entry)| known(entry)).sum();
+        let mut out = String::with_capacity(usual);
+        for (_, manager, entry) in &sorted {
+            out.push(if out.is_empty() { '[' } else { ',' });
+            write_entry(&mut out, manager, entry);
+        }
+        if out.is_empty() {
+            return None;
+        }
+        out.push(']');
+        Some(out)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -205,7 +256,7 @@ impl Entry {
 
     pub(crate) fn is_empty(&self) -> bool {
         match &self.fields {
-            Fields::Written(entry) => entry["fieldsV1"].as_object().is_none_or(Map::is_empty),
+            Fields::Written(text) => matches!(&**text, "{}" | "null"),
             Fields::Known(set) => set.is_empty(),
         }
     }
@@ -224,7 +275,7 @@ impl Entry {
     /// Takes fields out.
     pub(crate) fn subtract(&mut self, fields: &FieldSet) {
         let untouched = match &self.fields {
-            Fields::Written(entry) => !fields_v1::touches(&entry["fieldsV1"], fields),
+            Fields::Written(text) => !fields_v1::touches(text, fields),
             Fields::Known(_) => false,
         };
         if untouched {
@@ -249,45 +300,54 @@ impl Entry {
     }
 }
 
-/// Who an entry is of, and the version of its fields.
-fn head(entry: &Value) -> Result<(Manager, String), String> {
-    let text = |field: &str| entry[field].as_str().unwrap_or_default();
-    let operation = match text("operation") {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
-        _ => return Err("operation must be `Apply` or `Update`".to_owned()),
-    };
-    let version = text("apiVersion");
-    if version.is_empty() {
-        return Err("apiVersion must not be empty".to_owned());
+impl Written<'_> {
+    /// Who an entry is of, the version of its fields, and when they were written.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn read(self) -> Result<(Manager, String, Option<String>), String> {
+        let operation = match &*self.operation {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+        };
+        if self.version.is_empty() {
+            return Err("apiVersion must not be empty".to_owned());
+        }
+        match &*self.fields_type {
+            "FieldsV1" => {}
+            "" => return Err("missing fieldsType in managed fields entry".to_owned()),
+            other => return Err(format!("unsupported fieldsType {other}")),
+        }
+        let manager = Manager::new(&self.manager, operation, &self.version, &self.subresource);
+        let time = self.time.map(Cow::into_owned);
+        Ok((manager, self.version.into_owned(), time))
     }
-    match text("fieldsType") {
-        "FieldsV1" => {}
-        "" => return Err("missing fieldsType in managed fields entry".to_owned()),
-        other => return Err(format!("unsupported fieldsType {other}")),
-    }
-    let manager = Manager::new(text("manager"), operation, version, text("subresource"));
-    Ok((manager, version.to_owned()))
 }
 
-fn written(manager: &Manager, entry: Entry) -> Value {
-    let fields = match entry.fields {
-        Fields::Written(entry) => return entry,
-        Fields::Known(set) => set,
-    };
+fn write_entry(out: &mut String, manager: &Manager, entry: &Entry) {
     let operation = match manager.operation {
         Operation::Apply => "Apply",
         Operation::Update => "Update",
     };
-    let mut one =
-        json!({"manager": manager.name, "operation": operation, "apiVersion": entry.version});
-    if let Some(time) = entry.time {
-        one["time"] = time.into();
+    out.push_str("{\"apiVersion\":");
+    write_text(out, &entry.version);
+    out.push_str(",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
+    match &entry.fields {
+        Fields::Written(text) => out.push_str(text),
+        Fields::Known(set) => fields_v1::write(out, set),
     }
-    one["fieldsType"] = json!("FieldsV1");
-    one["fieldsV1"] = fields_v1::write(&fields);
+    out.push_str(",\"manager\":");
+    write_text(out, &manager.name);
+    out.push_str(",\"operation\":");
+    write_text(out, operation);
     if !manager.subresource.is_empty() {
-        one["subresource"] = json!(manager.subresource);
+        out.push_str(",\"subresource\":");
+        write_text(out, &manager.subresource);
     }
-    one
+    if let Some(time) = &entry.time {
+        out.push_str(",\"time\":");
+        write_text(out, time);
+    }
+    out.push('}');
 }

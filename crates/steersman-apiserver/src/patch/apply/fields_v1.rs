@@ -1,42 +1,109 @@
 //! Machine: reads and writes `fieldsV1`, a set of fields as JSON.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::path::{Atom, PathElement};
 use super::set::{FieldSet, Node};
 
 /// Writes a set.
-pub(crate) fn write(set: &FieldSet) -> Value {
-    Value::Object(members(set))
+pub(crate) fn write(out: &mut String, set: &FieldSet) {
+    out.push('{');
+    write_nodes(out, set);
+    close(out);
 }
 
-fn members(set: &FieldSet) -> Map<String, Value> {
-    let mut written = Map::new();
+fn write_nodes(out: &mut String, set: &FieldSet) {
     for (element, node) in set.nodes() {
-        let mut below = Map::new();
-        if !node.below.is_empty() {
-            if node.member {
-                below.insert(".".to_owned(), Value::Object(Map::new()));
-            }
-            below.extend(members(&node.below));
+        write_text(out, &name(element));
+        out.push_str(":{");
+        if node.member && !node.below.is_empty() {
+            out.push_str("\".\":{},");
         }
-        written.insert(name(element), Value::Object(below));
+        write_nodes(out, &node.below);
+        close(out);
+        out.push(',');
     }
-    written
+}
+
+/// Ends an object, whose last member was written with a comma.
+fn close(out: &mut String) {
+    if out.ends_with(',') {
+        out.pop();
+    }
+    out.push('}');
+}
+
+/// Writes a JSON string.
+pub(super) fn write_text(out: &mut String, text: &str) {
+    let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::from(text).to_string());
+    }
 }
 
 /// Whether a set as [`write`] wrote it has anything in common with another one.
-pub(crate) fn touches(written: &Value, set: &FieldSet) -> bool {
-    let Some(members) = written.as_object() else {
-        return false;
-    };
-    set.nodes().any(|(element, node)| {
-        members.get(&name(element)).is_some_and(|below| {
-            let whole = below.as_object().is_none_or(Map::is_empty);
-            let member = whole || below.get(".").is_some();
-            (node.member && member) || (!whole && touches(below, &node.below))
-        })
-    })
+pub(crate) fn touches(written: &str, set: &FieldSet) -> bool {
+    let mut reader = serde_json::Deserializer::from_str(written);
+    // What cannot be read is looked at closely.
+    Members(set)
+        .deserialize(&mut reader)
+        .map_or(true, |seen| seen.touched)
+}
+
+/// Looks for members of a set in one that is written.
+struct Members<'a>(&'a FieldSet);
+
+/// What is there of a place.
+#[derive(Default)]
+struct Seen {
+    /// Whether there is anything below it.
+    below: bool,
+    /// Whether the place itself is named beside what is below.
+    itself: bool,
+    /// Whether something below it is in the set.
+    touched: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Members<'_> {
+    type Value = Seen;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Seen, D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = Seen;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a set of fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Seen, A::Error> {
+        let nodes: Vec<(String, &Node)> = self.0.nodes().map(|(e, n)| (name(e), n)).collect();
+        let mut seen = Seen::default();
+        while let Some(member) = members.next_key::<Cow<'_, str>>()? {
+            seen.below = true;
+            seen.itself |= member == ".";
+            let Some((_, node)) = nodes.iter().find(|(name, _)| *name == *member) else {
+                members.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let there = members.next_value_seed(Members(&node.below))?;
+            let member = there.itself || !there.below;
+            seen.touched |= there.touched || (node.member && member);
+        }
+        Ok(seen)
+    }
 }
 
 fn name(element: &PathElement) -> String {

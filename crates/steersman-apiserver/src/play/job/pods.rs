@@ -38,7 +38,7 @@ impl World<'_> {
             }
             self.delete_pod(key, &sync.job, &pod);
             sync.terminating += 1;
-            sync.ready -= i64::from(holds(&pod.value, "Ready"));
+            sync.ready -= i64::from(holds(pod.lean(), "Ready"));
         }
         sync.active = left;
         all
@@ -66,7 +66,7 @@ impl World<'_> {
                 if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
                     self.delete_pod(key, &sync.job, &pod);
                 }
-                sync.ready -= i64::from(holds(&pod.value, "Ready"));
+                sync.ready -= i64::from(holds(pod.lean(), "Ready"));
                 sync.active.retain(|one| one.name != pod.name);
             }
             return;
@@ -74,7 +74,7 @@ impl World<'_> {
         if sync.suspended() {
             return;
         }
-        let waiting = if replaces_failed_only(&sync.job.value) {
+        let waiting = if replaces_failed_only(sync.job.lean()) {
             sync.terminating
         } else {
             0
@@ -116,7 +116,7 @@ impl World<'_> {
         if sync.indexed {
             let mut taken = BTreeSet::new();
             for pod in &sync.active {
-                let index = index_of(&pod.value).filter(|index| *index < sync.completions());
+                let index = index_of(pod.lean()).filter(|index| *index < sync.completions());
                 if !index.is_some_and(|index| taken.insert(index)) {
                     surplus.push(Arc::clone(pod));
                 }
@@ -135,12 +135,12 @@ impl World<'_> {
 
     /// The indexes for which a Pod may be made now.
     fn free_indexes(&mut self, key: &Key, sync: &Sync, most: usize) -> Vec<i64> {
-        let only_failed = replaces_failed_only(&sync.job.value);
-        let held = sync.pods.iter().filter(|pod| match stage_of(&pod.value) {
-            Stage::Leaving => only_failed && !is_failed(&sync.job.value, &pod.value),
+        let only_failed = replaces_failed_only(sync.job.lean());
+        let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {
+            Stage::Leaving => only_failed && !is_failed(sync.job.lean(), pod.lean()),
             stage => stage != Stage::Over,
         });
-        let held: BTreeSet<i64> = held.filter_map(|pod| index_of(&pod.value)).collect();
+        let held: BTreeSet<i64> = held.filter_map(|pod| index_of(pod.lean())).collect();
         let mut taken = sync.done.and(&Indexes::of(&held));
         if let Some(lost) = &sync.lost {
             taken = taken.and(lost);
@@ -152,7 +152,7 @@ impl World<'_> {
         let (mut now, mut soonest) = (Vec::new(), None);
         for index in free {
             let left = sync.kept.get(&index).map_or(Duration::ZERO, |pod| {
-                let (counted, ignored) = failures_of(&pod.value);
+                let (counted, ignored) = failures_of(pod.lean());
                 let failures = u32::try_from(counted + ignored + 1).unwrap_or(u32::MAX);
                 let since = self.facts(pod).map_or(self.now.tick, |facts| facts.since);
                 self.left(failures, since)
@@ -203,7 +203,7 @@ impl World<'_> {
         let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
             return;
         };
-        let job = controller_of(&pod.value).filter(|own| own.kind == Some(Kind::Job));
+        let job = controller_of(pod.lean()).filter(|own| own.kind == Some(Kind::Job));
         let lives = job.is_some_and(|own| {
             let job = self.get(Kind::Job, &key.namespace, &own.name);
             job.is_some_and(|job| job.meta("uid") == &*own.uid)
@@ -228,8 +228,8 @@ fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
     number_pod(&mut pod, &sync.job.name, index);
     if sync.lost.is_some() {
         let before = sync.kept.get(&index);
-        let (mut counted, mut ignored) = before.map_or((0, 0), |pod| failures_of(&pod.value));
-        match before.map(|pod| judge(&sync.job.value, pod)) {
+        let (mut counted, mut ignored) = before.map_or((0, 0), |pod| failures_of(pod.lean()));
+        match before.map(|pod| judge(sync.job.lean(), pod)) {
             Some(Judgement::Ignored) => ignored += 1,
             Some(_) => counted += 1,
             None => {}

@@ -52,14 +52,14 @@ pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
         let why = if codes.is_object() {
             let found = ["containerStatuses", "initContainerStatuses"]
                 .into_iter()
-                .find_map(|list| ended_so(&pod.value["status"][list], codes));
+                .find_map(|list| ended_so(&pod.lean()["status"][list], codes));
             found.map(|(container, code)| {
                 format!(
                     "Container {container} for pod {namespace}/{name} failed with exit code {code} matching {action} rule at index {at}"
                 )
             })
         } else {
-            let found = has_condition(&pod.value, &rule["onPodConditions"]);
+            let found = has_condition(pod.lean(), &rule["onPodConditions"]);
             found.map(|kind| {
                 format!("Pod {namespace}/{name} has condition {kind} matching {action} rule at index {at}")
             })
@@ -159,11 +159,11 @@ pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
     let Some(limit) = job["spec"]["backoffLimitPerIndex"].as_i64() else {
         return false;
     };
-    is_failed(job, &pod.value)
+    is_failed(job, pod.lean())
         && match judge(job, pod) {
             Judgement::EndsIndex => true,
             Judgement::Ignored => false,
-            Judgement::Counts | Judgement::EndsJob(_) => failures_of(&pod.value).0 >= limit,
+            Judgement::Counts | Judgement::EndsJob(_) => failures_of(pod.lean()).0 >= limit,
         }
 }
 

@@ -71,7 +71,7 @@ impl End {
 
 impl Sync {
     pub(super) fn spec(&self) -> &Value {
-        &self.job.value["spec"]
+        &self.job.lean()["spec"]
     }
 
     pub(super) fn completions(&self) -> i64 {
@@ -84,10 +84,10 @@ impl Sync {
 
     /// Whether a Pod ended and is neither counted nor about to be.
     fn is_new(&self, pod: &Stored, counted: &Counted) -> bool {
-        is_tracked(&pod.value)
+        is_tracked(pod.lean())
             && !counted.has(pod.meta("uid"))
             && (!self.indexed
-                || index_of(&pod.value).is_some_and(|index| index < self.completions()))
+                || index_of(pod.lean()).is_some_and(|index| index < self.completions()))
     }
 }
 
@@ -130,24 +130,24 @@ impl Counted {
 impl World<'_> {
     pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &Counted) -> Sync {
         let view = self.view;
-        let status = &job.value["status"];
+        let status = &job.lean()["status"];
         let places = view.own(job.meta("uid"));
         let pods = places.filter_map(|((namespace, name), _)| self.get(Kind::Pod, namespace, name));
         let pods: Vec<Arc<Stored>> = pods.collect();
         let lives = |pod: &&Arc<Stored>| {
             matches!(
-                stage_of(&pod.value),
+                stage_of(pod.lean()),
                 Stage::Unplaced | Stage::Placed | Stage::Running
             )
         };
         let active: Vec<Arc<Stored>> = pods.iter().filter(lives).cloned().collect();
-        let is_ready = |pod: &&Arc<Stored>| holds(&pod.value, "Ready");
+        let is_ready = |pod: &&Arc<Stored>| holds(pod.lean(), "Ready");
         let ends = |pod: &&Arc<Stored>| {
-            let phase = text(&pod.value["status"], "phase");
+            let phase = text(&pod.lean()["status"], "phase");
             let deleted = !pod.meta("deletionTimestamp").is_empty();
             deleted && !matches!(phase, "Succeeded" | "Failed")
         };
-        let indexed = job.value["spec"]["completionMode"] == "Indexed";
+        let indexed = job.lean()["spec"]["completionMode"] == "Indexed";
         let mut sync = Sync {
             ready: count(active.iter().filter(is_ready)),
             started: 0,
@@ -165,10 +165,10 @@ impl World<'_> {
         };
         let (mut well, mut ill) = (Vec::new(), Vec::new());
         for pod in sync.pods.iter().filter(|pod| sync.is_new(pod, counted)) {
-            if text(&pod.value["status"], "phase") == "Succeeded" {
+            if text(&pod.lean()["status"], "phase") == "Succeeded" {
                 well.push(pod);
-            } else if is_failed(&sync.job.value, &pod.value)
-                && judge(&sync.job.value, pod) != Judgement::Ignored
+            } else if is_failed(sync.job.lean(), pod.lean())
+                && judge(sync.job.lean(), pod) != Judgement::Ignored
             {
                 ill.push(pod);
             }
@@ -200,10 +200,10 @@ impl World<'_> {
 fn number_indexes(sync: &mut Sync) {
     let (job, completions) = (Arc::clone(&sync.job), sync.completions());
     let own = |pod: &Stored| {
-        let index = index_of(&pod.value).filter(|index| *index < completions);
-        index.filter(|_| is_tracked(&pod.value))
+        let index = index_of(pod.lean()).filter(|index| *index < completions);
+        index.filter(|_| is_tracked(pod.lean()))
     };
-    let status = &job.value["status"];
+    let status = &job.lean()["status"];
     let ended = |fits: &dyn Fn(&Stored) -> bool| {
         let fitting = sync.pods.iter().filter(|pod| fits(pod));
         let indexes: BTreeSet<i64> = fitting.filter_map(|pod| own(pod)).collect();
@@ -211,28 +211,28 @@ fn number_indexes(sync: &mut Sync) {
     };
     let before = Indexes::parse(text(status, "completedIndexes"), completions);
     let done = before.and(&ended(&|pod| {
-        text(&pod.value["status"], "phase") == "Succeeded"
+        text(&pod.lean()["status"], "phase") == "Succeeded"
     }));
-    let lost = job.value["spec"]["backoffLimitPerIndex"]
+    let lost = job.lean()["spec"]["backoffLimitPerIndex"]
         .is_number()
         .then(|| {
             let before = Indexes::parse(text(status, "failedIndexes"), completions);
-            before.and(&ended(&|pod| ends_index(&job.value, pod)))
+            before.and(&ended(&|pod| ends_index(job.lean(), pod)))
         });
     let mut kept: BTreeMap<i64, Arc<Stored>> = BTreeMap::new();
     if let Some(lost) = &lost {
         let busy: BTreeSet<i64> = sync
             .active
             .iter()
-            .filter_map(|pod| index_of(&pod.value))
+            .filter_map(|pod| index_of(pod.lean()))
             .collect();
         let rank = |pod: &Stored| {
-            let (counted, ignored) = failures_of(&pod.value);
+            let (counted, ignored) = failures_of(pod.lean());
             counted + ignored
         };
         for pod in &sync.pods {
             if let Some(index) = own(pod)
-                && is_failed(&job.value, &pod.value)
+                && is_failed(job.lean(), pod.lean())
                 && !done.has(index)
                 && !lost.has(index)
                 && !busy.contains(&index)

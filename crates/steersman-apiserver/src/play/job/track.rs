@@ -32,7 +32,7 @@ impl World<'_> {
         (mut status, mut counted): (Value, Counted),
         end: Option<End>,
     ) {
-        let tracked = sync.pods.iter().filter(|pod| is_tracked(&pod.value));
+        let tracked = sync.pods.iter().filter(|pod| is_tracked(pod.lean()));
         let held: HashSet<String> = tracked.map(|pod| pod.meta("uid").to_owned()).collect();
         count_released(&mut status, &mut counted, &held);
         let (released, all) = self.name_ended(sync, (&mut status, &mut counted), end.as_ref());
@@ -49,7 +49,7 @@ impl World<'_> {
             true => ("SuccessCriteriaMet", end),
             false => ("FailureTarget", end),
         });
-        if let Some((kind, end)) = before.filter(|(kind, _)| !holds(&sync.job.value, kind)) {
+        if let Some((kind, end)) = before.filter(|(kind, _)| !holds(sync.job.lean(), kind)) {
             let told = (end.reason.as_str(), end.message.as_str());
             put_condition(&mut status, condition(kind, "True", told, &now));
         }
@@ -102,19 +102,19 @@ impl World<'_> {
         (status, counted): (&mut Value, &mut Counted),
         end: Option<&End>,
     ) -> (Vec<Arc<Stored>>, bool) {
-        let job = &sync.job.value;
+        let job = sync.job.lean();
         let leaving = !sync.job.meta("deletionTimestamp").is_empty();
-        let valid = |pod: &Stored| index_of(&pod.value).filter(|at| *at < sync.completions());
+        let valid = |pod: &Stored| index_of(pod.lean()).filter(|at| *at < sync.completions());
         let mut pods: Vec<&Arc<Stored>> = sync.pods.iter().collect();
-        pods.retain(|pod| is_tracked(&pod.value));
-        pods.sort_by_key(|pod| index_of(&pod.value));
+        pods.retain(|pod| is_tracked(pod.lean()));
+        pods.sort_by_key(|pod| index_of(pod.lean()));
         let room = self.room.saturating_sub(self.writes).max(1);
         let (mut released, mut done) = (Vec::new(), BTreeSet::new());
         let mut all = true;
         for pod in pods {
             let uid = pod.meta("uid");
-            let well = text(&pod.value["status"], "phase") == "Succeeded";
-            let failed = is_failed(job, &pod.value);
+            let well = text(&pod.lean()["status"], "phase") == "Succeeded";
+            let failed = is_failed(job, pod.lean());
             let kept = valid(pod).and_then(|index| sync.kept.get(&index));
             let waits = kept.is_some_and(|kept| kept.meta("uid") == uid);
             if !(leaving || end.is_some() || well || (failed && !waits)) {

@@ -164,7 +164,7 @@ fn workloads_that_a_quota_refuses_come_to_rest() {
         let resource = registry.resource("apps", "v1", plural).unwrap();
         let mut all = registry.all_stored(&resource.storage, None);
         all.find_map(|one| {
-            let all = one.value["status"]["conditions"].as_array()?;
+            let all = one.lean()["status"]["conditions"].as_array()?;
             all.iter()
                 .find(|one| one["type"] == "ReplicaFailure")
                 .cloned()
@@ -256,7 +256,7 @@ fn a_budget_counts_by_the_scale_of_whoever_has_one() {
         .unwrap();
     let status = |name: &str| {
         let budget = registry.stored(&resource.storage, "default", name);
-        budget.unwrap().value["status"].clone()
+        budget.unwrap().lean()["status"].clone()
     };
     for (owner, expected, healthy) in [("crew", 5, 3), ("replicationcontroller", 7, 5)] {
         let status = status(owner);
