@@ -32,7 +32,6 @@
 //!
 //! A program that works against this server may still meet in a cluster:
 //!
-//! - One corner of CEL, in match conditions and policies: the `authorizer`.
 //! - Kinds that are alpha or beta, and now and then a rule of a stable one: what each fills in and
 //!   refuses is written after upstream's code, family by family, and measured by recorded answers;
 //!   what neither reached may be missing, or worded otherwise.
@@ -40,9 +39,9 @@
 //!   protobuf are taken, JSON and YAML are answered.
 //! - OpenID Connect, and webhooks that authenticate or authorize: users show bearer tokens, or
 //!   certificates of an authority that the server was told of.
-//! - Some plugins of admission: policies that mutate, tolerations and what ServiceAccounts inject.
-//!   Webhooks, policies that validate, quotas, pod security, priorities, default classes and limits
-//!   of namespaces are there. An expression that asks the `authorizer` counts as true.
+//! - Some plugins of admission: tolerations and what ServiceAccounts inject. Webhooks, policies that
+//!   mutate and that validate, quotas, pod security, priorities, default classes and limits of
+//!   namespaces are there.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
 //!   controllers of a cluster those of [`play`] act, and no others.
 //!

@@ -18,6 +18,7 @@ mod conflict;
 mod owners;
 mod document;
 
+pub(crate) use combine::lay_over;
 pub(crate) use conflict::refuse as refuse_conflicts;
 pub(crate) use document::parse as parse_configuration;
 pub(crate) use entries::{Entries, Manager, Operation};

@@ -55,6 +55,67 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
     Ok(patched)
 }
 
+/// An operation of a patch that does not apply.
+#[derive(Debug)]
+pub(crate) struct Inapplicable {
+    /// Whether it only tests the object.
+    pub(crate) is_test: bool,
+    /// In the words of the library behind a real server.
+    pub(crate) message: String,
+}
+
+/// Applies the operations that a webhook or a policy answered.
+///
+/// # Errors
+/// The first that does not apply.
+pub(crate) fn apply_operations(
+    object: &Value,
+    operations: &[Value],
+) -> Result<Value, Inapplicable> {
+    let mut patched = object.clone();
+    let mut copied = 0;
+    for operation in operations {
+        let done = match mistyped(operation) {
+            None => one(&mut patched, operation, &mut copied),
+            Some(_) => None,
+        };
+        if done.is_none() {
+            return Err(Inapplicable {
+                is_test: operation["op"] == "test",
+                message: why_inapplicable(operation),
+            });
+        }
+    }
+    Ok(patched)
+}
+
+fn why_inapplicable(operation: &Value) -> String {
+    let text = |field: &str| operation[field].as_str().unwrap_or_default();
+    let path = text("path");
+    match text("op") {
+        "add" => {
+            format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
+        }
+        "remove" => {
+            let key = path.rsplit('/').next().unwrap_or_default();
+            format!(
+                "error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
+            )
+        }
+        "replace" => {
+            format!("replace operation does not apply: doc is missing path: {path}: missing value")
+        }
+        "test" => format!("testing value {path} failed: test failed"),
+        "move" | "copy" => {
+            let (op, from) = (text("op"), text("from"));
+            format!(
+                "{op} operation does not apply: doc is missing from path: {from}: missing value"
+            )
+        }
+        other => format!("Unexpected kind: {other}"),
+    }
+}
+
 /// What an operation has beside the members of one, as `[0].extra`.
 pub(crate) fn unknown_members(document: &Value) -> Vec<String> {
     let mut found = Vec::new();

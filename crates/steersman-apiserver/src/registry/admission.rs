@@ -6,12 +6,25 @@ use crate::auth::User;
 use crate::schema::Resource;
 use crate::webhook::Occasion;
 
+use super::compiled::GROUP;
 use super::managed;
 use super::metadata;
 use super::options::{DeleteOptions, Subresource, Target, WriteOptions};
 
-/// The group of the configurations, which no webhook is asked about.
-pub(super) const GROUP: &str = "admissionregistration.k8s.io";
+/// Resources on which no policy is evaluated: what policies themselves are, and questions of which
+/// nothing is kept (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
+const UNJUDGED: [(&str, &str); 10] = [
+    (GROUP, "validatingadmissionpolicies"),
+    (GROUP, "validatingadmissionpolicybindings"),
+    (GROUP, "mutatingadmissionpolicies"),
+    (GROUP, "mutatingadmissionpolicybindings"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+];
 
 /// A write on its way through admission.
 #[derive(Debug)]
@@ -93,8 +106,15 @@ impl<'a> Admission<'a> {
         }
     }
 
+    /// Whether no webhook is asked about it.
     pub(super) fn is_exempt(&self) -> bool {
         self.target.resource.built_in && self.target.resource.group == GROUP
+    }
+
+    /// Whether no policy is evaluated on it.
+    pub(super) fn is_unjudged(&self) -> bool {
+        let resource = self.target.resource;
+        UNJUDGED.contains(&(&resource.group, &resource.plural))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Machine: where each verb lets webhooks change and judge what it is about to do.
+//! Machine: where each verb lets policies and webhooks change and judge what it is about to do.
 //!
 //! ADM-2: all of this comes before the first change that the verb makes.
 
@@ -19,13 +19,13 @@ use super::state::Registry;
 use super::update::{Write, check_name};
 
 impl Registry {
-    /// Lets webhooks change a new object. What the server itself fills in they do not see yet.
+    /// Lets policies and webhooks change a new object. What the server itself fills in they do not see yet.
     pub(super) fn admit_new(
         &self,
         admission: &Admission<'_>,
         object: &mut Value,
     ) -> Result<(), Status> {
-        if !self.is_attended() {
+        if !self.is_changed() {
             return Ok(());
         }
         let resource = admission.target.resource;
@@ -51,7 +51,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Lets webhooks change the object that is to be written; what a subresource does not write
+    /// Lets policies and webhooks change the object that is to be written; what a subresource does not write
     /// they cannot change through it.
     pub(super) fn admit_change(
         &self,
@@ -60,7 +60,7 @@ impl Registry {
         shown: &Object,
     ) -> Result<Value, Status> {
         let (resource, admission) = (write.resource, &write.admission);
-        if !self.is_attended() {
+        if !self.is_changed() {
             return Ok(merged);
         }
         let old = shown.value();
@@ -111,9 +111,14 @@ impl Registry {
         self.admit_validating(admission, Some(new), Some(old))
     }
 
+    /// Whether anybody may change what is written.
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_attended() || self.standing.changers
+    }
+
     /// Whether anybody is asked whether a write may happen.
     pub(super) fn is_judged(&self) -> bool {
-        self.is_attended() || self.standing.policies
+        self.is_attended() || self.standing.judges
     }
 
     /// Asks webhooks about every object of a collection before the first one goes: one refusal
@@ -152,7 +157,10 @@ impl Registry {
             }
             Act::Log | Act::Connect | Act::Review => return Ok(()),
         };
-        let Some(resource) = self.resource("", "v1", plural).filter(|_| self.is_judged()) else {
+        if !self.is_changed() && !self.is_judged() {
+            return Ok(());
+        }
+        let Some(resource) = self.resource("", "v1", plural) else {
             return Ok(());
         };
         let target = Target::object(&resource, Some(deed.namespace), deed.name);

@@ -13,7 +13,7 @@ use super::state::Registry;
 const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
 
 impl Registry {
-    /// Asks webhooks about a connection: `part` is the subresource with the path behind it, `query`
+    /// Asks policies and webhooks about a connection: `part` is the subresource with the path behind it, `query`
     /// the options of the connection.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Registry {
         query: &[(String, String)],
         options: &WriteOptions,
     ) -> Result<(), Status> {
-        if !self.is_attended() {
+        if !self.is_changed() && !self.is_judged() {
             return Ok(());
         }
         let (word, path) = part.split_once('/').unwrap_or((part, ""));
@@ -45,6 +45,7 @@ impl Registry {
         admission.options = Value::Null;
         let mut body = Value::Object(body);
         self.admit_mutating(&admission, &mut body, None)?;
+        self.admit_policies(&admission, (Some(&body), None))?;
         self.admit_validating(&admission, Some(&body), None)
     }
 }

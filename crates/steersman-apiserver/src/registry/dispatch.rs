@@ -3,34 +3,24 @@
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::patch::apply_json_patch;
-use crate::schema::{Resource, StorageKey};
-use crate::selector::LabelSelector;
-use crate::status::{Status, Subject};
-use crate::webhook::{self, About, Answer, Call, Hook, Verdict};
+use crate::patch::apply_operations;
+use crate::schema::Resource;
+use crate::schema::cel::all_hold;
+use crate::status::Status;
+use crate::webhook::{self, Answer, Call, Hook, Verdict};
 
-use super::admission::{Admission, GROUP};
-use super::conditions;
-use super::intake::{self, FieldValidation, Origin};
-use super::managed;
+use super::admission::Admission;
+use super::change::{Reinvocation, decode};
+use super::intake::FieldValidation;
+use super::matching::States;
 use super::metadata;
+use super::policy::Scene;
 use super::rng::Rng;
-use super::scale::selector_text;
 use super::state::Registry;
-
-/// Which webhooks of the first round are called in the second.
-#[derive(Debug, Default)]
-struct Reinvocation {
-    /// Those that were called, and want to be called again after a change.
-    called: BTreeSet<String>,
-    /// Those after which something changed.
-    due: BTreeSet<String>,
-}
 
 /// A webhook that is asked, and the resource its rule named.
 pub(super) type Invocation<'a> = (&'a Hook, Arc<Resource>);
@@ -42,48 +32,60 @@ impl Registry {
     }
 
     /// The webhooks of all configurations: by the names of these, then in their order.
-    fn hooks(&self, plural: &str, admission: &Admission<'_>) -> Vec<Hook> {
+    fn hooks(&self, mutating: bool, admission: &Admission<'_>) -> Arc<Vec<Hook>> {
         if !self.is_attended() || admission.is_exempt() {
-            return Vec::new();
+            return Arc::default();
         }
-        let storage = StorageKey::new(GROUP, plural);
-        let all = self.store.list(&storage, None);
-        all.flat_map(|one| Hook::all_of(&one.value)).collect()
+        let edition = self.standing.webhooks_edition;
+        let mut compiled = self.compiled.borrow_mut();
+        compiled.hooks(&self.store, edition, mutating)
     }
 
-    /// Lets the mutating webhooks change an object that is to be written. Answers whether one did;
-    /// the object is decoded and has its defaults then.
+    /// Lets the mutating policies, and then the mutating webhooks, change an object that is to be
+    /// written. Answers whether one did; the object is decoded and has its defaults then.
+    ///
+    /// Who is to see what others changed after him is asked a second time.
     ///
     /// # Errors
-    /// The refusal of a webhook, or the failure to call it where that is not ignored.
+    /// The refusal of a webhook, and the failure to call it, or to evaluate a policy, where that is
+    /// not ignored.
     pub(super) fn admit_mutating(
         &self,
         admission: &Admission<'_>,
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<bool, Status> {
-        let hooks = self.hooks("mutatingwebhookconfigurations", admission);
+        let hooks = self.hooks(true, admission);
+        let mut policies = Reinvocation::default();
         let mut rounds = Reinvocation::default();
         let mut any = false;
         for round in 0..2 {
-            let mut changed = false;
-            for hook in &hooks {
-                let Some(invocation) = self.invocation(hook, admission, Some(object), old)? else {
+            let by_policies = self.admit_changes(admission, (round, object), old, &mut policies)?;
+            if by_policies {
+                rounds.require();
+            }
+            let mut by_hooks = false;
+            for hook in &*hooks {
+                let states = (Some(&*object), old);
+                let Some(invocation) = self.invocation(hook, admission, states)? else {
                     continue;
                 };
-                if round == 1 && !rounds.due.contains(&hook.id) {
+                if round == 1 && !rounds.is_due(&hook.id) {
                     continue;
                 }
                 if self.mutate(&invocation, admission, (round, object), old)? {
-                    changed = true;
-                    rounds.due.append(&mut rounds.called);
+                    by_hooks = true;
+                    rounds.require();
                 }
                 if hook.again {
-                    rounds.called.insert(hook.id.clone());
+                    rounds.note(hook.id.clone());
                 }
             }
-            any |= changed;
-            if !changed || rounds.due.is_empty() {
+            if by_hooks {
+                policies.require();
+            }
+            any |= by_policies || by_hooks;
+            if !policies.is_any_due() && !rounds.is_any_due() {
                 break;
             }
         }
@@ -96,8 +98,9 @@ impl Registry {
         admission: &Admission<'_>,
         old: &Value,
     ) -> Result<(), Status> {
-        for hook in &self.hooks("mutatingwebhookconfigurations", admission) {
-            let Some(invocation) = self.invocation(hook, admission, None, Some(old))? else {
+        for hook in &*self.hooks(true, admission) {
+            let states = (None, Some(old));
+            let Some(invocation) = self.invocation(hook, admission, states)? else {
                 continue;
             };
             let call = self.call(&invocation, admission, "", None, Some(old))?;
@@ -126,11 +129,11 @@ impl Registry {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        let hooks = self.hooks("validatingwebhookconfigurations", admission);
+        let hooks = self.hooks(false, admission);
         let mut asked = Vec::new();
         let mut calls = Vec::new();
-        for hook in &hooks {
-            let Some(invocation) = self.invocation(hook, admission, object, old)? else {
+        for hook in &*hooks {
+            let Some(invocation) = self.invocation(hook, admission, (object, old))? else {
                 continue;
             };
             if let Some(call) = self.call(&invocation, admission, "", object, old)? {
@@ -154,136 +157,36 @@ impl Registry {
     }
 
     /// Whether a webhook is asked, and as what.
-    pub(super) fn invocation<'a>(
+    fn invocation<'a>(
         &self,
         hook: &'a Hook,
         admission: &Admission<'_>,
-        object: Option<&Value>,
-        old: Option<&Value>,
+        states: States<'_>,
     ) -> Result<Option<Invocation<'a>>, Status> {
-        let selects = |selector: &Value, object: &Value| {
-            let parsed = LabelSelector::parse(&selector_text(selector));
-            parsed.is_ok_and(|parsed| parsed.matches(object))
-        };
-        let of_objects = &hook.objects;
-        let all = of_objects.as_object().is_none_or(Map::is_empty);
-        let found = |one: Option<&Value>| one.is_some_and(|one| selects(of_objects, one));
-        if !all && !found(object) && !found(old) {
-            return Ok(None);
-        }
-        let Some(resource) = self.matched(hook, admission) else {
+        let Some(resource) = self.selected(hook, admission, states)? else {
             return Ok(None);
         };
-        let labels = self.namespace_of(admission, object);
-        let everywhere = hook.namespaces.as_object().is_none_or(Map::is_empty);
-        match labels {
-            _ if everywhere => {}
-            Ok(Some(namespace)) if !selects(&hook.namespaces, &namespace) => return Ok(None),
-            Ok(_) => {}
-            Err(status) => return Err(status),
+        if hook.conditions.is_empty() {
+            return Ok(Some((hook, resource)));
         }
-        if !hook.conditions.is_empty() {
-            let request = Value::Object(self.told(&resource, admission, (object, old))?);
-            match conditions::hold(hook, &request) {
-                Ok(true) => {}
-                Ok(false) => return Ok(None),
-                Err(why) => {
-                    let subject = admission.target.resource.subject();
-                    return Err(Status::forbidden(subject, admission.name, &why));
-                }
+        let request = Value::Object(self.told(&resource, admission, states)?);
+        let scene = Scene {
+            request: &request,
+            params: &Value::Null,
+            // Upstream shows no namespace to the conditions of webhooks.
+            namespace: &Value::Null,
+            asker: &self.asker(admission, states.0),
+        };
+        let values = scene.values();
+        match values.and_then(|values| all_hold(&hook.conditions, &values)) {
+            Ok(true) => Ok(Some((hook, resource))),
+            Ok(false) => Ok(None),
+            Err(_) if hook.ignores_failure => Ok(None),
+            Err(why) => {
+                let subject = admission.target.resource.subject();
+                Err(Status::forbidden(subject, admission.name, &why))
             }
         }
-        Ok(Some((hook, resource)))
-    }
-
-    /// The resource in the version that a rule of the webhook names: the request's own, or one
-    /// that is the same in another version.
-    pub(super) fn matched(&self, hook: &Hook, admission: &Admission<'_>) -> Option<Arc<Resource>> {
-        let own = admission.target.resource;
-        if hook.is_about(admission.occasion(own)) {
-            let found = self.resource(&own.group, &own.version, &own.plural);
-            return Some(found.unwrap_or_else(|| Arc::new(own.clone())));
-        }
-        if !hook.equivalent {
-            return None;
-        }
-        let same = self.catalogue.all().iter().filter(|other| {
-            other.storage == own.storage && other.api_version() != own.api_version()
-        });
-        let mut named = same.filter(|other| hook.is_about(admission.occasion(other)));
-        named.next().cloned()
-    }
-
-    /// The Namespace whose labels count: none for what is in no namespace.
-    fn namespace_of(
-        &self,
-        admission: &Admission<'_>,
-        object: Option<&Value>,
-    ) -> Result<Option<Value>, Status> {
-        let resource = admission.target.resource;
-        let itself = resource.built_in && resource.kind == "Namespace";
-        if !itself && !resource.namespaced {
-            return Ok(None);
-        }
-        if itself
-            && admission.subresource.is_empty()
-            && let Some(object) = object
-        {
-            return Ok(Some(object.clone()));
-        }
-        let name = admission.namespace(object);
-        match self
-            .store
-            .get(&StorageKey::new("", "namespaces"), "", &name)
-        {
-            Some(found) => Ok(Some((*found.value).clone())),
-            None => Err(Status::not_found(Subject::new("", "namespaces"), &name)),
-        }
-    }
-
-    /// What a webhook is told of a write, but for the uid.
-    pub(super) fn told(
-        &self,
-        resource: &Resource,
-        admission: &Admission<'_>,
-        (object, old): (Option<&Value>, Option<&Value>),
-    ) -> Result<Map<String, Value>, Status> {
-        let own = admission.target.resource;
-        let shown = |object: Option<&Value>| match object {
-            Some(object) if admission.kind.is_none() => {
-                self.to_version(own, resource, object).map(Some)
-            }
-            other => Ok(other.cloned()),
-        };
-        let (object, old) = (shown(object)?, shown(old)?);
-        let kind_of = |resource: &'_ Resource| -> (String, String, String) {
-            match admission.kind {
-                Some((group, version, kind)) => (group.into(), version.into(), kind.into()),
-                None => (
-                    resource.group.clone(),
-                    resource.version.clone(),
-                    resource.kind.clone(),
-                ),
-            }
-        };
-        let (kind, request_kind) = (kind_of(resource), kind_of(own));
-        let namespace = admission.namespace(object.as_ref());
-        let about = About {
-            kind: (&kind.0, &kind.1, &kind.2),
-            resource: (&resource.group, &resource.version, &resource.plural),
-            request_kind: (&request_kind.0, &request_kind.1, &request_kind.2),
-            request_resource: (&own.group, &own.version, &own.plural),
-            subresource: admission.subresource,
-            name: admission.name,
-            namespace: &namespace,
-            operation: admission.operation,
-            user: admission.user,
-            object: object.as_ref(),
-            old: old.as_ref(),
-            dry: admission.dry,
-            options: &admission.options,
-        };
-        Ok(webhook::request(&about))
     }
 
     /// The call of a webhook; none where a failure to make it is ignored.
@@ -381,62 +284,16 @@ impl Registry {
         } else {
             object.clone()
         };
-        let mut after = before;
-        for operation in verdict.patch {
-            let done = apply_json_patch(&after, Ok(Value::Array(vec![operation.clone()])));
-            after = done.map_err(|_| Status::internal(inapplicable(&operation)))?;
-        }
+        let after = apply_operations(&before, &verdict.patch);
+        let mut after = after.map_err(|wrong| Status::internal(wrong.message))?;
         if whole {
-            decode(resource, &mut after, object)?;
+            let lax = FieldValidation::Ignore;
+            decode(resource, &mut after, object, lax).map_err(Status::internal)?;
             after = self.to_version(resource, own, &after)?;
         }
         let changed = after != *object;
         *object = after;
         Ok(changed)
-    }
-}
-
-/// Decodes what a webhook made of an object. Its managedFields stay where it broke them.
-fn decode(resource: &Resource, after: &mut Value, before: &Value) -> Result<(), Status> {
-    let managed = managed::sent(after).or(managed::sent(before)).cloned();
-    intake::decode(resource, after, Origin::Body, FieldValidation::Ignore).map_err(|status| {
-        let lead = format!("cannot be handled as a {}: ", resource.kind);
-        let why = status
-            .message
-            .split_once(&lead)
-            .map(|(_, why)| why.to_owned());
-        Status::internal(why.unwrap_or(status.message))
-    })?;
-    managed::put(after, managed);
-    intake::complete(resource, after);
-    Ok(())
-}
-
-/// Why an operation of a patch does not apply, in the words of the library behind a real server.
-fn inapplicable(operation: &Value) -> String {
-    let text = |field: &str| operation[field].as_str().unwrap_or_default();
-    let path = text("path");
-    match text("op") {
-        "add" => {
-            format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
-        }
-        "remove" => {
-            let key = path.rsplit('/').next().unwrap_or_default();
-            format!(
-                "error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
-            )
-        }
-        "replace" => {
-            format!("replace operation does not apply: doc is missing path: {path}: missing value")
-        }
-        "test" => format!("testing value {path} failed: test failed"),
-        "move" | "copy" => {
-            let (op, from) = (text("op"), text("from"));
-            format!(
-                "{op} operation does not apply: doc is missing from path: {from}: missing value"
-            )
-        }
-        other => format!("Unexpected kind: {other}"),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Machine: which ValidatingAdmissionPolicies are about a write, and what comes of what they say.
+//! Machine: which admission policies are about a write, and what comes of what those that judge say.
 //!
-//! Policies are evaluated in place, so they judge every write: those of requests, of the player and
-//! of a test's direct access.
+//! Policies are evaluated in place, so they are asked about every write: those of requests, of the
+//! player and of a test's direct access.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy`.
 
@@ -9,18 +9,39 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::schema::StorageKey;
+use crate::schema::Resource;
 use crate::selector::LabelSelector;
 use crate::status::{Cause, Status};
 use crate::store::Stored;
 
-use super::admission::{Admission, GROUP};
-use super::policy::{Binding, Constraints, Objection, Policy, Scene};
+use super::admission::Admission;
+use super::matching::States;
+use super::policy::{Binding, Constraints, Policy, Scene};
 use super::scale::selector_text;
 use super::state::Registry;
+use super::validation::Objection;
 
-/// An object and what it was before.
-type States<'a> = (Option<&'a Value>, Option<&'a Value>);
+/// A policy that is about a write, with one of its bindings and the parameters to evaluate it with.
+#[derive(Debug)]
+pub(super) struct Case<'p, P> {
+    pub(super) policy: &'p P,
+    pub(super) binding: &'p Binding,
+    /// The resource in the version that a rule of the policy names.
+    pub(super) resource: Arc<Resource>,
+    /// Null where there are none.
+    pub(super) params: Value,
+}
+
+/// A policy, or a binding of one, that cannot be evaluated.
+#[derive(Debug)]
+pub(super) struct Misfit<'p> {
+    pub(super) policy: &'p Policy,
+    pub(super) binding: Option<&'p Binding>,
+    pub(super) why: String,
+}
+
+/// A policy to evaluate, or why that is not possible.
+pub(super) type Found<'p, P> = Result<Case<'p, P>, Misfit<'p>>;
 
 impl Registry {
     /// Asks the policies whether a write may happen.
@@ -32,12 +53,14 @@ impl Registry {
         admission: &Admission<'_>,
         states: States<'_>,
     ) -> Result<(), Status> {
-        if !self.standing.policies || admission.is_exempt() {
+        if !self.standing.judges || admission.is_unjudged() {
             return Ok(());
         }
+        let edition = self.standing.policies_edition;
+        let policies = self.compiled.borrow_mut().validating(&self.store, edition);
         let mut refusal = None;
-        for policy in &*self.policies() {
-            let mut refuse = |binding: Option<&Binding>, objection: &Objection| {
+        for found in self.cases(&policies, admission, states)? {
+            let mut refuse = |policy: &Policy, binding: Option<&Binding>, objection: Objection| {
                 let name = &policy.name;
                 let whom = binding.map_or_else(
                     || format!("ValidatingAdmissionPolicy '{name}'"),
@@ -47,58 +70,37 @@ impl Registry {
                     },
                 );
                 let message = format!("{whom} denied request: {}", objection.message);
-                refusal.get_or_insert((message, objection.reason.clone()));
+                refusal.get_or_insert((message, objection.reason));
             };
-            let broken = |what: &str, why: &str| Objection {
-                message: format!("failed to configure {what}: {why}"),
-                reason: String::new(),
-            };
-            let Some((request, namespace)) = self.scene(&policy.constraints, admission, states)?
-            else {
-                continue;
-            };
-            if let Some((version, kind)) = &policy.param
-                && self.catalogue.of_kind(version, kind).is_none()
-            {
-                let (group, short) = version.split_once('/').unwrap_or(("", version));
-                let why = format!(
-                    "failed to find resource referenced by paramKind: '{group}/{short}, Kind={kind}'"
-                );
-                if !policy.ignores_failure {
-                    refuse(None, &broken("policy", &why));
-                }
-                continue;
-            }
-            for binding in &policy.bindings {
-                if !self.is_bound(binding, admission, states)? {
+            let case = match found {
+                Ok(case) => case,
+                Err(misfit) => {
+                    let objection = Objection {
+                        message: misfit.why,
+                        reason: String::new(),
+                    };
+                    refuse(misfit.policy, misfit.binding, objection);
                     continue;
                 }
-                let params = match self.params(policy, binding, admission.target.scope()) {
-                    Ok(params) => params,
-                    Err(_) if policy.ignores_failure => continue,
-                    Err(why) => {
-                        refuse(Some(binding), &broken("binding", &why));
-                        continue;
-                    }
-                };
-                for params in &params {
-                    let scene = Scene {
-                        request: &request,
-                        params,
-                        namespace: &namespace,
-                    };
-                    for objection in policy.objections(scene) {
-                        if binding.warns {
-                            let (policy, binding) = (&policy.name, &binding.name);
-                            self.note_warnings(vec![format!(
-                                "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
-                                objection.message
-                            )]);
-                        }
-                        if binding.denies {
-                            refuse(Some(binding), &objection);
-                        }
-                    }
+            };
+            let policy = &case.policy.policy;
+            let told = self.told(&case.resource, admission, states)?;
+            let scene = Scene {
+                request: &Value::Object(told),
+                params: &case.params,
+                namespace: &self.namespace_object(admission),
+                asker: &self.asker(admission, states.0),
+            };
+            for objection in case.policy.objections(scene) {
+                if case.binding.warns {
+                    let (policy, binding) = (&policy.name, &case.binding.name);
+                    self.note_warnings(vec![format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
+                        objection.message
+                    )]);
+                }
+                if case.binding.denies {
+                    refuse(policy, Some(case.binding), objection);
                 }
             }
         }
@@ -113,65 +115,74 @@ impl Registry {
         ))
     }
 
-    /// The policies with bindings, by their names; compiled anew after each write to one
-    /// of them (ADM-4).
-    fn policies(&self) -> Arc<Vec<Policy>> {
-        let mut compiled = self.compiled.borrow_mut();
-        if compiled.edition != self.standing.edition {
-            let of = |plural: &str| -> Vec<Arc<Stored>> {
-                let storage = StorageKey::new(GROUP, plural);
-                self.store.list(&storage, None).cloned().collect()
+    /// The policies that are about a write, once for each binding and parameter, in their order; in
+    /// the place of one that cannot be evaluated, and whose failures are not ignored, the reason.
+    pub(super) fn cases<'p, P: AsRef<Policy>>(
+        &self,
+        policies: &'p [P],
+        admission: &Admission<'_>,
+        states: States<'_>,
+    ) -> Result<Vec<Found<'p, P>>, Status> {
+        let mut found = Vec::new();
+        for one in policies {
+            let policy = one.as_ref();
+            let constraints = &policy.constraints;
+            let Some(resource) = self.is_about(constraints, admission, states)? else {
+                continue;
             };
-            let bindings = of("validatingadmissionpolicybindings");
-            let policies = of("validatingadmissionpolicies").into_iter().map(|policy| {
-                let bindings = bindings.iter().map(|binding| &*binding.value);
-                Policy::compile(&policy.value, bindings)
-            });
-            let bound = policies.filter(|policy| !policy.bindings.is_empty());
-            compiled.policies = Arc::new(bound.collect());
-            compiled.edition = self.standing.edition;
+            let misfit = |binding: Option<&'p Binding>, why: &str| {
+                let what = binding.map_or("policy", |_| "binding");
+                let why = format!("failed to configure {what}: {why}");
+                let misfit = Err(Misfit {
+                    policy,
+                    binding,
+                    why,
+                });
+                Some(misfit).filter(|_| !policy.ignores_failure)
+            };
+            if let Some((version, kind)) = &policy.param
+                && self.catalogue.of_kind(version, kind).is_none()
+            {
+                let (group, short) = version.split_once('/').unwrap_or(("", version));
+                let why = format!(
+                    "failed to find resource referenced by paramKind: '{group}/{short}, Kind={kind}'"
+                );
+                found.extend(misfit(None, &why));
+                continue;
+            }
+            for binding in &policy.bindings {
+                if let Some(constraints) = &binding.constraints
+                    && self.is_about(constraints, admission, states)?.is_none()
+                {
+                    continue;
+                }
+                match self.params(policy, binding, admission.target.scope()) {
+                    Ok(all) => found.extend(all.into_iter().map(|params| {
+                        Ok(Case {
+                            policy: one,
+                            binding,
+                            resource: Arc::clone(&resource),
+                            params,
+                        })
+                    })),
+                    Err(why) => found.extend(misfit(Some(binding), &why)),
+                }
+            }
         }
-        Arc::clone(&compiled.policies)
+        Ok(found)
     }
 
-    /// What a policy sees of a write that it is about: the request and the namespace.
-    fn scene(
+    /// The resource as which a write is one that a policy or a binding is about.
+    fn is_about(
         &self,
         constraints: &Constraints,
         admission: &Admission<'_>,
-        (object, old): States<'_>,
-    ) -> Result<Option<(Value, Value)>, Status> {
+        states: States<'_>,
+    ) -> Result<Option<Arc<Resource>>, Status> {
         if self.matched(&constraints.excluded, admission).is_some() {
             return Ok(None);
         }
-        let invocation = self.invocation(&constraints.included, admission, object, old)?;
-        let Some((_, resource)) = invocation else {
-            return Ok(None);
-        };
-        let request = Value::Object(self.told(&resource, admission, (object, old))?);
-        let own = admission.target.resource;
-        let storage = StorageKey::new("", "namespaces");
-        let namespace = Some(admission.target.scope()).filter(|_| own.namespaced);
-        let namespace = namespace.and_then(|name| self.store.get(&storage, "", name));
-        let namespace = namespace.map_or(Value::Null, |found| (*found.value).clone());
-        Ok(Some((request, namespace)))
-    }
-
-    /// Whether a binding is about a write that its policy is about.
-    fn is_bound(
-        &self,
-        binding: &Binding,
-        admission: &Admission<'_>,
-        (object, old): States<'_>,
-    ) -> Result<bool, Status> {
-        let Some(constraints) = &binding.constraints else {
-            return Ok(true);
-        };
-        if self.matched(&constraints.excluded, admission).is_some() {
-            return Ok(false);
-        }
-        let invocation = self.invocation(&constraints.included, admission, object, old)?;
-        Ok(invocation.is_some())
+        self.selected(&constraints.included, admission, states)
     }
 
     /// The parameters with which a binding has its policy evaluated; null where there are none.

@@ -8,9 +8,13 @@ const WEBHOOKS: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
 ];
-const POLICIES: [&str; 2] = [
+const JUDGES: [&str; 2] = [
     "validatingadmissionpolicies.admissionregistration.k8s.io",
     "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+];
+const CHANGERS: [&str; 2] = [
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 ];
 const QUOTAS: [&str; 1] = ["resourcequotas."];
 
@@ -19,15 +23,23 @@ const QUOTAS: [&str; 1] = ["resourcequotas."];
 ///
 /// It is looked at anew with every write to one of those kinds (ADM-3).
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a kind of rule of its own"
+)]
 pub(super) struct Standing {
     /// Whether there is a configuration of webhooks.
     pub(super) webhooks: bool,
     /// Whether there is a quota in any namespace.
     pub(super) quotas: bool,
-    /// Whether there is a binding of an admission policy.
-    pub(super) policies: bool,
+    /// How often configurations of webhooks were written: what was compiled before is old.
+    pub(super) webhooks_edition: u64,
+    /// Whether there is a binding of a policy that judges.
+    pub(super) judges: bool,
+    /// Whether there is a binding of a policy that changes objects.
+    pub(super) changers: bool,
     /// How often policies or their bindings were written: what was compiled before is old.
-    pub(super) edition: u64,
+    pub(super) policies_edition: u64,
 }
 
 impl Standing {
@@ -40,9 +52,13 @@ impl Standing {
         let name = storage.as_str();
         if WEBHOOKS.contains(&name) {
             self.webhooks = any(&WEBHOOKS);
-        } else if POLICIES.contains(&name) {
-            self.policies = any(&POLICIES[1..]);
-            self.edition += 1;
+            self.webhooks_edition += 1;
+        } else if JUDGES.contains(&name) {
+            self.judges = any(&JUDGES[1..]);
+            self.policies_edition += 1;
+        } else if CHANGERS.contains(&name) {
+            self.changers = any(&CHANGERS[1..]);
+            self.policies_edition += 1;
         } else if QUOTAS.contains(&name) {
             self.quotas = any(&QUOTAS);
         }

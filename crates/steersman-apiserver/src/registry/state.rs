@@ -11,11 +11,11 @@ use crate::schema::{Resource, StorageKey};
 use crate::store::{Draft, Store, Stored};
 
 use super::catalogue::Catalogue;
+use super::compiled::Compiled;
 use super::due::{Address, Change, Due};
 use super::memory::Memory;
 use super::metadata;
 use super::options::Object;
-use super::policy::Compiled;
 use super::rng::Rng;
 use super::standing::Standing;
 
@@ -97,7 +97,7 @@ pub struct Registry {
     changed: BTreeSet<StorageKey>,
     /// What requests are held against.
     pub(super) standing: Standing,
-    /// The admission policies as they were compiled last.
+    /// The webhooks and the admission policies as they were compiled last.
     pub(super) compiled: RefCell<Compiled>,
     /// What the verb that is running knows of webhooks. Reads ask too, hence the cell.
     pub(super) memory: RefCell<Memory>,

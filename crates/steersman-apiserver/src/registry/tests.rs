@@ -10,6 +10,8 @@ use crate::schema::Resource;
 use crate::status::Status;
 
 mod acts;
+mod authorizer;
+mod changes;
 mod classes;
 mod definitions;
 mod deletes;

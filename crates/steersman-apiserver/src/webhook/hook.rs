@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::schema::cel::{Environment, Expression};
+
 use super::call::Endpoint;
 
 /// One webhook, as its configuration has it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent switches, as the configuration has them"
@@ -37,8 +39,8 @@ pub(crate) struct Hook {
     pub(crate) namespaces: Value,
     /// `objectSelector`.
     pub(crate) objects: Value,
-    /// The expressions of `matchConditions`.
-    pub(crate) conditions: Vec<String>,
+    /// Its `matchConditions`.
+    pub(crate) conditions: Vec<Expression>,
     rules: Vec<Value>,
 }
 
@@ -95,10 +97,10 @@ impl Hook {
             review,
             namespaces: hook["namespaceSelector"].clone(),
             objects: hook["objectSelector"].clone(),
-            conditions: listed("matchConditions")
-                .iter()
-                .map(|one| one["expression"].as_str().unwrap_or_default().to_owned())
-                .collect(),
+            conditions: Expression::conditions(
+                &Environment::new(false, true),
+                &hook["matchConditions"],
+            ),
             rules: listed("rules"),
         }
     }

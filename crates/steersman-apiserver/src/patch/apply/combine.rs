@@ -4,11 +4,76 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::schema::types::TypeRef;
+use crate::schema::types::{ListKind, MapKind, TypeRef};
 
 use super::path::PathElement;
 use super::set::FieldSet;
-use super::typed::{Form, form, identify, is_hollow, member_type};
+use super::typed::{Form, complete, form, identify, is_hollow, member_type, validate};
+
+/// The object with a configuration over it that no manager owns: that of a mutating policy
+/// (upstream: `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).
+///
+/// # Errors
+/// Why the configuration does not fit the type, or what it would replace as a whole.
+pub(crate) fn lay_over(
+    ty: TypeRef<'_>,
+    live: &Value,
+    configuration: &Value,
+) -> Result<Value, String> {
+    let wrong = validate(ty, configuration);
+    let wrong = match wrong.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        several => format!("errors:\n  {}", several.join("\n  ")),
+    };
+    if !wrong.is_empty() {
+        return Err(format!(
+            "failed to convert patch object to typed object: {wrong}"
+        ));
+    }
+    let mut pieces = Vec::new();
+    find_pieces(ty, configuration, "", &mut pieces);
+    if !pieces.is_empty() {
+        return Err(format!(
+            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            pieces.join(", ")
+        ));
+    }
+    let mut merged = merge(ty, live, configuration);
+    if !ty.is_custom() {
+        complete(ty, &mut merged);
+    }
+    Ok(merged)
+}
+
+/// Finds the maps and lists that are one piece by their type.
+fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            if ty.map_kind() == MapKind::Atomic {
+                found.push(path.to_owned());
+            }
+            for (name, member) in members.iter().filter(|(name, _)| ty.declares(name)) {
+                let step = PathElement::field(name);
+                find_pieces(
+                    member_type(ty, name),
+                    member,
+                    &format!("{path}{step}"),
+                    found,
+                );
+            }
+        }
+        Value::Array(items) => {
+            if ty.list() == ListKind::Atomic {
+                found.push(path.to_owned());
+            }
+            for (at, item) in items.iter().enumerate() {
+                find_pieces(ty.items(), item, &format!("{path}[{at}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
 
 /// The object with a configuration over it.
 pub(crate) fn merge(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Value {

@@ -4,8 +4,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::authority;
 use super::program::Program;
 use super::types::{Decl, Type};
+
+/// The variable that asks about what the request is about.
+pub(crate) const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
 /// What a `request` has for expressions: less than a webhook is told.
 pub(crate) static REQUEST: LazyLock<Decl> = LazyLock::new(request);
@@ -33,7 +37,8 @@ impl Environment {
             known.push(("params", Type::Dyn));
         }
         if authorizer {
-            known.push(("authorizer", Type::Dyn));
+            known.push(("authorizer", Type::Opaque(authority::AUTHORIZER)));
+            known.push((REQUEST_RESOURCE, Type::Opaque(authority::RESOURCE_CHECK)));
         }
         Self {
             known,
@@ -44,8 +49,19 @@ impl Environment {
     /// The same without the authorizer.
     pub(crate) fn without_authorizer(&self) -> Self {
         let mut less = self.clone();
-        less.known.retain(|(name, _)| *name != "authorizer");
+        let asks = |name: &str| name == "authorizer" || name == REQUEST_RESOURCE;
+        less.known.retain(|(name, _)| !asks(name));
         less
+    }
+
+    /// The same with the types of which changes are made.
+    pub(crate) fn with_changes(&self) -> Self {
+        let mut more = self.clone();
+        for name in ["Object", "JSONPatch"] {
+            let kind = Type::message(name).unwrap_or(Type::Dyn);
+            more.known.push((name, Type::Of(kind.into())));
+        }
+        more
     }
 
     /// Adds a variable of the policy.
@@ -215,10 +231,65 @@ mod tests {
                 .compile("authorizer == null", &bool)
                 .is_err()
         );
+        for fine in [
+            "authorizer.group('apps').resource('deployments').subresource('scale').namespace('a').name('b').check('get').allowed()",
+            "authorizer.path('/healthz').check('get').reason() == ''",
+            "authorizer.serviceAccount('a', 'b').group('').resource('pods').check('get').errored()",
+            "authorizer.requestResource.check('approve').error() == ''",
+            "object.list.all(authorizer, authorizer.requestResource)",
+        ] {
+            assert!(environment.compile(fine, &bool).is_ok(), "{fine}");
+        }
+        assert!(refused("authorizer.check('get')").contains("found no matching overload for 'check' applied to 'kubernetes.authorization.Authorizer.(string)'"));
+        assert!(refused("Object{} == Object{}").contains("undeclared reference to 'Object'"));
         let either = [Type::String, Type::Null];
         assert_eq!(
             environment.compile("1", &either).unwrap_err(),
             "must evaluate to one of [string null_type] but got int"
         );
+    }
+
+    #[test]
+    fn changes_are_typed() {
+        let environment = Environment::new(false, true).with_changes();
+        let object = [Type::message("Object").unwrap()];
+        let patch = [Type::list(Type::message("JSONPatch").unwrap())];
+        for fine in [
+            "Object{}",
+            "Object{spec: Object.spec{replicas: 3, ?paused: optional.none()}}",
+            "has(object.spec) ? Object{} : Object{metadata: Object.metadata{labels: {'a': 'b'}}}",
+        ] {
+            assert!(environment.compile(fine, &object).is_ok(), "{fine}");
+        }
+        for fine in [
+            "[JSONPatch{op: 'add', path: '/a/' + jsonpatch.escapeKey('b/c'), value: Object.a{b: 1}}]",
+            "object.a == 1 ? [] : [JSONPatch{op: 'test', path: '/a', value: 1}]",
+            "object.l.map(one, JSONPatch{op: 'remove', path: '/' + one})",
+        ] {
+            assert!(environment.compile(fine, &patch).is_ok(), "{fine}");
+        }
+        let refused = |expression: &str, results: &[Type]| {
+            environment.compile(expression, results).unwrap_err()
+        };
+        assert_eq!(
+            refused("Object.spec{}", &object),
+            "must evaluate to Object but got Object.spec"
+        );
+        assert_eq!(
+            refused("[]", &patch),
+            "must evaluate to list(JSONPatch) but got list(dyn)"
+        );
+        for (wrong, why) in [
+            (
+                "[JSONPatch{op: 1}]",
+                "expected type of field 'op' is 'string' but provided type is 'int'",
+            ),
+            ("[JSONPatch{ops: ''}]", "undefined field 'ops'"),
+            ("[Objects{}]", "undeclared reference to 'Objects'"),
+            ("[JSONPatch.a{}]", "undeclared reference to 'JSONPatch.a'"),
+        ] {
+            let told = refused(wrong, &patch);
+            assert!(told.contains(why), "{wrong}: {told}");
+        }
     }
 }

@@ -35,8 +35,11 @@ pub(crate) enum Kind {
     },
     Map(Vec<Entry>),
     Fold(Box<Fold>),
-    /// A message, of which there are none here.
-    Message(String),
+    /// An object of a named type, such as `Object.spec{replicas: 3}`.
+    Message {
+        name: String,
+        fields: Vec<Field>,
+    },
 }
 
 /// A constant.
@@ -49,6 +52,15 @@ pub(crate) enum Literal {
     Double(f64),
     Text(Arc<str>),
     Bytes(Arc<[u8]>),
+}
+
+/// One field of a message.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) value: Node,
+    /// Whether the field is left out when its value is an optional that has none.
+    pub(crate) optional: bool,
 }
 
 /// One entry of a map.

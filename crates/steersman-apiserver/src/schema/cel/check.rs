@@ -1,9 +1,9 @@
 //! Machine: finds the type of every part of an expression, and what does not fit.
 
-use super::ast::{Fold, Kind, Literal, Node};
+use super::ast::{Field, Fold, Kind, Literal, Node};
 use super::functions::{self, Overload};
 use super::parse::Mistake;
-use super::types::{Field, Type};
+use super::types::Type;
 
 /// A type of more parts than these is not followed: it could double with each step of a rule.
 const MOST_TYPES: usize = 512;
@@ -66,6 +66,9 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn node(&mut self, node: &mut Node) -> Type {
+        if let Some(name) = self.dotted(node) {
+            node.kind = Kind::Ident(name);
+        }
         let mut found = self.kind(node);
         if !found.is_below(&mut { MOST_TYPES }) {
             found = Type::Dyn;
@@ -75,7 +78,7 @@ impl Checker<'_> {
     }
 
     fn kind(&mut self, node: &mut Node) -> Type {
-        let (id, at) = (node.id, node.at);
+        let at = node.at;
         match &mut node.kind {
             Kind::Literal(literal) => match literal {
                 Literal::Null => Type::Null,
@@ -123,13 +126,63 @@ impl Checker<'_> {
                 Type::map(key, values.unwrap_or_else(|| self.fresh()))
             }
             Kind::Fold(fold) => self.fold(fold),
-            Kind::Message(name) => {
-                let what = format!("undeclared reference to '{name}' (in container '')");
+            Kind::Message { name, fields } => self.message(at, name, fields),
+        }
+    }
+
+    /// The name of a variable that is written with a dot, where the part is one.
+    fn dotted(&self, node: &Node) -> Option<String> {
+        let Kind::Select {
+            field, test: false, ..
+        } = &node.kind
+        else {
+            return None;
+        };
+        let mut dotted = self.variables.iter().map(|(name, _)| name).filter(|name| {
+            let last = name.rsplit_once('.').map(|(_, last)| last);
+            last == Some(field.as_str())
+        });
+        let name = dotted.find(|name| node.qualified().as_deref() == Some(**name))?;
+        let first = name.split('.').next();
+        let hidden = self
+            .scopes
+            .iter()
+            .any(|(known, _)| Some(known.as_str()) == first);
+        (!hidden).then(|| (*name).to_owned())
+    }
+
+    /// The type of an object of a named type. The first part of the name is declared as that of a
+    /// type where there are such.
+    fn message(&mut self, at: usize, name: &str, fields: &mut [Field]) -> Type {
+        let root = name.split('.').next().unwrap_or_default();
+        let declared = self
+            .variables
+            .iter()
+            .any(|(known, kind)| *known == root && matches!(kind, Type::Of(_)));
+        let Some(Type::Object(object)) = Type::message(name).filter(|_| declared) else {
+            let what = format!("undeclared reference to '{name}' (in container '')");
+            return self.mistake(at, what);
+        };
+        for field in fields {
+            let at = field.value.at;
+            let mut found = self.node(&mut field.value);
+            if field.optional {
+                found = self.unwrapped(at, &found);
+            }
+            let name = &field.name;
+            let Some(wanted) = object.field(name) else {
+                self.mistake(at, format!("undefined field '{name}'"));
+                continue;
+            };
+            if !self.fits(&wanted, &found) {
+                let found = self.settled(&found, true);
+                let what = format!(
+                    "expected type of field '{name}' is '{wanted}' but provided type is '{found}'"
+                );
                 self.mistake(at, what);
-                self.found.types[id] = Type::Error;
-                Type::Error
             }
         }
+        Type::Object(object)
     }
 
     fn mistake(&mut self, at: usize, what: String) -> Type {
@@ -185,8 +238,8 @@ impl Checker<'_> {
                 Type::Dyn
             }
             Type::Map(entry) => entry.1.clone(),
-            Type::Object(object) => match object.fields.get(name) {
-                Some(Field { decl, .. }) => decl.kind.clone(),
+            Type::Object(object) => match object.field(name) {
+                Some(found) => found,
                 None => self.mistake(at, format!("undefined field '{name}'")),
             },
             Type::Optional(of) => match self.field(at, &of, name) {

@@ -61,7 +61,14 @@ pub(crate) fn estimate(node: &Node, checked: &Checked, root: &Arc<Decl>) -> u64 
 impl Coster<'_> {
     fn cost(&mut self, node: &Node) -> Range {
         match &node.kind {
-            Kind::Literal(_) | Kind::Message(_) => Range::exactly(0),
+            Kind::Literal(_) => Range::exactly(0),
+            Kind::Message { fields, .. } => {
+                let mut cost = Range::exactly(40);
+                for field in fields {
+                    cost = cost.plus(self.cost(&field.value));
+                }
+                cost
+            }
             Kind::Ident(name) => {
                 let local = self.local(name).map(|local| local.decl.clone());
                 self.decls[node.id] = local.unwrap_or_else(|| Some(Arc::clone(self.root)));

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Fold, Kind, Literal, Node};
+use super::ast::{Entry, Field, Fold, Kind, Literal, Node};
 use super::library;
+use super::messages;
 use super::operators;
 use super::run::{Failure, Outcome, Run, has, maybe, select};
 use super::value::{Key, Text, Value};
@@ -65,30 +66,41 @@ impl<'a, 'n> Run<'a, 'n> {
                 self.charge(10)?;
                 Ok(Value::List(made.into()))
             }
-            Kind::Map(entries) => {
-                let mut made = BTreeMap::new();
-                for entry in entries {
-                    let key = self.eval(&entry.key)?;
-                    let key = key
-                        .key()
-                        .ok_or_else(|| Failure::of("unsupported key type"))?;
-                    let mut value = self.eval(&entry.value)?;
-                    if let Value::Optional(held) = &value
-                        && entry.optional
-                    {
-                        let Some(held) = held else { continue };
-                        value = (**held).clone();
-                    }
-                    if made.insert(key, value).is_some() {
-                        return Err(Failure::of("Failed with repeated key"));
-                    }
-                }
-                self.charge(30)?;
-                Ok(Value::Map(made.into()))
-            }
+            Kind::Map(entries) => self.map(entries),
             Kind::Fold(fold) => self.fold(fold),
-            Kind::Message(_) => Err(Failure::overload()),
+            Kind::Message { name, fields } => self.message(name, fields),
         }
+    }
+
+    fn map(&mut self, entries: &'n [Entry]) -> Outcome<'a> {
+        let mut made = BTreeMap::new();
+        for entry in entries {
+            let key = self.eval(&entry.key)?;
+            let key = key
+                .key()
+                .ok_or_else(|| Failure::of("unsupported key type"))?;
+            let value = self.eval(&entry.value)?;
+            let Some(value) = unwrapped(value, entry.optional) else {
+                continue;
+            };
+            if made.insert(key, value).is_some() {
+                return Err(Failure::of("Failed with repeated key"));
+            }
+        }
+        self.charge(30)?;
+        Ok(Value::Map(made.into()))
+    }
+
+    fn message(&mut self, name: &str, fields: &'n [Field]) -> Outcome<'a> {
+        let mut made = BTreeMap::new();
+        for field in fields {
+            let value = self.eval(&field.value)?;
+            if let Some(value) = unwrapped(value, field.optional) {
+                made.insert(field.name.clone(), value);
+            }
+        }
+        self.charge(40)?;
+        messages::made(name, made)
     }
 
     fn call(&mut self, name: &'n str, target: Option<&'n Node>, args: &'n [Node]) -> Outcome<'a> {
@@ -264,6 +276,14 @@ impl<'a, 'n> Run<'a, 'n> {
         let value = self.eval(node)?;
         self.scopes[accu].1 = Ok(value);
         Ok(())
+    }
+}
+
+/// What stands in an entry that may be left out: nothing where its value is an optional without one.
+fn unwrapped(value: Value<'_>, optional: bool) -> Option<Value<'_>> {
+    match value {
+        Value::Optional(held) if optional => held.map(|held| (*held).clone()),
+        value => Some(value),
     }
 }
 

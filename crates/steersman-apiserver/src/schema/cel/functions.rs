@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::authority;
 use super::types::Type;
 
 /// One way to call a function.
@@ -24,6 +25,11 @@ const OPAQUE: &[(char, &str)] = &[
     ('C', "net.CIDR"),
     ('V', "kubernetes.Semver"),
     ('F', "kubernetes.NamedFormat"),
+    ('Z', authority::AUTHORIZER),
+    ('H', authority::PATH_CHECK),
+    ('G', authority::GROUP_CHECK),
+    ('R', authority::RESOURCE_CHECK),
+    ('X', authority::DECISION),
 ];
 
 /// Functions with their overloads: the overload's name, then its arguments and its result.
@@ -302,6 +308,24 @@ const TABLE: &[(&str, &str)] = &[
     ("format.byte", "format_byte ()F"),
     ("format.date", "format_date ()F"),
     ("format.datetime", "format_datetime ()F"),
+    ("path", "authorizer_path (Z.s)H"),
+    ("group", "authorizer_group (Z.s)G"),
+    ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z"),
+    ("resource", "groupcheck_resource (G.s)R"),
+    ("subresource", "resourcecheck_subresource (R.s)R"),
+    ("namespace", "resourcecheck_namespace (R.s)R"),
+    ("name", "resourcecheck_name (R.s)R"),
+    ("fieldSelector", "authorizer_fieldselector (R.s)R"),
+    ("labelSelector", "authorizer_labelselector (R.s)R"),
+    ("check", "pathcheck_check (H.s)X resourcecheck_check (R.s)X"),
+    ("allowed", "decision_allowed (X.)b"),
+    ("reason", "decision_reason (X.)s"),
+    ("errored", "decision_errored (X.)b"),
+    ("error", "decision_error (X.)s"),
+    (
+        "jsonpatch.escapeKey",
+        "string_jsonpatch_escapeKey_string (s)s",
+    ),
 ];
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {

@@ -11,7 +11,7 @@ use super::range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
 use super::run::{Failure, Outcome, Run};
 use super::semver::Semver;
 use super::value::{Key, Text, Value};
-use super::{conversions, lists, texts, times};
+use super::{conversions, lists, questions, texts, times};
 use crate::schema::quantity::Quantity;
 
 /// Applies a function.
@@ -58,6 +58,9 @@ pub(super) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>])
             }
             Value::Bool(found)
         }
+        ("jsonpatch.escapeKey", [Value::Text(key)]) => {
+            Value::text(key.replace('~', "~0").replace('/', "~1"))
+        }
         ("optional.of", [of]) => Value::some(of.clone()),
         ("optional.none", []) => Value::NONE,
         ("optional.ofNonZeroValue", [of]) if is_zero(of) => Value::NONE,
@@ -86,7 +89,8 @@ pub(super) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>])
             let outcome = quantity(name, values)
                 .or_else(|| version(name, values))
                 .or_else(|| address(name, values))
-                .or_else(|| url(name, values));
+                .or_else(|| url(name, values))
+                .or_else(|| questions::apply(name, values));
             return outcome.unwrap_or_else(|| Err(Failure::missing(name)));
         }
     };
@@ -145,6 +149,8 @@ fn charge(run: &mut Run<'_, '_>, name: &str, values: &[Value<'_>]) -> Result<(),
             .saturating_mul(size(1))
             .saturating_mul(2)
             .saturating_add(1),
+        // Few enough of them fit into what an expression may cost.
+        "check" => 350_000,
         // Costs as much as what it makes, which is not known yet.
         "join" => 0,
         _ => 1,

@@ -307,6 +307,17 @@ pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Resu
         (Value::Ip(a), Value::Ip(b)) => a == b,
         (Value::Cidr(a), Value::Cidr(b)) => a == b,
         (Value::Named(a), Value::Named(b)) => a == b,
+        (Value::Message(a), Value::Message(b)) => {
+            if a.name != b.name || !a.fields.keys().eq(b.fields.keys()) {
+                return Ok(false);
+            }
+            for (a, b) in a.fields.values().zip(b.fields.values()) {
+                if !equal(run, a, b)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
         _ => a.compare(b).is_some_and(std::cmp::Ordering::is_eq),
     })
 }

@@ -5,7 +5,7 @@ use cel::common::ast::{
 };
 use cel::parser::Parser;
 
-use super::ast::{Entry, Fold, Kind, Literal, Node};
+use super::ast::{Entry, Field, Fold, Kind, Literal, Node};
 
 /// The longest expression, in characters.
 const MAX_LENGTH: usize = 100_000;
@@ -193,7 +193,20 @@ impl Reader<'_> {
                 Kind::Map(entries)
             }
             Expr::Comprehension(fold) => Kind::Fold(Box::new(self.fold(*fold, deeper))),
-            Expr::Struct(message) => Kind::Message(message.type_name),
+            Expr::Struct(message) => {
+                let mut fields = Vec::new();
+                for entry in message.entries {
+                    if let EntryExpr::StructField(field) = entry.expr {
+                        fields.push(Field {
+                            name: field.field,
+                            value: self.node(field.value, deeper),
+                            optional: field.optional,
+                        });
+                    }
+                }
+                let name = message.type_name;
+                Kind::Message { name, fields }
+            }
             Expr::Unspecified => {
                 self.mistakes
                     .push((at, "the expression is empty".to_owned()));

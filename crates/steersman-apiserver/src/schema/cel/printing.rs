@@ -137,7 +137,7 @@ pub(crate) fn print_double(number: f64) -> String {
 }
 
 /// A value as `%s` prints it.
-fn print(value: &Value<'_>) -> String {
+pub(super) fn print(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),

@@ -118,7 +118,10 @@ impl Constants {
                     self.look(part);
                 }
             }
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Message(_) => {}
+            Kind::Message { fields, .. } => {
+                fields.iter().for_each(|field| self.look(&field.value));
+            }
+            Kind::Literal(_) | Kind::Ident(_) => {}
         }
     }
 

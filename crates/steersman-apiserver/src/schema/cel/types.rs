@@ -69,6 +69,8 @@ pub(crate) enum Type {
 pub(crate) struct Object {
     name: String,
     pub(crate) fields: BTreeMap<String, Field>,
+    /// Whether it takes further fields, of any type.
+    open: bool,
 }
 
 /// A field of an object.
@@ -102,9 +104,26 @@ impl PartialEq for Object {
     }
 }
 
+impl Object {
+    /// The type of a field; nothing where there is none of that name.
+    pub(crate) fn field(&self, name: &str) -> Option<Type> {
+        let declared = self.fields.get(name).map(|field| field.decl.kind.clone());
+        declared.or(self.open.then_some(Type::Dyn))
+    }
+}
+
 impl Type {
     pub(crate) fn list(items: Self) -> Self {
         Self::List(Arc::new(items))
+    }
+
+    /// An object that takes any fields.
+    pub(crate) fn open(name: &str) -> Self {
+        Self::Object(Arc::new(Object {
+            name: name.to_owned(),
+            fields: BTreeMap::new(),
+            open: true,
+        }))
     }
 
     pub(crate) fn map(key: Self, value: Self) -> Self {
@@ -113,6 +132,25 @@ impl Type {
 
     pub(crate) fn optional(of: Self) -> Self {
         Self::Optional(Arc::new(of))
+    }
+
+    /// The type of the objects with which expressions say what a policy changes (upstream:
+    /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, and for what lies within it
+    /// `Object.spec` and so on.
+    pub(crate) fn message(name: &str) -> Option<Self> {
+        if name == "JSONPatch" {
+            let text = || Decl::of_type(Self::String);
+            let fields = [
+                ("op", text()),
+                ("path", text()),
+                ("from", text()),
+                ("value", Decl::any()),
+            ];
+            let fields = fields.map(|(field, decl)| (field.to_owned(), decl));
+            return Some(Decl::of_fields(name, fields.into()).kind);
+        }
+        let object = name == "Object" || name.starts_with("Object.");
+        object.then(|| Self::open(name))
     }
 
     /// Whether values of the type take no room to speak of.
@@ -229,6 +267,7 @@ impl Decl {
         let object = Object {
             name: name.to_owned(),
             fields: fields.into_iter().map(field).collect(),
+            open: false,
         };
         Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, 2)
     }
@@ -329,6 +368,7 @@ impl Decl {
             let metadata = Object {
                 name: format!("{name}.metadata"),
                 fields: named,
+                open: false,
             };
             let metadata = Self::simple(Type::Object(Arc::new(metadata)), UNBOUNDED, 2);
             add(&mut fields, "metadata", metadata);
@@ -339,6 +379,7 @@ impl Decl {
         let object = Object {
             name: name.to_owned(),
             fields,
+            open: false,
         };
         Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, least)
     }

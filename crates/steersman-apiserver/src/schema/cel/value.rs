@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 
 use super::addresses::{Cidr, Url};
+use super::authority::{self, Query, Ruling};
 use super::formats::Named;
 use super::semver::Semver;
 use super::times;
@@ -43,6 +44,17 @@ pub(crate) enum Value<'a> {
     Cidr(Cidr),
     Semver(Arc<Semver>),
     Named(Named),
+    Message(Arc<Message<'a>>),
+    /// A question to the authorizer that is being put together.
+    Query(Arc<Query<'a>>),
+    Ruling(Arc<Ruling>),
+}
+
+/// An object of a named type that the expression made.
+#[derive(Debug, Clone)]
+pub(crate) struct Message<'a> {
+    pub(crate) name: String,
+    pub(crate) fields: BTreeMap<String, Value<'a>>,
 }
 
 /// A text, of an object or made by the expression.
@@ -161,6 +173,9 @@ impl<'a> Value<'a> {
             Self::Cidr(_) => "net.CIDR",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Named(_) => "kubernetes.NamedFormat",
+            Self::Message(message) => &message.name,
+            Self::Query(query) => query.type_name(),
+            Self::Ruling(_) => authority::DECISION,
         }
     }
 
@@ -180,6 +195,21 @@ impl<'a> Value<'a> {
             _ => 1,
         };
         size as u64
+    }
+
+    /// Whether what an expression made nests no deeper than this. What it took from an object
+    /// nests no deeper than a body may.
+    pub(crate) fn is_below(&self, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else {
+            return false;
+        };
+        match self {
+            Self::List(items) => items.iter().all(|item| item.is_below(depth)),
+            Self::Map(entries) => entries.values().all(|value| value.is_below(depth)),
+            Self::Optional(Some(held)) => held.is_below(depth),
+            Self::Message(message) => message.fields.values().all(|field| field.is_below(depth)),
+            _ => true,
+        }
     }
 
     /// Whether the value has items.

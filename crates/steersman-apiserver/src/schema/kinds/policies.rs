@@ -40,8 +40,8 @@ pub(super) const MUTATING_POLICY: Kind = Kind {
     validate: |object, _| {
         let mut errors = Errors::default();
         let spec = Place::root(object).at("spec");
-        let _ = check_policy(&spec, &mut errors);
-        check_mutations(&spec, &mut errors);
+        let environment = check_policy(&spec, &mut errors);
+        check_mutations(&spec, &environment, &mut errors);
         errors
     },
     ..Kind::PLAIN
@@ -273,7 +273,8 @@ fn check_validation(at: &Place<'_>, environment: &Environment, errors: &mut Erro
     }
 }
 
-fn check_mutations(spec: &Place<'_>, errors: &mut Errors) {
+fn check_mutations(spec: &Place<'_>, environment: &Environment, errors: &mut Errors) {
+    let environment = environment.with_changes();
     let mutations = spec.at("mutations");
     if mutations.is_empty() {
         let detail = "mutations must contain at least one item";
@@ -281,9 +282,13 @@ fn check_mutations(spec: &Place<'_>, errors: &mut Errors) {
     }
     for mutation in mutations.items() {
         let kind = mutation.at("patchType");
-        let (given, other) = match kind.text() {
-            "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
-            "JSONPatch" => ("jsonPatch", "applyConfiguration"),
+        let message = |name: &str| Type::message(name).unwrap_or(Type::Dyn);
+        let (given, other, result) = match kind.text() {
+            "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", message("Object")),
+            "JSONPatch" => {
+                let result = Type::list(message("JSONPatch"));
+                ("jsonPatch", "applyConfiguration", result)
+            }
             "" => {
                 errors.required(&kind, "");
                 continue;
@@ -299,6 +304,8 @@ fn check_mutations(spec: &Place<'_>, errors: &mut Errors) {
             errors.required(&source, &detail);
         } else if source.at("expression").text().trim().is_empty() {
             errors.required(&source.at("expression"), "expression is not specified");
+        } else {
+            compiled(&environment, &source.at("expression"), &[result], errors);
         }
         if extra.is_set() {
             let detail = format!("must not be specified when patchType is {}", kind.text());

@@ -305,3 +305,57 @@ async fn reviews_are_asked_about() {
     assert_eq!(post(&server, path, &review).await.status, 400);
     assert_eq!(judge.lock()[0]["object"]["spec"], review["spec"]);
 }
+
+/// ADM-4: conditions are those that the configuration has by now.
+#[tokio::test(start_paused = true)]
+async fn match_conditions_may_change() {
+    let server = server();
+    let judge = answer_for(&server, "judge", |_| allowed());
+    let named = |name: &str| json!([{"name": "n", "expression": format!("object.metadata.name == '{name}'")}]);
+    validating(&server, "judge", &json!({"matchConditions": named("a")}));
+    create_config_maps(&server, &["a", "b"]).await;
+    assert_eq!(judge.lock().len(), 1);
+    let plural = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+    let mut found = server.list(plural, "");
+    found[0]["webhooks"][0]["matchConditions"] = named("c");
+    server.update(plural, found.remove(0)).unwrap();
+    create_config_maps(&server, &["c", "d"]).await;
+    assert_eq!(judge.lock().len(), 2);
+    assert_eq!(judge.lock()[1]["name"], "c");
+}
+
+/// Policies that change objects come before the webhooks that do, and see what these changed where
+/// they want to.
+#[tokio::test(start_paused = true)]
+async fn policies_and_webhooks_take_turns() {
+    let server = server();
+    let expression =
+        "Object{metadata: Object.metadata{annotations: {'seen': string(size(object.data))}}}";
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy", "metadata": {"name": "p"}, "spec": {
+            "reinvocationPolicy": "IfNeeded",
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "mutations": [{"patchType": "ApplyConfiguration",
+                "applyConfiguration": {"expression": expression}}]}});
+    server.create(policy).unwrap();
+    server
+        .create(json!({"apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "p"},
+            "spec": {"policyName": "p"}}))
+        .unwrap();
+    let hook = answer_for(&server, "hook", |_| {
+        patched(&json!([{"op": "add", "path": "/data/more", "value": "1"}]))
+    });
+    mutating(&server, "hook", &json!({}));
+    let made = post(&server, CONFIG_MAPS, &config_map("a")).await;
+    let made = made.expect(201);
+    let count = made["data"].as_object().unwrap().len();
+    let before = (count - 1).to_string();
+    assert_eq!(
+        hook.lock()[0]["object"]["metadata"]["annotations"]["seen"],
+        before
+    );
+    assert_eq!(hook.lock().len(), 1);
+    assert_eq!(made["metadata"]["annotations"]["seen"], count.to_string());
+}

@@ -1,0 +1,87 @@
+//! Machine: what admission is held against, compiled once for each time that it is written.
+
+use std::sync::Arc;
+
+use crate::schema::StorageKey;
+use crate::store::{Store, Stored};
+use crate::webhook::Hook;
+
+use super::mutation::Mutating;
+use super::validation::Validating;
+
+/// The group of the configurations, about which no webhook is asked.
+pub(super) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The webhooks and policies of the server as they were compiled last. Those of a kind are in the
+/// order of the names of their configurations.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    /// That of the `Standing` for which the policies were compiled; 0 for none.
+    policies: u64,
+    validating: Arc<Vec<Validating>>,
+    mutating: Arc<Vec<Mutating>>,
+    /// That of the `Standing` for which the webhooks were compiled; 0 for none.
+    hooks: u64,
+    validating_hooks: Arc<Vec<Hook>>,
+    mutating_hooks: Arc<Vec<Hook>>,
+}
+
+impl Compiled {
+    /// The ValidatingAdmissionPolicies that have bindings, as they are since that edition (ADM-4).
+    pub(super) fn validating(&mut self, store: &Store, edition: u64) -> Arc<Vec<Validating>> {
+        self.renew_policies(store, edition);
+        Arc::clone(&self.validating)
+    }
+
+    /// The MutatingAdmissionPolicies that have bindings, as they are since that edition (ADM-4).
+    pub(super) fn mutating(&mut self, store: &Store, edition: u64) -> Arc<Vec<Mutating>> {
+        self.renew_policies(store, edition);
+        Arc::clone(&self.mutating)
+    }
+
+    /// The webhooks, as they are since that edition (ADM-4).
+    pub(super) fn hooks(&mut self, store: &Store, edition: u64, mutating: bool) -> Arc<Vec<Hook>> {
+        if self.hooks != edition {
+            let of = |plural: &str| {
+                let all = all(store, plural);
+                let hooks = all.iter().flat_map(|one| Hook::all_of(&one.value));
+                Arc::new(hooks.collect())
+            };
+            self.validating_hooks = of("validatingwebhookconfigurations");
+            self.mutating_hooks = of("mutatingwebhookconfigurations");
+            self.hooks = edition;
+        }
+        Arc::clone(if mutating {
+            &self.mutating_hooks
+        } else {
+            &self.validating_hooks
+        })
+    }
+
+    fn renew_policies(&mut self, store: &Store, edition: u64) {
+        if self.policies == edition {
+            return;
+        }
+        let bindings = all(store, "validatingadmissionpolicybindings");
+        let policies = all(store, "validatingadmissionpolicies");
+        let policies = policies
+            .iter()
+            .map(|one| Validating::compile(&one.value, bindings.iter().map(|one| &*one.value)));
+        let bound = policies.filter(|one| !one.policy.bindings.is_empty());
+        self.validating = Arc::new(bound.collect());
+        let bindings = all(store, "mutatingadmissionpolicybindings");
+        let policies = all(store, "mutatingadmissionpolicies");
+        let policies = policies
+            .iter()
+            .map(|one| Mutating::compile(&one.value, bindings.iter().map(|one| &*one.value)));
+        let bound = policies.filter(|one| !one.policy.bindings.is_empty());
+        self.mutating = Arc::new(bound.collect());
+        self.policies = edition;
+    }
+}
+
+/// The objects of one of the kinds.
+fn all(store: &Store, plural: &str) -> Vec<Arc<Stored>> {
+    let storage = StorageKey::new(GROUP, plural);
+    store.list(&storage, None).cloned().collect()
+}

@@ -1,0 +1,125 @@
+//! Machine: one MutatingAdmissionPolicy, compiled, and what it makes of an object.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating`.
+
+use serde_json::Value as Json;
+
+use crate::patch::apply::lay_over;
+use crate::patch::apply_operations;
+use crate::schema::cel::{Environment, Expression, Type, configuration, operations};
+use crate::schema::types::TypeRef;
+
+use super::policy::{BUDGET, Policy, Scene};
+
+/// A policy that changes objects.
+#[derive(Debug)]
+pub(super) struct Mutating {
+    pub(super) policy: Policy,
+    pub(super) mutations: Vec<Mutation>,
+    /// Whether it is evaluated again after something changed the object it left.
+    pub(super) again: bool,
+}
+
+/// One change that a policy makes.
+#[derive(Debug)]
+pub(super) enum Mutation {
+    /// A configuration to put over the object.
+    Apply(Expression),
+    /// Operations of a JSON patch.
+    Patch(Expression),
+}
+
+/// What came of a change.
+#[derive(Debug)]
+pub(super) struct Changed {
+    pub(super) object: Json,
+    /// Whether fields that the kind has not are a mistake: those of a configuration were held
+    /// against the type already.
+    pub(super) strict: bool,
+}
+
+impl AsRef<Policy> for Mutating {
+    fn as_ref(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+impl Mutating {
+    /// Compiles a policy with those of the bindings that name it.
+    pub(super) fn compile<'a>(json: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
+        let (policy, environment) = Policy::compile(json, bindings);
+        let environment = environment.with_changes();
+        let spec = &json["spec"];
+        let mutations = spec["mutations"].as_array().into_iter().flatten();
+        Self {
+            mutations: mutations
+                .filter_map(|one| Mutation::of(&environment, one))
+                .collect(),
+            again: spec["reinvocationPolicy"] == "IfNeeded",
+            policy,
+        }
+    }
+}
+
+impl Mutation {
+    /// The types that the expressions of the two kinds must have.
+    pub(super) fn of(environment: &Environment, mutation: &Json) -> Option<Self> {
+        match mutation["patchType"].as_str()? {
+            "ApplyConfiguration" => {
+                let text = &mutation["applyConfiguration"]["expression"];
+                let results = [Type::message("Object")?];
+                Some(Self::Apply(Expression::of(environment, text, &results)))
+            }
+            "JSONPatch" => {
+                let text = &mutation["jsonPatch"]["expression"];
+                let results = [Type::list(Type::message("JSONPatch")?)];
+                Some(Self::Patch(Expression::of(environment, text, &results)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The object of a scene, which is of this type, after the change; nothing where the patch
+    /// itself says that it does not apply.
+    ///
+    /// # Errors
+    /// Why there is no such object.
+    pub(super) fn change(
+        &self,
+        policy: &Policy,
+        scene: Scene<'_>,
+        ty: TypeRef<'_>,
+    ) -> Result<Option<Changed>, String> {
+        let values = scene.values()?;
+        let mut left = BUDGET;
+        let made = policy.variables(&values, &mut left);
+        let live = &scene.request["object"];
+        match self {
+            Self::Apply(expression) => {
+                let value = expression.run(&values, &made, &mut left)?;
+                let mut wanted = configuration(&value)?;
+                for field in ["apiVersion", "kind"] {
+                    wanted[field] = live[field].clone();
+                }
+                let object = lay_over(ty, live, &wanted)
+                    .map_err(|why| format!("error applying patch: {why}"))?;
+                Ok(Some(Changed {
+                    object,
+                    strict: false,
+                }))
+            }
+            Self::Patch(expression) => {
+                let value = expression.run(&values, &made, &mut left)?;
+                let object = match apply_operations(live, &operations(&value)?) {
+                    Ok(object) => object,
+                    Err(wrong) if wrong.is_test => return Ok(None),
+                    Err(wrong) => return Err(format!("JSONPath: {}", wrong.message)),
+                };
+                Ok(Some(Changed {
+                    object,
+                    strict: true,
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Machine: one ValidatingAdmissionPolicy, compiled, and what it says of a request.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
+
+use serde_json::Value as Json;
+
+use crate::schema::cel::{Environment, Expression, Made, Type, Value};
+
+use super::policy::{BUDGET, Policy, Scene};
+
+/// A message that an expression makes may have this many bytes.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+/// A policy that judges.
+#[derive(Debug)]
+pub(super) struct Validating {
+    pub(super) policy: Policy,
+    validations: Vec<Validation>,
+    notes: Vec<Expression>,
+}
+
+#[derive(Debug)]
+struct Validation {
+    rule: Expression,
+    maker: Option<Expression>,
+    message: String,
+    reason: String,
+}
+
+/// Why a request does not pass.
+#[derive(Debug)]
+pub(super) struct Objection {
+    pub(super) message: String,
+    /// Empty where the policy names none.
+    pub(super) reason: String,
+}
+
+impl AsRef<Policy> for Validating {
+    fn as_ref(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+impl Validating {
+    /// Compiles a policy with those of the bindings that name it.
+    pub(super) fn compile<'a>(json: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
+        let (policy, environment) = Policy::compile(json, bindings);
+        let listed = |field: &str| json["spec"][field].as_array().into_iter().flatten();
+        let validations = listed("validations").map(|one| Validation::of(&environment, one));
+        let notes = listed("auditAnnotations").map(|one| {
+            let results = [Type::String, Type::Null];
+            Expression::of(&environment, &one["valueExpression"], &results)
+        });
+        Self {
+            validations: validations.collect(),
+            notes: notes.collect(),
+            policy,
+        }
+    }
+
+    /// What the policy has against a request.
+    pub(super) fn objections(&self, scene: Scene<'_>) -> Vec<Objection> {
+        let failed = |message: String| {
+            let objection = Objection {
+                message,
+                reason: String::new(),
+            };
+            let told = !self.policy.ignores_failure;
+            told.then_some(objection).into_iter().collect::<Vec<_>>()
+        };
+        let values = match scene.values() {
+            Ok(values) => values,
+            Err(why) => return failed(why),
+        };
+        match self.policy.is_met(&values) {
+            Ok(true) => {}
+            Ok(false) => return Vec::new(),
+            Err(why) => return failed(why),
+        }
+        let mut left = BUDGET;
+        let made = self.policy.variables(&values, &mut left);
+        let mut objections = Vec::new();
+        for validation in &self.validations {
+            match validation.rule.run(&values, &made, &mut left) {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => {
+                    let message = validation.told(&values, &made, &mut left);
+                    let reason = validation.reason.clone();
+                    objections.push(Objection { message, reason });
+                }
+                Err(why) => objections.extend(failed(why)),
+            }
+        }
+        for note in &self.notes {
+            if let Err(why) = note.run(&values, &made, &mut left) {
+                objections.extend(failed(why));
+            }
+        }
+        objections
+    }
+}
+
+impl Validation {
+    fn of(environment: &Environment, validation: &Json) -> Self {
+        let text = |field: &str| validation[field].as_str().unwrap_or_default().to_owned();
+        let maker = &validation["messageExpression"];
+        Self {
+            rule: Expression::of(environment, &validation["expression"], &[Type::Bool]),
+            maker: maker.is_string().then(|| {
+                let environment = environment.without_authorizer();
+                Expression::of(&environment, maker, &[Type::String])
+            }),
+            message: text("message").trim().to_owned(),
+            reason: text("reason"),
+        }
+    }
+
+    /// The message of a rule that does not hold.
+    fn told<'a>(&self, values: &[(&str, Value<'a>)], made: &Made<'a>, left: &mut u64) -> String {
+        let text = self.maker.as_ref().and_then(|maker| {
+            let Ok(Value::Text(text)) = maker.run(values, made, left) else {
+                return None;
+            };
+            let text = text.trim();
+            let fine = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+            fine.then(|| text.to_owned())
+        });
+        text.unwrap_or_else(|| {
+            if self.message.is_empty() {
+                format!("failed expression: {}", self.rule.text().trim())
+            } else {
+                self.message.clone()
+            }
+        })
+    }
+}

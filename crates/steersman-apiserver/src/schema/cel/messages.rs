@@ -1,0 +1,146 @@
+//! Machine: the objects with which expressions say what a policy changes.
+//!
+//! Kubernetes source: `apiserver/pkg/cel/mutation`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value as Json};
+
+use super::printing;
+use super::run::{Failure, Outcome};
+use super::value::{Key, Message, Value};
+
+/// The name of the type of an operation.
+const OPERATION: &str = "JSONPatch";
+
+/// An object of a named type with these fields.
+pub(super) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outcome<'a> {
+    if name == OPERATION {
+        for (field, value) in &fields {
+            if field != "value" && !matches!(value, Value::Text(_)) {
+                return Err(Failure::of(format!(
+                    "unexpected type {} for JSONPatchType '{field}' field",
+                    value.type_name()
+                )));
+            }
+        }
+    }
+    let name = name.to_owned();
+    Ok(Value::Message(Arc::new(Message { name, fields })))
+}
+
+/// The configuration that an expression of the type `Object` came to.
+///
+/// # Errors
+/// An object in a place that its type does not name, and what has no form in JSON.
+pub(crate) fn configuration(value: &Value<'_>) -> Result<Json, String> {
+    fits(value, "Object").map_err(|why| format!("type mismatch: {why}"))?;
+    json(value)
+}
+
+/// The operations of a JSON patch that an expression came to.
+///
+/// # Errors
+/// A value that does not fit or has no form in JSON.
+pub(crate) fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
+    let mut operations = Vec::new();
+    for one in value.items()? {
+        let Value::Message(message) = &one else {
+            let found = one.type_name();
+            return Err(format!(
+                "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch, got element of {found}"
+            ));
+        };
+        if let Some(value @ Value::Message(object)) = message.fields.get("value") {
+            fits(value, &object.name).map_err(|why| format!("type mismatch: {why}"))?;
+        }
+        let mut operation = Map::new();
+        for field in ["op", "path", "from", "value"] {
+            let Some(value) = message.fields.get(field) else {
+                if matches!(field, "op" | "path") {
+                    operation.insert(field.to_owned(), Json::from(""));
+                }
+                continue;
+            };
+            let told = json(value).map_err(|why| {
+                format!(
+                    "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}"
+                )
+            })?;
+            operation.insert(field.to_owned(), told);
+        }
+        operations.push(Json::Object(operation));
+    }
+    Ok(operations)
+}
+
+/// Whether every object has the type of the place in which it stands.
+fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
+    match value {
+        Value::Message(message) => {
+            if message.name != place {
+                return Err(format!(
+                    "unexpected type name \"{}\", expected \"{place}\", which matches field name path from root Object type",
+                    message.name
+                ));
+            }
+            for (name, field) in &message.fields {
+                fits(field, &format!("{place}.{name}"))?;
+            }
+            Ok(())
+        }
+        Value::List(items) => items.iter().try_for_each(|item| fits(item, place)),
+        Value::Map(entries) => entries.values().try_for_each(|value| fits(value, place)),
+        _ => Ok(()),
+    }
+}
+
+/// A value as JSON.
+///
+/// # Errors
+/// It has no form in JSON.
+fn json(value: &Value<'_>) -> Result<Json, String> {
+    Ok(match value {
+        Value::Null | Value::Optional(None) => Json::Null,
+        Value::Bool(flag) => Json::Bool(*flag),
+        Value::Int(number) => Json::from(*number),
+        Value::Uint(number) => Json::from(*number),
+        Value::Double(number) => {
+            let number = Number::from_f64(*number);
+            Json::Number(number.ok_or("the number is not finite")?)
+        }
+        Value::Text(text) => Json::from(&**text),
+        Value::Bytes(bytes) => Json::from(STANDARD.encode(bytes)),
+        Value::Duration(_) | Value::Timestamp(_) => Json::from(printing::print(value)),
+        Value::Optional(Some(held)) => json(held)?,
+        Value::JsonList(items, _) => Json::Array(items.to_vec()),
+        Value::JsonMap(members, _) => Json::Object((*members).clone()),
+        Value::List(items) => Json::Array(items.iter().map(json).collect::<Result<_, _>>()?),
+        Value::Map(entries) => {
+            let mut members = Map::new();
+            for (key, value) in &**entries {
+                let Key::Text(name) = key else {
+                    return Err(format!("map key {key:?} is no string"));
+                };
+                members.insert(name.to_string(), json(value)?);
+            }
+            Json::Object(members)
+        }
+        Value::Message(message) => {
+            let mut members = Map::new();
+            for (name, value) in &message.fields {
+                members.insert(name.clone(), json(value)?);
+            }
+            Json::Object(members)
+        }
+        other => {
+            return Err(format!(
+                "unsupported conversion of {} to JSON",
+                other.type_name()
+            ));
+        }
+    })
+}
