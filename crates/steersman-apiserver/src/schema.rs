@@ -2,6 +2,7 @@
 
 pub(crate) mod order;
 pub(crate) mod names;
+mod patterns;
 mod structural;
 pub(crate) mod quantity;
 pub(crate) mod zones;

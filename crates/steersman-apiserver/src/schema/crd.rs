@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 mod fields;
 mod lists;
-mod patterns;
 mod rules;
 mod print;
+mod skeleton;
 mod openapi;
 mod faces;
 mod check;

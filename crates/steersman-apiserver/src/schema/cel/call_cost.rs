@@ -1,9 +1,15 @@
 //! Machine: estimates what one call costs, and how large its result is.
 
-use super::ast::Node;
+use super::ast::{Kind, Literal, Node};
 use super::cost::{Call, Coster, declared, joined};
 use super::range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
 use super::types::Type;
+
+/// The length of the longest pattern of a named format, in characters.
+const LONGEST_FORMAT: f64 = 128.0;
+
+/// The size that a named format is taken to have.
+const MOST_FORMAT: u64 = 64;
 
 impl Coster<'_> {
     /// The cost of a call with its arguments, and the size of its result where that is known.
@@ -45,6 +51,10 @@ impl Coster<'_> {
             ("add_string" | "add_bytes" | "add_list", _) if args.len() == 2 => {
                 self.concatenation(call, given)
             }
+            ("equals", _) if self.library_type(args).is_some() => {
+                let name = self.library_type(args).unwrap_or_default();
+                (self.library_equality(name, args).plus(given), None)
+            }
             ("equals" | "not_equals", _) => (self.comparison(args).plus(given), None),
             (id, _)
                 if id.ends_with("_string") && name.starts_with('_')
@@ -78,6 +88,32 @@ impl Coster<'_> {
         Range { min, max }.scaled(PER_CHARACTER)
     }
 
+    /// The type of two values of one and the same of the library's types.
+    fn library_type(&self, args: &[Node]) -> Option<&'static str> {
+        let of = |arg: &Node| match self.checked.types[arg.id] {
+            Type::Opaque(name) => Some(name),
+            _ => None,
+        };
+        match args {
+            [left, right] => of(left).filter(|name| of(right) == Some(*name)),
+            _ => None,
+        }
+    }
+
+    /// Upstream counts on the largest of such values, which have no size of their own, for `==`
+    /// and not for `!=`.
+    fn library_equality(&self, name: &str, args: &[Node]) -> Range {
+        let up_to = |max: u64| Range { min: 1, max }.scaled(PER_CHARACTER);
+        match name {
+            "kubernetes.NamedFormat" => up_to(MOST_FORMAT),
+            "kubernetes.URL" => {
+                let size = args.last().and_then(|right| self.sizes[right.id]);
+                up_to(size.map_or(1, |size| size.max))
+            }
+            _ => Range::exactly(1),
+        }
+    }
+
     /// The functions that Kubernetes adds; nothing where the cost is that of any function.
     fn of_kubernetes(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
         let target = call.target;
@@ -100,7 +136,14 @@ impl Coster<'_> {
                     _ => (on.scaled(PER_CHARACTER), None),
                 }
             }
-            "url" => (arg(self, 0).scaled(PER_CHARACTER), None),
+            "url" => {
+                let size = arg(self, 0);
+                (size.scaled(PER_CHARACTER), Some(size))
+            }
+            "validate" => {
+                let pattern = LONGEST_FORMAT * PER_PATTERN_CHARACTER;
+                (arg(self, 0).scaled(PER_CHARACTER).scaled(pattern), None)
+            }
             "find" | "findAll" => {
                 let text = on?.plus(one).scaled(PER_CHARACTER);
                 let pattern = arg(self, 0).scaled(PER_PATTERN_CHARACTER);
@@ -155,8 +198,12 @@ impl Coster<'_> {
                 )
             }
             "split" => {
-                let size = Range { min: 0, ..on? };
-                (on?.scaled(2.0 * PER_CHARACTER), Some(size))
+                let limit = call.args.get(1).and_then(|limit| match limit.kind {
+                    Kind::Literal(Literal::Int(limit)) => u64::try_from(limit).ok(),
+                    _ => None,
+                });
+                let max = limit.unwrap_or(on?.max);
+                (on?.scaled(2.0 * PER_CHARACTER), Some(Range { min: 0, max }))
             }
             "join" => {
                 let count = on?;

@@ -29,7 +29,7 @@ pub(super) struct Coster<'a> {
     root: &'a Arc<Decl>,
     locals: Vec<Local>,
     decls: Vec<Option<Arc<Decl>>>,
-    sizes: Vec<Option<Range>>,
+    pub(super) sizes: Vec<Option<Range>>,
     pub(super) entries: Vec<Option<Entries>>,
 }
 

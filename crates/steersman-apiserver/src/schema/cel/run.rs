@@ -4,6 +4,7 @@ use regex::Regex;
 use std::collections::BTreeMap;
 
 use super::value::{Key, Value};
+use crate::schema::patterns;
 
 /// Steps that costs do not count, such as copying a list: an expression that takes more is
 /// stopped as if it cost too much. CEL-1 hangs on it.
@@ -137,7 +138,8 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
         let error = error.to_string();
         let why = error.lines().last().unwrap_or_default();
         let why = why.trim_start_matches("error: ");
-        format!("error parsing regexp: {why}: `{text}`")
+        let told = patterns::mistake(text).unwrap_or_else(|| format!("{why}: `{text}`"));
+        format!("error parsing regexp: {told}")
     })
 }
 

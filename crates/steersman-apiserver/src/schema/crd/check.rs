@@ -111,6 +111,7 @@ fn check_versions(crd: &Value, errors: &mut Vec<FieldError>) {
         unique &= !seen.contains(&name);
         seen.push(name);
         check_version_name(&format!("{field}.name"), name, errors);
+        check_deprecation(version, &field, errors);
         Face::of_version(crd, version, &field).check(errors);
     }
     let mut refuse = |detail: &str| {
@@ -140,6 +141,35 @@ fn check_version_name(field: &str, name: &str, errors: &mut Vec<FieldError>) {
     if !wrong.is_empty() {
         let detail = wrong.join(",");
         errors.push(FieldError::invalid(field, &quoted(name), &detail));
+    }
+}
+
+/// The warning of a deprecated version travels in a header, so it is short and printable.
+fn check_deprecation(version: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    const LONGEST: usize = 256;
+    let Some(warning) = version["deprecationWarning"].as_str() else {
+        return;
+    };
+    let field = format!("{field}.deprecationWarning");
+    let mut refuse = |detail: &str| {
+        errors.push(FieldError::invalid(&field, &quoted(warning), detail));
+    };
+    if version["deprecated"] != true {
+        refuse("can only be set for deprecated versions");
+        return;
+    }
+    if warning.len() > LONGEST {
+        refuse("must be <= 256 characters long");
+    }
+    if warning.is_empty() {
+        refuse("must not be an empty string");
+    }
+    // Of white space only the plain blank is printable.
+    let printable = |c: char| c == ' ' || !(c.is_control() || c.is_whitespace());
+    if let Some((at, _)) = warning.char_indices().find(|(_, c)| !printable(*c)) {
+        refuse(&format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        ));
     }
 }
 

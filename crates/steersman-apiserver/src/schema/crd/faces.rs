@@ -151,7 +151,7 @@ impl<'a> Face<'a> {
             && check_path(&field, found, errors)
             && !is_below(found, &[".spec", ".status"])
         {
-            let detail = "should be a json path under either .status or .spec";
+            let detail = "should be a json path under either .spec or .status";
             errors.push(FieldError::invalid(field, &quoted(found), detail));
         }
     }

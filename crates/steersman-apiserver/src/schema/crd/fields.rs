@@ -122,7 +122,8 @@ const SCHEMA: Fields = &[
     ("x-kubernetes-validations", Shape::Optional),
 ];
 
-/// Drops what a definition does not have, naming it in `unknown`, and what is not stored.
+/// Drops what a definition does not have, naming it in `unknown`, and what is not stored. A null is
+/// as good as nothing, a default of null too: Go's decoder leaves a pointer nil for it.
 pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         members(spec, SPEC, "spec", unknown);
@@ -145,6 +146,7 @@ fn members(object: &mut Map<String, Value>, fields: Fields, path: &str, unknown:
 /// Looks into a value; answers whether it is stored.
 fn keep(value: &mut Value, shape: Shape, path: &str, unknown: &mut Vec<String>) -> bool {
     match (shape, value) {
+        (_, Value::Null) => return false,
         (Shape::Object(fields), Value::Object(object)) => members(object, fields, path, unknown),
         (Shape::Schema, Value::Object(object)) => members(object, SCHEMA, path, unknown),
         (Shape::List(fields), Value::Array(items)) => {

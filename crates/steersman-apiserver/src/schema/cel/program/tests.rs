@@ -137,7 +137,7 @@ fn failures_are_told_as_upstream_tells_them() {
         ("self.s.substring(9) == ''", "index out of range: 9"),
         (
             "self.s.matches(self.s + '(')",
-            "error parsing regexp: unclosed group: `héllo(`",
+            "error parsing regexp: missing closing ): `héllo(`",
         ),
         (
             "quantity(self.s).isInteger()",

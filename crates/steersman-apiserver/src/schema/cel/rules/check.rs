@@ -1,0 +1,269 @@
+//! Machine: holds an object against the rules of its schema, within a budget.
+
+use serde_json::Value as Json;
+
+use super::{Rule, Rules, Verdict};
+use crate::schema::cel::program::CALL_LIMIT;
+use crate::schema::cel::run::Failure;
+use crate::schema::cel::value::Value;
+use crate::status::FieldError;
+
+/// What all rules of an object may cost together: about a second.
+const BUDGET: u64 = 10_000_000;
+
+const SPENT: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// A message that a rule makes may have this many bytes.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+/// A value and what it was before.
+type Pair<'a> = (&'a Json, &'a Json);
+
+/// What is known of a value's past, for rules that came after it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Past<'a> {
+    current: Option<Pair<'a>>,
+    /// The next one above that has a past.
+    parent: Option<Pair<'a>>,
+}
+
+impl<'a> Past<'a> {
+    /// Whether the value, or what it stands in, is what it was.
+    fn is_unchanged(self) -> bool {
+        self.current
+            .or(self.parent)
+            .is_some_and(|(new, old)| new == old)
+    }
+
+    fn below(self, next: Option<Pair<'a>>) -> Self {
+        match self.current {
+            None => self,
+            current => Self {
+                current: next,
+                parent: current,
+            },
+        }
+    }
+}
+
+/// What the rules say of an object; `old` is the stored one on an update. CEL-1: whatever they say,
+/// they cost no more than their budget.
+pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdict {
+    let mut check = Check::default();
+    let past = Past {
+        current: old.map(|old| (object, old)),
+        parent: None,
+    };
+    // Once the budget is spent the rest is not looked at.
+    let _ = check.node(rules, "", object, old, past);
+    check.verdict
+}
+
+/// What the rules say of a default. Transition rules compare it with itself.
+pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
+    let mut check = Check::default();
+    let _ = check.node(rules, field, default, Some(default), Past::default());
+    check.verdict.errors
+}
+
+/// The budget is spent.
+struct Spent;
+
+/// One check of one object.
+struct Check {
+    left: u64,
+    verdict: Verdict,
+}
+
+impl Default for Check {
+    fn default() -> Self {
+        Self {
+            left: BUDGET,
+            verdict: Verdict::default(),
+        }
+    }
+}
+
+impl Check {
+    fn node<'a>(
+        &mut self,
+        rules: &'a Rules,
+        path: &str,
+        object: &'a Json,
+        old: Option<&'a Json>,
+        past: Past<'a>,
+    ) -> Result<(), Spent> {
+        if object.is_null() {
+            return Ok(());
+        }
+        let old = old.filter(|old| !old.is_null());
+        self.here(rules, path, object, old, past)?;
+        for nested in &rules.all_of {
+            let past = Past {
+                current: None,
+                parent: past.parent,
+            };
+            self.node(nested, path, object, old, past)?;
+        }
+        match object {
+            Json::Array(items) => {
+                let Some(below) = &rules.items else {
+                    return Ok(());
+                };
+                for (index, item) in items.iter().enumerate() {
+                    let before = old.and_then(|old| found_again(item, old, &rules.keys));
+                    let past = past.below(before.map(|before| (item, before)));
+                    self.node(below, &format!("{path}[{index}]"), item, before, past)?;
+                }
+            }
+            Json::Object(members) => {
+                for (name, member) in members {
+                    let (below, path) = match (&rules.values, rules.properties.get(name)) {
+                        (_, Some(below)) => (below, joined(path, name)),
+                        (Some(below), None) => (&**below, format!("{path}[{name}]")),
+                        (None, None) => continue,
+                    };
+                    let before = old.and_then(|old| old.get(name)).filter(|_| rules.granular);
+                    // Both were converted to the same type, so these say nothing of the past.
+                    let typed =
+                        past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
+                    let past = if typed {
+                        Past::default()
+                    } else {
+                        past.below(before.map(|before| (member, before)))
+                    };
+                    self.node(below, &path, member, before, past)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The rules that stand on a value.
+    fn here<'a>(
+        &mut self,
+        rules: &'a Rules,
+        path: &str,
+        object: &'a Json,
+        old: Option<&'a Json>,
+        past: Past<'a>,
+    ) -> Result<(), Spent> {
+        if rules.here.is_empty() {
+            return Ok(());
+        }
+        let at = if path.is_empty() { "<nil>" } else { path };
+        let kind = Json::from(rules.kind.as_str()).to_string();
+        let refuse = |detail: &str| FieldError::invalid(at, &kind, detail);
+        if self.left == 0 {
+            self.verdict.errors.push(refuse(SPENT));
+            return Err(Spent);
+        }
+        for rule in &rules.here {
+            let program = match &rule.program {
+                None => continue,
+                Some(Ok(program)) => program,
+                Some(Err(wrong)) => {
+                    let detail = format!("rule compile error: {wrong}");
+                    self.verdict.errors.push(refuse(&detail));
+                    continue;
+                }
+            };
+            let uses_old = rule.uses_old();
+            if uses_old && old.is_none() && !rule.optional_old {
+                continue;
+            }
+            let variables = match rule.variables(&rules.decl, object, old) {
+                Ok(variables) => variables,
+                Err(wrong) => {
+                    let detail = rule.told_failure(&Failure::Error(wrong));
+                    self.verdict.errors.push(refuse(&detail));
+                    continue;
+                }
+            };
+            let (outcome, cost) = program.run(&variables, CALL_LIMIT);
+            if cost > self.left {
+                self.verdict.errors.push(refuse(SPENT));
+                return Err(Spent);
+            }
+            self.left -= cost;
+            match outcome {
+                Ok(Value::Bool(true)) => continue,
+                Ok(_) => {}
+                Err(failure) => {
+                    let detail = rule.told_failure(&failure);
+                    self.verdict.errors.push(refuse(&detail));
+                    if failure == Failure::Limit {
+                        return Err(Spent);
+                    }
+                    continue;
+                }
+            }
+            let field = rule.field.as_deref().map(|below| joined(path, below));
+            let field = field.as_deref().unwrap_or(at);
+            let (error, spent) = match self.message(rule, &variables) {
+                Ok(made) => {
+                    let detail = made.unwrap_or_else(|| rule.detail());
+                    (rule.refusal(field, object, &detail), false)
+                }
+                Err(detail) => (FieldError::invalid(field, &kind, &detail), true),
+            };
+            if !uses_old && past.is_unchanged() {
+                let told = format!("{}: {}", error.field, error.message);
+                self.verdict.warnings.push(told);
+            } else {
+                self.verdict.errors.push(error);
+            }
+            if spent {
+                return Err(Spent);
+            }
+        }
+        Ok(())
+    }
+
+    /// The message that a rule makes; nothing where it makes none that can be used.
+    fn message(
+        &mut self,
+        rule: &Rule,
+        variables: &[(&str, Value<'_>)],
+    ) -> Result<Option<String>, String> {
+        let Some(Ok(program)) = &rule.made_message else {
+            return Ok(None);
+        };
+        let (outcome, cost) = program.run(variables, CALL_LIMIT);
+        if cost > self.left {
+            return Err("messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned());
+        }
+        self.left -= cost;
+        match outcome {
+            Err(Failure::Limit) => Err(
+                "no further validation rules will be run due to call cost exceeds limit for messageExpression"
+                    .to_owned(),
+            ),
+            Ok(Value::Text(text)) => {
+                let text = text.trim();
+                let fine = !text.is_empty() && !text.contains('\n') && text.len() <= LONGEST_MESSAGE;
+                Ok(fine.then(|| text.to_owned()))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// The item of a list that is a map which has the same keys.
+fn found_again<'a>(item: &Json, old: &'a Json, keys: &[String]) -> Option<&'a Json> {
+    if keys.is_empty() {
+        return None;
+    }
+    let same = |other: &&Json| keys.iter().all(|key| other.get(key) == item.get(key));
+    old.as_array()?.iter().find(same)
+}
