@@ -13,6 +13,30 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| explain(bytes, &error))
 }
 
+/// Writes numbers without a fraction as whole ones, as Go's encoder writes what it read as floats.
+pub(crate) fn write_whole(value: &mut Value) {
+    // Beyond this an integer is no longer what the float is.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
+            if let Some(whole) = whole {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "it is whole and within bounds"
+                )]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_whole),
+        Value::Object(members) => members.values_mut().for_each(write_whole),
+        _ => {}
+    }
+}
+
 fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

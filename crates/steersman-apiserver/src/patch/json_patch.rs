@@ -237,16 +237,12 @@ fn fits(value: &Value, above: usize) -> bool {
     }
 }
 
+/// The tokens of a path; nothing where it has no slash. What is before the first slash does not
+/// count, as in `findObject` of the library that upstream uses (evanphx/json-patch, v4).
 fn tokens(path: &str) -> Option<Vec<String>> {
-    if path.is_empty() {
-        return Some(Vec::new());
-    }
-    let rest = path.strip_prefix('/')?;
-    Some(
-        rest.split('/')
-            .map(|token| token.replace("~1", "/").replace("~0", "~"))
-            .collect(),
-    )
+    let (_, rest) = path.split_once('/')?;
+    let token = |token: &str| token.replace("~1", "/").replace("~0", "~");
+    Some(rest.split('/').map(token).collect())
 }
 
 /// The position of an existing element.
@@ -282,10 +278,6 @@ fn split<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, Stri
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
-    if path.is_empty() {
-        *document = value;
-        return Some(());
-    }
     let (parent, last) = split(document, path)?;
     match parent {
         Value::Object(members) => {
@@ -301,10 +293,11 @@ fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
     Some(())
 }
 
+/// Only `replace` and `test` know the whole document.
 fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
     if path.is_empty() {
-        *document = value;
-        return Some(());
+        let whole = matches!(value, Value::Object(_) | Value::Array(_));
+        return whole.then(|| *document = value);
     }
     let (parent, last) = split(document, path)?;
     match parent {
@@ -461,8 +454,23 @@ mod tests {
             {"op": "replace", "path": below(101), "value": nested(100)},
         ]);
         assert_eq!(patched(over), Err(422));
-        let root = json!([{"op": "add", "path": "", "value": nested(200)}]);
+        let root = json!([{"op": "replace", "path": "", "value": nested(200)}]);
         assert_eq!(patched(root), Err(422));
+    }
+
+    #[test]
+    fn the_whole_document_is_replaced_and_nothing_else() {
+        let one = |op: &str, path: &str, value: Value| {
+            patched(json!([{"op": op, "path": path, "value": value}]))
+        };
+        assert_eq!(one("replace", "", json!({})), Ok(json!({})));
+        assert_eq!(one("replace", "", json!("x")), Err(422));
+        assert_eq!(one("add", "", json!({})), Err(422));
+        let beside = one("add", "data/b", json!(1)).unwrap();
+        assert_eq!(
+            (&beside["b"], &beside["data"]["b"]),
+            (&json!(1), &Value::Null)
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::json;
 use crate::schema::{Resource, crd, custom, defaults, kinds, order, types};
 use crate::status::{FieldError, Status, Subject};
 
@@ -225,6 +226,7 @@ pub(crate) fn decode(
                 )))
             })?;
         schema.apply_defaults(object);
+        json::write_whole(object);
     } else {
         let (kind, version) = (&resource.kind, &resource.version);
         let definition = is_definition(resource);

@@ -2,25 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::{Resource, names, type_name};
+use crate::schema::{Resource, names, types};
 use crate::status::{FieldError, Status};
-
-/// What each field of `metadata` must be: its JSON type, and Go's name for it.
-const TYPES: &[(&str, &str, &str)] = &[
-    ("annotations", "object", "map[string]string"),
-    ("labels", "object", "map[string]string"),
-    ("finalizers", "array", "[]string"),
-    ("ownerReferences", "array", "[]v1.OwnerReference"),
-    ("name", "string", "string"),
-    ("namespace", "string", "string"),
-    ("generateName", "string", "string"),
-    ("resourceVersion", "string", "string"),
-    ("uid", "string", "types.UID"),
-    ("deletionTimestamp", "string", "v1.Time"),
-    ("creationTimestamp", "string", "v1.Time"),
-    ("generation", "integer", "int64"),
-    ("deletionGracePeriodSeconds", "integer", "int64"),
-];
 
 /// Text of a field; empty where it is absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
@@ -49,59 +32,25 @@ pub(crate) fn decode(
     object: &mut Value,
     unknown: &mut Vec<String>,
 ) -> Result<(), Status> {
-    let refuse = |found: &Value, field: &str, wanted: &str| {
-        let found = match type_name(found) {
-            "integer" => "number",
-            "boolean" => "bool",
-            found => found,
-        };
+    let refuse = |why: String| {
         let (version, kind) = (&resource.version, &resource.kind);
         Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
         ))
     };
     match object.get("metadata") {
         None | Some(Value::Null | Value::Object(_)) => {}
         Some(other) => {
-            let field = format!("{}.metadata", resource.kind);
-            return Err(refuse(other, &field, "v1.ObjectMeta"));
-        }
-    }
-    let metadata = of(object);
-    metadata.retain(|name, value| {
-        if !names::METADATA.contains(&name.as_str()) {
-            unknown.push(format!("metadata.{name}"));
-            return false;
-        }
-        !value.is_null() && name != "selfLink" && name != "managedFields"
-    });
-    for (field, wanted, go) in TYPES {
-        let Some(value) = metadata.get(*field) else {
-            continue;
-        };
-        let path = if resource.built_in {
-            format!("ObjectMeta.metadata.{field}")
-        } else {
-            format!("ObjectMeta.{field}")
-        };
-        if type_name(value) != *wanted {
-            return Err(refuse(value, &path, go));
-        }
-        let inner: Vec<&Value> = match value {
-            Value::Object(members) => members.values().collect(),
-            Value::Array(items) if *field == "finalizers" => items.iter().collect(),
-            _ => Vec::new(),
-        };
-        if let Some(wrong) = inner.into_iter().find(|one| !one.is_string()) {
-            return Err(refuse(wrong, &path, "string"));
-        }
-        if go == &"v1.Time" && text_of(value).parse::<jiff::Timestamp>().is_err() {
-            let (version, kind) = (&resource.version, &resource.kind);
-            return Err(Status::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {kind}: parsing time {value} as \"2006-01-02T15:04:05Z07:00\": cannot parse {value} as \"2006\""
+            let (kind, found) = (&resource.kind, types::word(other));
+            return Err(refuse(format!(
+                "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
             )));
         }
     }
+    let metadata = of(object);
+    metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
+    // The metadata of a custom resource is read on its own.
+    unknown.extend(types::decode_metadata(metadata, resource.built_in).map_err(refuse)?);
     metadata.retain(|name, value| match value {
         Value::Object(members) => !members.is_empty(),
         Value::Array(items) => !items.is_empty(),
@@ -109,10 +58,6 @@ pub(crate) fn decode(
         _ => true,
     });
     Ok(())
-}
-
-fn text_of(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 /// Checks what a client may set.

@@ -13,7 +13,8 @@ use std::borrow::Cow;
 use super::resource::Resource;
 use super::structural::{Additional, Structural};
 
-pub(crate) use decode::decode;
+pub(crate) use decode::{decode, decode_metadata};
+pub(crate) use go::word;
 pub(crate) use openapi::{describe, describe_metadata};
 pub(crate) use protobuf::Envelope;
 use table::{Node, Type};

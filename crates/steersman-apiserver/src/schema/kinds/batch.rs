@@ -375,15 +375,11 @@ fn check_update(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
         open_resources(&mut template, spec.at("template").value());
     }
     check::immutable(&spec.at("template"), &template, errors);
-    for field in [
-        "completionMode",
-        "podFailurePolicy",
-        "backoffLimitPerIndex",
-        "managedBy",
-        "successPolicy",
-    ] {
-        same(field, errors);
-    }
+    same("completionMode", errors);
+    policies::same_failure(spec, &before, errors);
+    same("backoffLimitPerIndex", errors);
+    same("managedBy", errors);
+    policies::same_success(spec, &before, errors);
 }
 
 /// Where the Pods of a Job that never ran may run is still open.

@@ -407,11 +407,41 @@ fn compare(limit: &Place<'_>, key: &str, errors: &mut Errors) {
             refuse("default", &max.1, &detail);
         }
     }
-    let one = Quantity::parse("1").ok();
-    if let (Some(ratio), Some(one)) = (of("maxLimitRequestRatio"), one)
-        && ratio.0 < one
-    {
-        let detail = format!("ratio {} is less than 1", ratio.1);
-        refuse("maxLimitRequestRatio", &ratio.1, &detail);
+    if let Some(ratio) = of("maxLimitRequestRatio") {
+        for detail in wrong_ratio(&ratio, min.as_ref(), max.as_ref()) {
+            refuse("maxLimitRequestRatio", &ratio.1, &detail);
+        }
     }
+    // What is not overcommitted is asked for as it is limited.
+    let overcommits = (!key.contains('/') || key.contains("kubernetes.io/")) && !is_huge_pages(key);
+    if let (false, Some(default), Some(request)) = (overcommits, &default, &request)
+        && default.0 != request.0
+    {
+        let detail = format!(
+            "default value {} must equal to defaultRequest value {} in {key}",
+            default.1, request.1
+        );
+        refuse("defaultRequest", &request.1, &detail);
+    }
+}
+
+/// An amount, and as it is written.
+type Amount = (Quantity, String);
+
+/// What is wrong with the most that a limit may be of its request.
+fn wrong_ratio(ratio: &Amount, min: Option<&Amount>, max: Option<&Amount>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if ratio.0 < Quantity::of(1) {
+        wrong.push(format!("ratio {} is less than 1", ratio.1));
+    }
+    if let (Some(min), Some(max)) = (min, max) {
+        let most = max.0.approximate() / min.0.approximate();
+        if ratio.0.approximate() > most {
+            wrong.push(format!(
+                "ratio {} is greater than max/min = {most:.6}",
+                ratio.1
+            ));
+        }
+    }
+    wrong
 }

@@ -102,10 +102,6 @@ fn runtime(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let root = Place::root(object);
     let handler = root.at("handler");
-    if let Some(old) = old {
-        check::immutable(&handler, &old["handler"], &mut errors);
-        return errors;
-    }
     check::label(&handler, &mut errors);
     let overhead = root.down("overhead.podFixed");
     pod::check_overhead(&Place::new("overhead", overhead.value()), &mut errors);
@@ -119,6 +115,9 @@ fn runtime(object: &Value, old: Option<&Value>) -> Errors {
             errors.push(FieldError::duplicate(one.path(), &written));
         }
         seen.insert(written);
+    }
+    if let Some(old) = old {
+        check::immutable(&handler, &old["handler"], &mut errors);
     }
     errors
 }

@@ -116,6 +116,36 @@ pub(crate) fn decode(
     }
 }
 
+/// Brings an object's metadata into shape, as [`decode`] does with the rest of it. Answers the paths
+/// of the members that were dropped. `within` an object its fields are named from there on.
+///
+/// # Errors
+/// What Go's decoder says of a value of a wrong type.
+pub(crate) fn decode_metadata(
+    metadata: &mut Map<String, Value>,
+    within: bool,
+) -> Result<Vec<String>, String> {
+    let Some(found) = table::named("meta.v1.ObjectMeta") else {
+        return Ok(Vec::new());
+    };
+    let above = At::below(None, Step::Field(found, "metadata"));
+    let nothing = At::below(None, Step::Key(""));
+    let mut decoder = Decoder::default();
+    decoder.members(
+        found,
+        metadata,
+        Some(if within { &above } else { &nothing }),
+    );
+    if let Some(refusal) = decoder.refusal {
+        return Err(refusal);
+    }
+    if !within {
+        let named = |path: &mut String| path.insert_str(0, "metadata.");
+        decoder.unknown.iter_mut().for_each(named);
+    }
+    Ok(decoder.unknown)
+}
+
 impl Decoder {
     /// The members of a struct; `at` is nothing for the object itself.
     fn members(

@@ -202,7 +202,7 @@ fn plain(node: &Node) -> String {
 }
 
 /// What the decoder calls a JSON value.
-pub(super) fn word(value: &Value) -> &'static str {
+pub(crate) fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -18,7 +18,7 @@ pub(super) fn check(spec: &Place<'_>, errors: &mut Errors) {
         if spec.at("completionMode").text() == "Indexed" {
             check_success(spec, &success.at("rules"), errors);
         } else {
-            let written = format!("{{\"Rules\":{}}}", written_rules(&success.at("rules")));
+            let written = written_success(&success);
             errors.invalid_written(&success, &written, "requires indexed completion mode");
         }
     }
@@ -33,18 +33,74 @@ pub(super) fn check(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn written_rules(rules: &Place<'_>) -> String {
-    let all: Vec<String> = rules
-        .items()
-        .map(|rule| {
+/// When a Job has failed does not change.
+pub(super) fn same_failure(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let policy = spec.at("podFailurePolicy");
+    if policy.value() != old.at("podFailurePolicy").value() {
+        errors.invalid_written(&policy, &written_failure(&policy), check::IMMUTABLE);
+    }
+}
+
+/// When a Job has succeeded does not change.
+pub(super) fn same_success(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let policy = spec.at("successPolicy");
+    if policy.value() != old.at("successPolicy").value() {
+        errors.invalid_written(&policy, &written_success(&policy), check::IMMUTABLE);
+    }
+}
+
+/// A policy as Go writes the type behind it.
+fn written_success(policy: &Place<'_>) -> String {
+    written_rules(policy, |rule| {
+        format!(
+            "{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}",
+            rule.at("succeededIndexes").value(),
+            rule.at("succeededCount").value()
+        )
+    })
+}
+
+/// See [`written_success`].
+fn written_failure(policy: &Place<'_>) -> String {
+    written_rules(policy, |rule| {
+        let codes = rule.at("onExitCodes");
+        let written_codes = if codes.is_set() {
             format!(
-                "{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}",
-                rule.at("succeededIndexes").value(),
-                rule.at("succeededCount").value()
+                "{{\"ContainerName\":{},\"Operator\":{},\"Values\":{}}}",
+                codes.at("containerName").value(),
+                Value::from(codes.at("operator").text()),
+                codes.at("values").value()
             )
-        })
-        .collect();
-    format!("[{}]", all.join(","))
+        } else {
+            "null".to_owned()
+        };
+        let conditions = rule.at("onPodConditions");
+        let patterns: Vec<String> = conditions
+            .items()
+            .map(|one| {
+                let text = |field: &str| Value::from(one.at(field).text());
+                let (kind, status) = (text("type"), text("status"));
+                format!("{{\"Type\":{kind},\"Status\":{status}}}")
+            })
+            .collect();
+        let written_conditions = if conditions.is_set() {
+            format!("[{}]", patterns.join(","))
+        } else {
+            "null".to_owned()
+        };
+        let action = Value::from(rule.at("action").text());
+        format!(
+            "{{\"Action\":{action},\"OnExitCodes\":{written_codes},\"OnPodConditions\":{written_conditions}}}"
+        )
+    })
+}
+
+fn written_rules(policy: &Place<'_>, rule: impl FnMut(Place<'_>) -> String) -> String {
+    if !policy.is_set() {
+        return "null".to_owned();
+    }
+    let all: Vec<String> = policy.at("rules").items().map(rule).collect();
+    format!("{{\"Rules\":[{}]}}", all.join(","))
 }
 
 /// One of the values that there are, or all of them in the message.
