@@ -5,6 +5,7 @@ mod world;
 mod scoping;
 mod sharing;
 mod views;
+mod definitions;
 mod degraded;
 mod reads;
 mod starts;

@@ -1,0 +1,199 @@
+//! The life of a definition, as its kind's readers and subscribers see it: missing, installed, another
+//! version served, deleted, and back. Nothing is restarted, and nothing floods server or log.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steersman_cache::{CacheOptions, InformerState as State, ListOptions};
+use steersman_informer::{Certainty, Delivery, Event, Informer, Reason, Subscription};
+use steersman_testenv::log::capture;
+
+use crate::world::{Website, World, initial, key, soon};
+
+const WEBSITES: &str = "websites.web.example.com";
+const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Waits until the informer is degraded for want of the kind.
+async fn not_served(informer: &Informer<Website>) {
+    let mut states = informer.state_changes();
+    let gone = |state: &State| matches!(state, State::Degraded { reason, .. } if *reason == Reason::NotServed);
+    soon(states.wait_for(gone)).await.unwrap();
+}
+
+async fn synced(informer: &Informer<Website>) {
+    let mut states = informer.state_changes();
+    soon(states.wait_for(State::is_synced)).await.unwrap();
+}
+
+/// The next event, as `+name`, `~name` or `-name`, with a `?` where the end was not seen.
+async fn next(subscription: &mut Subscription<Website>) -> String {
+    match soon(subscription.next()).await.unwrap() {
+        Delivery::Event(event) => {
+            let sign = match &event {
+                Event::Created { .. } => "+",
+                Event::Updated { .. } => "~",
+                Event::Deleted { .. } => "-",
+            };
+            let unseen = matches!(
+                &event,
+                Event::Deleted { certainty, .. } if *certainty == Certainty::FinalStateUnknown
+            );
+            let name = event.key().name();
+            format!("{sign}{name}{}", if unseen { "?" } else { "" })
+        }
+        _ => "synced".to_owned(),
+    }
+}
+
+/// What the server was asked for the kind in so many hours: at most one request each backoff.
+async fn asked_in(world: &World, time: Duration) -> usize {
+    let asked = || world.server.requests().count(|r| r.is_for(WEBSITES));
+    let before = asked();
+    tokio::time::sleep(time).await;
+    asked() - before
+}
+
+/// A world in which two Websites are known to a subscriber.
+async fn world() -> (World, Informer<Website>, Subscription<Website>) {
+    let mut world = World::new(CacheOptions::new());
+    world.install_websites();
+    for name in ["one", "two"] {
+        world.website(name, &json!("nginx"));
+    }
+    let informer = world.cache.informer::<Website>().unwrap();
+    world.start();
+    let mut subscription = informer.subscribe();
+    assert_eq!(soon(initial(&mut subscription)).await, 2);
+    // The first watch opens after the sync.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    (world, informer, subscription)
+}
+
+async fn listed(world: &World) -> usize {
+    let everything = ListOptions::new();
+    let listed = soon(world.cache.list::<Website>(&everything)).await;
+    listed.unwrap().len()
+}
+
+/// REFL-3: the kind goes quiet, and comes back by itself.
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_definition_is_deleted_goes_quiet_and_comes_back() {
+    let log = capture();
+    let (world, informer, mut seen) = world().await;
+    world.server.delete(CRDS, "", WEBSITES).unwrap();
+    // The server deletes what a kind holds before the kind goes.
+    let mut told = [next(&mut seen).await, next(&mut seen).await];
+    told.sort();
+    assert_eq!(told, ["-one", "-two"]);
+    not_served(&informer).await;
+    assert_eq!(listed(&world).await, 0);
+    let read = soon(world.cache.get::<Website>(&key("a", "one"))).await;
+    assert!(read.unwrap_err().is_not_found());
+
+    // Each half a minute at most, but for the jitter, and two in the beginning.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let asked = asked_in(&world, HOUR * 6).await;
+    assert!(
+        (360..=1500).contains(&asked),
+        "{asked} requests in six hours"
+    );
+    assert_eq!(log.text().matches("WARN").count(), 1, "{}", log.text());
+    assert!(log.text().contains("is no longer served"), "{}", log.text());
+
+    world.install_websites();
+    world.website("three", &json!("nginx"));
+    synced(&informer).await;
+    assert_eq!(next(&mut seen).await, "+three");
+    assert_eq!(listed(&world).await, 1);
+    world.stop().await.unwrap();
+}
+
+/// REFL-2, STORE-3: deletes that nobody could see are told once the kind is back, and not before: who is not
+/// answered does not know what is gone.
+#[tokio::test(start_paused = true)]
+async fn what_went_with_a_definition_while_nobody_looked_is_told_when_it_is_back() {
+    let (world, informer, mut seen) = world().await;
+    let away = world.server.faults().silence_watches_of(WEBSITES);
+    assert_eq!(away, 1);
+    world.server.delete(CRDS, "", WEBSITES).unwrap();
+    world.server.faults().cut_watches();
+    not_served(&informer).await;
+    assert_eq!(listed(&world).await, 2, "what was known stays readable");
+    assert_eq!(seen.waiting(), 0);
+
+    world.install_websites();
+    world.website("two", &json!("caddy"));
+    synced(&informer).await;
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(next(&mut seen).await);
+    }
+    // Another object has the name of one of them.
+    told[..2].sort();
+    assert_eq!(told, ["-one?", "-two?", "+two"]);
+    assert_eq!(listed(&world).await, 1);
+    world.stop().await.unwrap();
+}
+
+/// A definition that serves these versions and stores the last.
+fn versions(served: [(&str, bool); 2]) -> Value {
+    let version = |(name, served): (&str, bool), stored: bool| {
+        json!({
+            "name": name, "served": served, "storage": stored,
+            "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            }},
+        })
+    };
+    json!({"spec": {"versions": [version(served[0], false), version(served[1], true)]}})
+}
+
+/// `v1` is no longer served, `v2` is; and `v1` again.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_no_longer_served_goes_quiet_and_another_one_is_read() {
+    let log = capture();
+    let (world, informer, mut seen) = world().await;
+    let serve = |v1, v2| {
+        let patch = versions([("v1", v1), ("v2", v2)]);
+        world
+            .server
+            .merge_patch(CRDS, "", WEBSITES, &patch)
+            .unwrap();
+    };
+    serve(false, true);
+    not_served(&informer).await;
+    assert_eq!(seen.waiting(), 0, "they are there, in another version");
+    assert_eq!(listed(&world).await, 2);
+
+    // Whoever reads the version that is served is served.
+    let v2 = kind("v2");
+    let reads = world.cache.of::<kube_core::DynamicObject>(&v2);
+    let found = soon(reads.list(&ListOptions::new())).await.unwrap();
+    assert_eq!(found.len(), 2);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let of_v1 =
+        |r: &steersman_apiserver::faults::RequestRecord| r.is_for(WEBSITES) && r.version == "v1";
+    let before = world.server.requests().count(of_v1);
+    tokio::time::sleep(HOUR).await;
+    let asked = world.server.requests().count(of_v1) - before;
+    assert!((60..=250).contains(&asked), "{asked} requests in an hour");
+    let quiet = log.text().matches("is no longer served").count();
+    assert_eq!(quiet, 1, "{}", log.text());
+
+    let changed = json!({"spec": {"image": "caddy"}});
+    world
+        .server
+        .merge_patch(WEBSITES, "a", "two", &changed)
+        .unwrap();
+    serve(true, true);
+    synced(&informer).await;
+    assert_eq!(next(&mut seen).await, "~two");
+    assert_eq!(listed(&world).await, 2);
+    world.stop().await.unwrap();
+}
+
+fn kind(version: &str) -> steersman_object::Kind {
+    let gvk = steersman_object::Gvk::new("web.example.com", version, "Website");
+    steersman_object::Kind::new(gvk, "websites", steersman_object::Scope::Namespaced)
+}
