@@ -28,6 +28,7 @@
 //!
 //! - [`error`] has [`Error`] and [`Unsynced`].
 //! - `field_index` has one named index of a kind, and [`IndexKey`], its typed name.
+//! - [`metrics`] has [`CacheMetrics`], what caches and their informers count.
 //! - [`settings`] has [`Settings`], what can be said of all kinds, one kind, or one namespace.
 //! - [`watch_error`] has [`WatchError`], what a hook is told of a request that failed.
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
@@ -46,6 +47,7 @@
 
 pub mod error;
 mod field_index;
+pub mod metrics;
 pub mod settings;
 pub mod watch_error;
 pub mod options;
@@ -66,8 +68,9 @@ pub use cache::{Begun, Cache};
 pub use error::{Error, Unsynced};
 pub use field_index::IndexKey;
 pub use grants::{MissingRule, Preflight};
+pub use metrics::CacheMetrics;
 pub use options::{ByObject, CacheOptions, ListOptions, Undeclared};
 pub use reads::{Listed, Reads};
 pub use settings::Settings;
-pub use steersman_informer::{Glimpse, InformerMetrics, Mirror, State as InformerState, Transform};
+pub use steersman_informer::{Glimpse, Mirror, State as InformerState, Transform};
 pub use watch_error::WatchError;

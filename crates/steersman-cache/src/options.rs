@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_informer::{CONTROLLER_UID, InformerMetrics, OWNER_UID, Transform};
+use steersman_informer::{CONTROLLER_UID, OWNER_UID, Transform};
 use steersman_object::{Gvk, Kind, LabelSelector, TypedObject};
 
 use crate::field_index::IndexKey;
+use crate::metrics::CacheMetrics;
 use crate::settings::Settings;
 use crate::watch_error::{OnWatchError, WatchError};
 
@@ -25,7 +26,7 @@ pub struct CacheOptions {
     pub(crate) sync_timeout: Duration,
     pub(crate) concurrent_syncs: usize,
     pub(crate) linger: Option<Duration>,
-    pub(crate) metrics: Option<InformerMetrics>,
+    pub(crate) metrics: Option<CacheMetrics>,
     pub(crate) on_watch_error: OnWatchError,
     pub(crate) seed: Option<u64>,
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
@@ -169,8 +170,9 @@ impl CacheOptions {
         self
     }
 
-    /// Where informers count what they do. Nowhere by default; a manager passes those of its registry.
-    pub fn metrics(mut self, metrics: InformerMetrics) -> Self {
+    /// Where the cache and its informers count what they do. Nowhere by default; a manager passes those of
+    /// its registry.
+    pub fn metrics(mut self, metrics: CacheMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }

@@ -12,6 +12,7 @@ use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use crate::coverage::Coverage;
 use crate::error::{Error, absent_is_none};
+use crate::metrics::Verb;
 use crate::options::ListOptions;
 use crate::shared::{Shared, Use};
 
@@ -125,10 +126,8 @@ impl<K: Object> Reads<K> {
         let kind = self.coverage.kind();
         let place = self.coverage.informer_for(key)?;
         let scoped_by = || self.coverage.scoped_by_in(place.as_deref());
-        let reading = self
-            .shared
-            .readable::<K>(&self.coverage, place.clone(), caller);
-        let store = reading.await?.store();
+        let informer = self.informer(place.clone(), Some(Verb::Get), caller);
+        let store = informer.await?.store();
         let key = match key.namespace() {
             Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
             _ => key,
@@ -268,9 +267,11 @@ impl<K: Object> Reads<K> {
         let caller = Location::caller();
         async move {
             let mut values = Vec::new();
+            // One read, however many informers there are.
+            let mut verb = Some(Verb::List);
             for place in self.coverage.informers() {
-                let reading = self.shared.readable::<K>(&self.coverage, place, caller);
-                let found = reading.await?.store().index_values(index);
+                let informer = self.informer(place, verb.take(), caller);
+                let found = informer.await?.store().index_values(index);
                 let found = found.map_err(|_| self.no_index(index))?;
                 values.extend(found.into_iter().map(|found| found.value));
             }
@@ -294,11 +295,11 @@ impl<K: Object> Reads<K> {
             .map(Into::into);
         query.terms = options.selected_indexes().to_vec();
         query.limit = options.selected_limit();
+        // One read, however many informers there are.
+        let mut verb = Some(Verb::List);
         for place in self.coverage.informers_for(options.selected_namespace())? {
-            let reading = self
-                .shared
-                .readable::<K>(&self.coverage, place.clone(), caller);
-            let selected = self.select(&reading.await?, &query)?;
+            let informer = self.informer(place.clone(), verb.take(), caller);
+            let selected = self.select(&informer.await?, &query)?;
             // CACHE-4
             if let Some(malformed) = selected.unreadable.filter(|_| !options.skips_malformed()) {
                 return Err(Error::Malformed {
@@ -312,6 +313,16 @@ impl<K: Object> Reads<K> {
             versions.push((place, selected.version));
         }
         Ok((found, versions))
+    }
+
+    /// The informer of a place, once it may be read; the read counts as a `verb`, where it is one.
+    fn informer(
+        &self,
+        place: Option<Arc<str>>,
+        verb: Option<Verb>,
+        caller: &'static Location<'static>,
+    ) -> impl Future<Output = Result<Informer<K>, Error>> + Send {
+        self.shared.readable(&self.coverage, place, verb, caller)
     }
 
     fn select(&self, informer: &Informer<K>, query: &Query) -> Result<Selected<K>, Error> {

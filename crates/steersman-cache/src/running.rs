@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::advice::Advice;
 use crate::erased::Types;
 use crate::error::Unsynced;
+use crate::metrics::{ReadCounts, Verb};
 
 /// How long the turn of an informer that does not settle lasts.
 const TURN: Duration = Duration::from_secs(30);
@@ -42,6 +43,8 @@ struct Inner {
     used: AtomicBool,
     /// How many use it at the moment, for longer than a look into memory takes.
     stays: AtomicUsize,
+    /// Where reads of its kind are counted.
+    reads: Option<Arc<ReadCounts>>,
     /// Fires when it is removed.
     removed: CancellationToken,
 }
@@ -52,7 +55,12 @@ pub(crate) struct Stay {
 }
 
 impl Declared {
-    pub(crate) fn new(advice: Advice, mirror: Mirror, meant: bool) -> Self {
+    pub(crate) fn new(
+        advice: Advice,
+        mirror: Mirror,
+        meant: bool,
+        reads: Option<Arc<ReadCounts>>,
+    ) -> Self {
         let inner = Inner {
             advice,
             mirror,
@@ -60,6 +68,7 @@ impl Declared {
             meant: AtomicBool::new(meant),
             used: AtomicBool::new(true),
             stays: AtomicUsize::new(0),
+            reads,
             removed: CancellationToken::new(),
         };
         Self {
@@ -111,6 +120,13 @@ impl Declared {
         // Most reads find it noted, and then only look: other threads keep what they know of it.
         if !self.inner.used.load(Ordering::Relaxed) {
             self.inner.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a read, under the registry's lock, as [`ReadCounts`] needs it.
+    pub(crate) fn count(&self, verb: Verb) {
+        if let Some(reads) = &self.inner.reads {
+            reads.count(verb);
         }
     }
 
@@ -297,7 +313,12 @@ mod tests {
             namespace: None,
             credentials: Arc::default(),
         };
-        let entry = Declared::new(advice, Mirror::new(kind, InformerOptions::new()), false);
+        let entry = Declared::new(
+            advice,
+            Mirror::new(kind, InformerOptions::new()),
+            false,
+            None,
+        );
         let idle = || !entry.take_used() && entry.may_end();
         assert!(!idle(), "it was made for a use");
         assert!(idle());

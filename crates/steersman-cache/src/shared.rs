@@ -12,12 +12,13 @@ use parking_lot::{Mutex, RwLock};
 use steersman_informer::{Informer, InformerOptions, Mirror, Subscription};
 use steersman_object::{Gvk, Kind, Object, TypedObject};
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use crate::advice::Advice;
 use crate::coverage::Coverage;
 use crate::error::Error;
+use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
 use crate::running::{Declared, Stay, settled};
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
     /// Kinds that a read started, and the log says so.
     told: Mutex<HashSet<Gvk>>,
+    /// Where the reads of each kind are counted, if they are.
+    reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
     /// The same by Rust type, so that a read does not put the names of its kind together.
     typed: RwLock<HashMap<TypeId, Arc<Coverage>>>,
     /// Whose credentials are used, for people; known from the run on.
@@ -57,6 +60,7 @@ impl Shared {
             registry: Mutex::new(Registry::new()),
             coverages: Mutex::new(HashMap::new()),
             told: Mutex::default(),
+            reads: Mutex::default(),
             typed: RwLock::new(HashMap::new()),
             credentials: Arc::default(),
             declared: Notify::new(),
@@ -109,6 +113,7 @@ impl Shared {
         &self,
         coverage: &Coverage,
         place: Option<Arc<str>>,
+        verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> Result<Informer<K>, Error> {
         let kind = coverage.kind();
@@ -116,7 +121,8 @@ impl Shared {
             gvk: kind.gvk().clone(),
             namespace: place.clone(),
         };
-        let known = self.known_at(&slot);
+        let known = self.known_at(&slot, verb);
+        let is_counted = known.is_some();
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         if let Some(informer) = known.map(|entry| entry.informer::<K>(false))
             && informer.has_synced()
@@ -125,24 +131,42 @@ impl Shared {
         }
         // CACHE-8: it stays as long as this waits.
         let (entry, informer) = self.entry::<K>(kind, place, Use::Read(caller))?;
-        if self.registry.lock().phase() == Phase::Declaring {
-            return Err(Error::NotStarted { kind: kind.clone() });
-        }
-        let limit = self.options.sync_timeout;
-        let settled = tokio::select! {
-            settled = timeout(limit, settled(&informer)) => settled,
-            () = self.reaches(|phase| *phase == Phase::Stopped) => {
-                return Err(Error::Stopped { kind: kind.clone() });
+        {
+            let registry = self.registry.lock();
+            if let Some(verb) = verb.filter(|_| !is_counted) {
+                entry.count(verb);
             }
-        };
-        match settled {
-            Ok(true) => Ok(informer),
+            if registry.phase() == Phase::Declaring {
+                return Err(Error::NotStarted { kind: kind.clone() });
+            }
+        }
+        let started = Instant::now();
+        let outcome = self.outcome(&informer).await;
+        if let Some(metrics) = &self.options.metrics {
+            metrics.waited(&kind.to_string(), outcome, started.elapsed());
+        }
+        match outcome {
+            Outcome::Synced => Ok(informer),
+            Outcome::Stopped => Err(Error::Stopped { kind: kind.clone() }),
             // CACHE-2: what is known is told at once.
-            Ok(false) => Err(Error::Unavailable(entry.unsynced())),
-            Err(_) => Err(Error::SyncTimeout {
-                timeout: limit,
+            Outcome::Unavailable => Err(Error::Unavailable(entry.unsynced())),
+            Outcome::Timeout => Err(Error::SyncTimeout {
+                timeout: self.options.sync_timeout,
                 unsynced: vec![entry.unsynced()],
             }),
+        }
+    }
+
+    /// Waits until an informer has synced or can say why not, no longer than a sync may take.
+    async fn outcome<K: Object>(&self, informer: &Informer<K>) -> Outcome {
+        let settled = tokio::select! {
+            settled = timeout(self.options.sync_timeout, settled(informer)) => settled,
+            () = self.reaches(|phase| *phase == Phase::Stopped) => return Outcome::Stopped,
+        };
+        match settled {
+            Ok(true) => Outcome::Synced,
+            Ok(false) => Outcome::Unavailable,
+            Err(_) => Outcome::Timeout,
         }
     }
 
@@ -168,17 +192,31 @@ impl Shared {
             gvk: kind.gvk().clone(),
             namespace: place.clone(),
         };
-        let known = self.known_at(&slot);
+        let known = self.known_at(&slot, None);
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         // CACHE-8: it stays until it is known to have a subscriber.
         let (_stay, informer) = self.entry::<K>(kind, place, Use::Read(caller))?;
         Ok(informer.subscribe())
     }
 
-    /// The informer of a slot, if there is one; somebody uses it.
-    fn known_at(&self, slot: &Slot) -> Option<Declared> {
+    /// The informer of a slot, if there is one; somebody uses it, and reads count.
+    fn known_at(&self, slot: &Slot, verb: Option<Verb>) -> Option<Declared> {
         let registry = self.registry.lock();
-        registry.get(slot).inspect(Declared::touch)
+        let entry = registry.get(slot)?;
+        entry.touch();
+        if let Some(verb) = verb {
+            entry.count(verb);
+        }
+        Some(entry)
+    }
+
+    /// Where the reads of a kind are counted, if they are.
+    fn reads_of(&self, kind: &Kind) -> Option<Arc<ReadCounts>> {
+        let metrics = self.options.metrics.as_ref()?;
+        let mut reads = self.reads.lock();
+        let reads = reads.entry(kind.gvk().clone());
+        let counts = reads.or_insert_with(|| metrics.reads_of(kind.to_string()));
+        Some(Arc::clone(counts))
     }
 
     fn entry<K: Object>(
@@ -205,7 +243,8 @@ impl Shared {
                 };
                 let options = self.informer_options(&advice, &slot);
                 let mirror = Mirror::new(kind.clone(), options);
-                Declared::new(advice, mirror, coverage.is_declared())
+                let reads = self.reads_of(kind);
+                Declared::new(advice, mirror, coverage.is_declared(), reads)
             });
             // Under the lock, so that nobody ends it (CACHE-8).
             if matches!(purpose, Use::Meant) {
@@ -281,7 +320,7 @@ impl Shared {
             informer = informer.resync(every);
         }
         if let Some(metrics) = &options.metrics {
-            informer = informer.metrics(metrics.clone());
+            informer = informer.metrics(metrics.informers().clone());
         }
         if let Some(seed) = options.seed {
             informer = informer.seed(seed ^ fingerprint(slot));

@@ -72,6 +72,11 @@ impl Body {
         body
     }
 
+    /// How long its JSON is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.held.read().json.len()
+    }
+
     /// Makes a body of which only metadata was there a whole one. What types made of the metadata
     /// stays right: it is the same version.
     pub(crate) fn complete(&self, whole: RawObject) {

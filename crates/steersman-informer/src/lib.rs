@@ -28,7 +28,7 @@
 //!
 //! Modules, words first:
 //!
-//! - [`error`], [`metrics`], [`state`], [`options`]: what the handle speaks in; [`transform`] has
+//! - [`error`], [`state`], [`metrics`], [`options`]: what the handle speaks in; [`transform`] has
 //!   [`Transform`], what is changed of objects before anybody sees them.
 //! - `body` has the JSON of one object and what types made of it; [`entry`] has [`Entry`], an object
 //!   as it is held.
@@ -37,8 +37,8 @@
 //! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles.
 
 pub mod error;
-pub mod metrics;
 pub mod state;
+pub mod metrics;
 pub mod transform;
 pub mod options;
 mod body;

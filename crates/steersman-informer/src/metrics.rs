@@ -1,37 +1,69 @@
 //! Words: what informers count.
 
+pub(crate) mod gauges;
+mod scrape;
+
 use std::sync::Arc;
+use std::time::Duration;
 
-use parking_lot::Mutex;
-use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::core::Collector;
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+};
 
-/// The counters of all informers of one registry; cheap to clone.
+use self::gauges::Gauges;
+use self::scrape::{Living, Scrape};
+
+/// How long requests take: 5 ms to 10 min.
+const DURATIONS: [f64; 12] = [
+    0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 180.0, 300.0, 600.0,
+];
+/// How long an event waits for the store: 100 us to 10 s.
+const LATENCIES: [f64; 11] = [
+    0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
+];
+/// How many items lists and watches bring.
+const ITEMS: [f64; 8] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
+
+/// The metrics of all informers of one registry; cheap to clone.
 ///
-/// The names of the first two are client-go's; their label `name` is `Kind.version.group`.
+/// Names that begin with `reflector_` are client-go's. The label `name` is `Kind.version.group`: all
+/// informers of a kind count together, so there are as many series as kinds.
 #[derive(Clone, Debug)]
 pub struct InformerMetrics {
     lists: IntCounterVec,
+    list_duration: HistogramVec,
+    items_per_list: HistogramVec,
     watches: IntCounterVec,
+    short_watches: IntCounterVec,
+    watch_duration: HistogramVec,
+    items_per_watch: HistogramVec,
     failures: IntCounterVec,
     events: IntCounterVec,
-    objects: IntGaugeVec,
-    malformed: IntGaugeVec,
+    latency: HistogramVec,
+    living: Arc<Living>,
 }
 
-/// The counters of one informer; counts nothing where there is no registry.
+/// What one informer counts; nothing where there is no registry. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
-    of: Option<(InformerMetrics, String)>,
-    share: Option<Arc<Share>>,
+    counted: Option<Arc<Counted>>,
 }
 
-/// What one informer adds to the gauges of its kind, which several may have: one per namespace.
 #[derive(Debug)]
-struct Share {
-    objects: IntGauge,
-    malformed: IntGauge,
-    /// What was added last.
-    added: Mutex<(i64, i64)>,
+struct Counted {
+    name: String,
+    lists: IntCounter,
+    list_duration: Histogram,
+    items_per_list: Histogram,
+    watches: IntCounter,
+    short_watches: IntCounter,
+    watch_duration: Histogram,
+    items_per_watch: Histogram,
+    failures: IntCounterVec,
+    events: IntCounterVec,
+    latency: Histogram,
+    gauges: Arc<Gauges>,
 }
 
 impl InformerMetrics {
@@ -42,25 +74,49 @@ impl InformerMetrics {
     /// Where the registry has metrics of these names: make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
-            let metric = IntCounterVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(metric.clone()))?;
-            Ok::<_, prometheus::Error>(metric)
+            registered(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
         };
-        let gauge = |name: &str, help: &str| {
-            let metric = IntGaugeVec::new(Opts::new(name, help), &["name"])?;
-            registry.register(Box::new(metric.clone()))?;
-            Ok::<_, prometheus::Error>(metric)
+        let histogram = |name: &str, help: &str, buckets: &[f64]| {
+            let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+            registered(registry, HistogramVec::new(options, &["name"])?)
         };
+        let living = Arc::<Living>::default();
+        registry.register(Box::new(Scrape::new(Arc::clone(&living))?))?;
         Ok(Self {
             lists: counter(
                 "reflector_lists_total",
                 "Lists begun by reflectors; a streaming list is one of them",
                 &["name"],
             )?,
+            list_duration: histogram(
+                "reflector_list_duration_seconds",
+                "How long lists took until all of it was there, pages and streaming lists included",
+                &DURATIONS,
+            )?,
+            items_per_list: histogram(
+                "reflector_items_per_list",
+                "How many objects lists brought",
+                &ITEMS,
+            )?,
             watches: counter(
                 "reflector_watches_total",
-                "Watches opened by reflectors",
+                "Watches asked for by reflectors, streaming lists included",
                 &["name"],
+            )?,
+            short_watches: counter(
+                "reflector_short_watches_total",
+                "Watches that ended within a second and brought nothing",
+                &["name"],
+            )?,
+            watch_duration: histogram(
+                "reflector_watch_duration_seconds",
+                "How long watches were open",
+                &DURATIONS,
+            )?,
+            items_per_watch: histogram(
+                "reflector_items_per_watch",
+                "How many events watches brought, bookmarks included",
+                &ITEMS,
             )?,
             failures: counter(
                 "steersman_reflector_failures_total",
@@ -72,99 +128,115 @@ impl InformerMetrics {
                 "Changes of stored objects, by type",
                 &["name", "type"],
             )?,
-            objects: gauge(
-                "steersman_informer_objects",
-                "Objects in the stores of a kind",
+            latency: histogram(
+                "steersman_informer_event_latency_seconds",
+                "From what the server said to the store and the mailboxes of all subscribers",
+                &LATENCIES,
             )?,
-            malformed: gauge(
-                "steersman_informer_malformed_objects",
-                "Objects that do not decode, kept aside",
-            )?,
+            living,
         })
     }
 }
 
+fn registered<M: Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: M,
+) -> prometheus::Result<M> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
 impl Counters {
-    pub(crate) fn new(metrics: Option<InformerMetrics>, name: impl Into<String>) -> Self {
-        let of = metrics.map(|metrics| (metrics, name.into()));
-        let share = of.as_ref().map(|(metrics, name)| {
-            Arc::new(Share {
-                objects: metrics.objects.with_label_values(&[name]),
-                malformed: metrics.malformed.with_label_values(&[name]),
-                added: Mutex::default(),
-            })
-        });
-        Self { of, share }
+    pub(crate) fn new(metrics: Option<&InformerMetrics>, name: impl Into<String>) -> Self {
+        let counted = metrics.map(|metrics| Arc::new(Counted::new(metrics, name.into())));
+        Self { counted }
     }
 
     pub(crate) fn list(&self) {
-        if let Some((metrics, name)) = &self.of {
-            metrics.lists.with_label_values(&[name]).inc();
+        if let Some(counted) = &self.counted {
+            counted.lists.inc();
+        }
+    }
+
+    /// A list is complete.
+    pub(crate) fn listed(&self, items: usize, took: Duration) {
+        if let Some(counted) = &self.counted {
+            counted.list_duration.observe(took.as_secs_f64());
+            counted.items_per_list.observe(float(items));
         }
     }
 
     pub(crate) fn watch(&self) {
-        if let Some((metrics, name)) = &self.of {
-            metrics.watches.with_label_values(&[name]).inc();
+        if let Some(counted) = &self.counted {
+            counted.watches.inc();
+        }
+    }
+
+    /// A watch that was open has ended.
+    pub(crate) fn watched(&self, items: usize, open: Duration) {
+        if let Some(counted) = &self.counted {
+            counted.watch_duration.observe(open.as_secs_f64());
+            counted.items_per_watch.observe(float(items));
+            if items == 0 && open < Duration::from_secs(1) {
+                counted.short_watches.inc();
+            }
         }
     }
 
     pub(crate) fn failure(&self, reason: &str) {
-        if let Some((metrics, name)) = &self.of {
-            let labels = [name.as_str(), reason];
-            metrics.failures.with_label_values(&labels).inc();
+        if let Some(counted) = &self.counted {
+            let labels = [counted.name.as_str(), reason];
+            counted.failures.with_label_values(&labels).inc();
         }
     }
 
-    pub(crate) fn event(&self, what: &str) {
-        if let Some((metrics, name)) = &self.of {
-            let labels = [name.as_str(), what];
-            metrics.events.with_label_values(&labels).inc();
+    /// Counts changes by their words.
+    pub(crate) fn events(&self, words: &[&str]) {
+        if let Some(counted) = &self.counted {
+            // Most come in runs: those of a list all do.
+            for run in words.chunk_by(|one, another| one == another) {
+                let labels = [counted.name.as_str(), run[0]];
+                let events = counted.events.with_label_values(&labels);
+                events.inc_by(u64::try_from(run.len()).unwrap_or(u64::MAX));
+            }
         }
     }
 
-    pub(crate) fn stored(&self, objects: usize, malformed: usize) {
-        if let Some(share) = &self.share {
-            let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-            share.set(count(objects), count(malformed));
+    /// An event was handed over so long after it came.
+    pub(crate) fn handed_over(&self, after: Duration) {
+        if let Some(counted) = &self.counted {
+            counted.latency.observe(after.as_secs_f64());
+        }
+    }
+
+    /// Where the informer shows what it holds and how it is doing.
+    pub(crate) fn gauges(&self) -> Option<&Gauges> {
+        self.counted.as_deref().map(|counted| &*counted.gauges)
+    }
+}
+
+impl Counted {
+    fn new(metrics: &InformerMetrics, name: String) -> Self {
+        let gauges = Arc::<Gauges>::default();
+        metrics.living.add(&name, &gauges);
+        let of = [name.as_str()];
+        Self {
+            lists: metrics.lists.with_label_values(&of),
+            list_duration: metrics.list_duration.with_label_values(&of),
+            items_per_list: metrics.items_per_list.with_label_values(&of),
+            watches: metrics.watches.with_label_values(&of),
+            short_watches: metrics.short_watches.with_label_values(&of),
+            watch_duration: metrics.watch_duration.with_label_values(&of),
+            items_per_watch: metrics.items_per_watch.with_label_values(&of),
+            failures: metrics.failures.clone(),
+            events: metrics.events.clone(),
+            latency: metrics.latency.with_label_values(&of),
+            gauges,
+            name,
         }
     }
 }
 
-impl Share {
-    fn set(&self, objects: i64, malformed: i64) {
-        let mut added = self.added.lock();
-        self.objects.add(objects - added.0);
-        self.malformed.add(malformed - added.1);
-        *added = (objects, malformed);
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.set(0, 0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn informers_of_one_kind_share_its_gauges() {
-        let metrics = InformerMetrics::register(&Registry::new()).unwrap();
-        let counters = || Counters::new(Some(metrics.clone()), "Pod.v1");
-        let (one, another) = (counters(), counters());
-        one.stored(3, 1);
-        another.stored(4, 0);
-        another.stored(2, 0);
-        let stored = || {
-            let label = &["Pod.v1"];
-            let objects = metrics.objects.with_label_values(label).get();
-            (objects, metrics.malformed.with_label_values(label).get())
-        };
-        assert_eq!(stored(), (5, 1));
-        drop(one);
-        assert_eq!(stored(), (2, 0));
-    }
+fn float(items: usize) -> f64 {
+    u32::try_from(items).map_or(f64::INFINITY, f64::from)
 }

@@ -31,6 +31,7 @@ use crate::queue::channel::channel;
 use crate::reflector::backoff::Jitter;
 use crate::reflector::driver::Driver;
 use crate::reflector::machine::Problem;
+use crate::reflector::tally::Tally;
 use crate::state::State;
 use crate::store::{Held, Indexer, Shared, Store};
 
@@ -81,7 +82,7 @@ impl Core {
         let indexer = RwLock::new(Indexer::default());
         let declared = || watch::Sender::new(State::Declared);
         Self {
-            counters: Counters::new(options.metrics.clone(), kind.to_string()),
+            counters: Counters::new(options.metrics.as_ref(), kind.to_string()),
             shared: Arc::new(Shared {
                 kind: kind.clone(),
                 indexer,
@@ -194,10 +195,11 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         core: Arc::clone(&core),
         sender,
     };
-    let driver = Driver::new(list_watch, inlet, &core.options, core.counters.clone());
+    let tally = Tally::new(core.counters.clone());
+    let driver = Driver::new(list_watch, inlet, &core.options, tally);
     let apply = async {
         while let Some(batch) = receiver.recv_batch().await {
-            core.apply(batch);
+            core.apply_queued(batch);
             tokio::task::coop::consume_budget().await;
         }
     };

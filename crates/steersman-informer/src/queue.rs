@@ -3,13 +3,21 @@
 pub(crate) mod channel;
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use crate::delta::Delta;
+
+/// A delta, and when it came.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) delta: Delta,
+    pub(crate) since: Instant,
+}
 
 /// Deltas in arrival order; nothing is coalesced, and a relist is one element (QUEUE-1).
 #[derive(Debug)]
 pub(crate) struct Queue {
-    waiting: VecDeque<Delta>,
+    waiting: VecDeque<Queued>,
     bound: usize,
     closed: bool,
 }
@@ -24,7 +32,7 @@ impl Queue {
     }
 
     /// Takes a delta, or gives it back where the bound is reached.
-    pub(crate) fn push(&mut self, delta: Delta) -> Result<(), Delta> {
+    pub(crate) fn push(&mut self, delta: Queued) -> Result<(), Queued> {
         if self.waiting.len() >= self.bound {
             return Err(delta);
         }
@@ -33,7 +41,7 @@ impl Queue {
     }
 
     /// Takes all that waits; empty where nothing does.
-    pub(crate) fn pop_batch(&mut self) -> Vec<Delta> {
+    pub(crate) fn pop_batch(&mut self) -> Vec<Queued> {
         self.waiting.drain(..).collect()
     }
 
@@ -52,16 +60,18 @@ mod tests {
 
     use super::*;
 
-    fn bookmark(n: u32) -> Delta {
-        Delta::Bookmark {
-            version: ResourceVersion::new(n.to_string()),
+    fn bookmark(n: u32) -> Queued {
+        let version = ResourceVersion::new(n.to_string());
+        Queued {
+            delta: Delta::Bookmark { version },
+            since: tokio::time::Instant::now().into_std(),
         }
     }
 
-    fn versions(batch: Vec<Delta>) -> Vec<String> {
+    fn versions(batch: Vec<Queued>) -> Vec<String> {
         batch
             .into_iter()
-            .map(|delta| match delta {
+            .map(|queued| match queued.delta {
                 Delta::Bookmark { version } => version.to_string(),
                 other => format!("{other:?}"),
             })

@@ -15,4 +15,5 @@ pub(crate) mod backoff;
 pub(crate) mod failure;
 pub(crate) mod gathered;
 pub(crate) mod machine;
+pub(crate) mod tally;
 pub(crate) mod driver;

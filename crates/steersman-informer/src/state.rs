@@ -53,6 +53,18 @@ pub enum Reason {
 }
 
 impl State {
+    /// One word in lower case, as in labels of metrics.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Declared => "declared",
+            Self::Syncing => "syncing",
+            Self::Synced => "synced",
+            Self::Degraded { .. } => "degraded",
+            Self::Stopped => "stopped",
+        }
+    }
+
     /// Whether requests fail.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
@@ -93,13 +105,10 @@ impl fmt::Display for Reason {
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Declared => f.write_str("declared"),
-            Self::Syncing => f.write_str("syncing"),
-            Self::Synced => f.write_str("synced"),
             Self::Degraded {
                 reason, message, ..
             } => write!(f, "degraded ({reason}): {message}"),
-            Self::Stopped => f.write_str("stopped"),
+            other => f.write_str(other.as_str()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use steersman_api::Connection;
-use steersman_cache::{CacheOptions, InformerMetrics};
+use steersman_cache::{CacheMetrics, CacheOptions};
 use steersman_client::{ClientMetrics, ClientOptions};
 
 use crate::cluster::Cluster;
@@ -90,7 +90,7 @@ impl ManagerBuilder {
         let cache = if self.cache.has_metrics() {
             self.cache
         } else {
-            let metrics = InformerMetrics::register(&self.options.registry);
+            let metrics = CacheMetrics::register(&self.options.registry);
             self.cache.metrics(metrics.map_err(Error::Metrics)?)
         };
         let client = if self.client.has_metrics() {

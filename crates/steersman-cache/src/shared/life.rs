@@ -85,6 +85,9 @@ impl Shared {
                 continue;
             };
             idle.end();
+            if let Some(metrics) = &self.options.metrics {
+                metrics.lingered(&idle.kind().to_string());
+            }
             info!(
                 kind = %idle.kind().qualified_plural(),
                 namespace = slot.namespace.as_deref(),

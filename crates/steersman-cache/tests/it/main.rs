@@ -11,3 +11,4 @@ mod reads;
 mod starts;
 mod preflight;
 mod lives;
+mod metrics;

@@ -9,7 +9,7 @@ use kube_core::DynamicObject;
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::Connection;
-use steersman_cache::{CacheOptions, Error, IndexKey, InformerMetrics, ListOptions};
+use steersman_cache::{CacheMetrics, CacheOptions, Error, IndexKey, ListOptions};
 use steersman_object::{Kind, LabelSelector};
 use tower::ServiceBuilder;
 
@@ -219,7 +219,7 @@ fn malformed(registry: &prometheus::Registry) -> f64 {
 #[tokio::test(start_paused = true)]
 async fn a_type_that_was_only_read_is_looked_at_for_a_while() {
     let registry = prometheus::Registry::new();
-    let metrics = InformerMetrics::register(&registry).unwrap();
+    let metrics = CacheMetrics::register(&registry).unwrap();
     let mut world = World::new(CacheOptions::new().metrics(metrics));
     world.install_loose_websites();
     world.website("odd", &json!(7));

@@ -2,14 +2,31 @@
 
 use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
+use tokio::time::Instant;
 
 use super::{Core, Writer};
 use crate::body::Extent;
 use crate::delta::{Delta, Item};
 use crate::event::Origin;
+use crate::queue::Queued;
 use crate::store::{Applied, Change, Findings, View};
 
 impl Core {
+    /// Applies what waited in the queue, and counts how long that took from when it came.
+    pub(super) fn apply_queued(&self, batch: Vec<Queued>) {
+        let Some(gauges) = self.counters.gauges() else {
+            return self.apply(batch.into_iter().map(|queued| queued.delta).collect());
+        };
+        let (deltas, events) = parted(batch);
+        let waited = deltas.len();
+        self.apply(deltas);
+        gauges.dequeue(waited);
+        let now = Instant::now().into_std();
+        for since in events {
+            self.counters.handed_over(now - since);
+        }
+    }
+
     /// Applies a batch and hands the events to the subscribers.
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
@@ -151,14 +168,12 @@ impl Core {
     /// Tells the subscribers of changes that the store has by now (FAN-3).
     fn distribute(&self, writer: &mut Writer, applied: &Applied) {
         self.tell(&applied.malformed);
-        for word in &applied.words {
-            self.counters.event(word);
-        }
-        let (objects, malformed) = {
+        self.counters.events(&applied.words);
+        if let Some(gauges) = self.counters.gauges() {
             let indexer = self.shared.indexer.read();
-            (indexer.len(), indexer.unreadable())
-        };
-        self.counters.stored(objects, malformed);
+            gauges.hold(indexer.len(), indexer.unreadable(), indexer.bytes());
+            gauges.reach(indexer.version());
+        }
         for told in &applied.told {
             self.tell(&told.malformed);
             writer.fanout.distribute(told.view, &told.events);
@@ -177,4 +192,16 @@ impl Core {
             );
         }
     }
+}
+
+/// Deltas, and when those came that are events to somebody.
+fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<std::time::Instant>) {
+    let mut events = Vec::with_capacity(batch.len());
+    let deltas = batch.into_iter().map(|Queued { delta, since }| {
+        if !matches!(delta, Delta::Bookmark { .. } | Delta::Resync) {
+            events.push(since);
+        }
+        delta
+    });
+    (deltas.collect(), events)
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed, RawObject};
+use tokio::time::Instant;
 
 use super::Core;
 use crate::body::Extent;
 use crate::delta::{Delta, Item};
 use crate::entry::RawEntry;
+use crate::queue::Queued;
 use crate::queue::channel::Sender;
 use crate::reflector::driver::Sink;
 use crate::reflector::machine::Problem;
@@ -50,7 +52,15 @@ impl Sink for Inlet {
     }
 
     async fn send(&self, delta: Delta) {
-        self.sender.send(delta).await;
+        let since = Instant::now().into_std();
+        if let Some(gauges) = self.core.counters.gauges() {
+            match &delta {
+                Delta::Bookmark { .. } => gauges.hear_bookmark(since),
+                _ => gauges.hear_event(since),
+            }
+            gauges.enqueue();
+        }
+        self.sender.send(Queued { delta, since }).await;
     }
 
     fn report(&self, problem: Option<&Problem>) {

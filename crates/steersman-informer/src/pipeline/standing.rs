@@ -63,6 +63,9 @@ impl Core {
                 modified
             });
         }
+        if let Some(gauges) = self.counters.gauges() {
+            gauges.enter(&self.state(self.wanted()));
+        }
     }
 
     /// Marks the informer as running. An informer runs once.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::delta::Delta;
-use crate::queue::Queue;
+use crate::queue::{Queue, Queued};
 
 struct Shared {
     queue: Mutex<Queue>,
@@ -38,7 +37,7 @@ pub(crate) fn channel(bound: usize) -> (Sender, Receiver) {
 
 impl Sender {
     /// Hands a delta over, once there is room for it.
-    pub(crate) async fn send(&self, delta: Delta) {
+    pub(crate) async fn send(&self, delta: Queued) {
         let mut delta = delta;
         loop {
             let pushed = self.shared.queue.lock().push(delta);
@@ -61,7 +60,7 @@ impl Drop for Sender {
 
 impl Receiver {
     /// All that waits, once something does; `None` when nothing will come any more.
-    pub(crate) async fn recv_batch(&self) -> Option<Vec<Delta>> {
+    pub(crate) async fn recv_batch(&self) -> Option<Vec<Queued>> {
         loop {
             let (batch, closed) = {
                 let mut queue = self.shared.queue.lock();

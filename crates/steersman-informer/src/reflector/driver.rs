@@ -10,11 +10,11 @@ use steersman_object::ResourceVersion;
 
 use crate::body::Extent;
 use crate::delta::{Delta, Item};
-use crate::metrics::Counters;
 use crate::options::{Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::Failure;
 use crate::reflector::gathered::Gathered;
 use crate::reflector::machine::{End, Machine, Marked, Problem, Step};
+use crate::reflector::tally::Tally;
 
 /// Where the reflector's findings go.
 pub(crate) trait Sink: Send + Sync {
@@ -43,7 +43,7 @@ pub(crate) struct Driver<L, S> {
     labels: Option<String>,
     fields: Option<String>,
     bookmarks: bool,
-    counters: Counters,
+    tally: Tally,
     on_failure: OnFailure,
     /// Failures since the last success.
     attempts: u32,
@@ -57,12 +57,7 @@ where
     L: ListWatch,
     S: Sink,
 {
-    pub(crate) fn new(
-        list_watch: L,
-        sink: S,
-        options: &InformerOptions,
-        counters: Counters,
-    ) -> Self {
+    pub(crate) fn new(list_watch: L, sink: S, options: &InformerOptions, tally: Tally) -> Self {
         Self {
             list_watch,
             extent: sink.wanted(),
@@ -76,7 +71,7 @@ where
             labels: options.labels.clone(),
             fields: options.fields.clone(),
             bookmarks: options.bookmarks,
-            counters,
+            tally,
             on_failure: options.on_failure.clone(),
             attempts: 0,
             gathered: Gathered::default(),
@@ -101,12 +96,14 @@ where
                 Step::Watch { after, timeout } => {
                     let options = WatchOptions::after(after);
                     self.watch(options, timeout).await;
+                    self.tally.end_watch(now());
                 }
                 Step::Stream { version, timeout } => {
-                    self.counters.list();
+                    self.tally.begin_list(now());
                     self.gathered.clear();
                     let options = WatchOptions::streaming_list(version);
                     self.watch(options, timeout).await;
+                    self.tally.end_watch(now());
                 }
                 Step::Sleep { until } => tokio::time::sleep_until(until.into()).await,
             }
@@ -121,7 +118,7 @@ where
         options.metadata_only = self.extent == Extent::Metadata;
         options.resource_version = Some(version);
         if page.is_none() {
-            self.counters.list();
+            self.tally.begin_list(now());
             self.gathered.clear();
         }
         options.continue_token = page;
@@ -163,12 +160,13 @@ where
         options.metadata_only = self.extent == Extent::Metadata;
         options.bookmarks = self.bookmarks;
         options.timeout = Some(timeout);
-        self.counters.watch();
+        self.tally.ask_watch();
         let mut stream = match self.list_watch.watch(&options).await {
             Ok(stream) => stream,
             Err(error) => return self.fail(&Failure::of(&error)),
         };
         self.machine.handle_open(now());
+        self.tally.open_watch(now());
         let mut initial = options.initial_events;
         loop {
             let deadline = self.machine.deadline(now()).into();
@@ -187,6 +185,9 @@ where
                 }
             };
             let degraded = self.machine.problem().is_some();
+            if matches!(event, Some(Ok(_))) {
+                self.tally.hear();
+            }
             match event {
                 Some(Ok(WatchEvent::Error(error)) | Err(error)) => return self.end(&error),
                 Some(Ok(event)) => match self.event(event, initial).await {
@@ -249,6 +250,7 @@ where
 
     async fn replace(&mut self, version: ResourceVersion) {
         let items = self.gathered.take();
+        self.tally.complete_list(items.len(), now());
         let extent = self.extent;
         let replaced = Delta::Replaced {
             version,
@@ -279,7 +281,7 @@ where
             message: failure.message.clone(),
             attempt: self.attempts,
         });
-        self.counters.failure(failure.class.reason().as_str());
+        self.tally.fail(failure.class.reason().as_str());
         self.machine.handle_failure(failure, now());
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Indexer {
     ordered: Ordered,
     views: Vec<View>,
     malformed: BTreeMap<ObjectKey, Malformed>,
+    /// The JSON of all entries, as long as it was when they were put in.
+    bytes: usize,
     version: Version,
 }
 
@@ -68,6 +70,11 @@ impl Indexer {
 
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
+    }
+
+    /// How long the JSON of all entries is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Entries of a namespace or of all, in the order of their keys.
@@ -214,6 +221,7 @@ impl Indexer {
             ordered: Ordered::new(),
             views: self.views.clone(),
             malformed: BTreeMap::new(),
+            bytes: 0,
             version: Version(version),
         };
         for view in &mut next.views {
@@ -344,12 +352,23 @@ impl Indexer {
     fn insert(&mut self, entry: &RawEntry) {
         let key = entry.shared_key();
         self.ordered.insert(Arc::clone(&key), entry.clone());
-        self.by_key.insert(key, entry.clone());
+        self.bytes += entry.raw_body().bytes();
+        let before = self.by_key.insert(key, entry.clone());
+        self.leave(before.as_ref());
     }
 
     fn take(&mut self, key: &ObjectKey) -> Option<RawEntry> {
         self.ordered.remove(key);
-        self.by_key.remove(key)
+        let taken = self.by_key.remove(key);
+        self.leave(taken.as_ref());
+        taken
+    }
+
+    /// A body of metadata may have become a whole one since it was put in, before the list that
+    /// brought it counts everything anew.
+    fn leave(&mut self, entry: Option<&RawEntry>) {
+        let bytes = entry.map_or(0, |entry| entry.raw_body().bytes());
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 
     fn advance(&mut self, version: &ResourceVersion) {

@@ -10,13 +10,13 @@ mod expired;
 mod index_while_running;
 mod late_subscriber;
 mod logs;
+mod metrics;
 mod peak;
 mod poison;
 mod relist;
 mod server;
 mod seeds;
 mod silence;
-
 mod slow_subscriber;
 mod views;
 mod watch_list;

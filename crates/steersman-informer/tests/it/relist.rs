@@ -224,41 +224,6 @@ async fn a_resync_repeats_what_is_there_and_asks_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_is_counted() {
-    let registry = prometheus::Registry::new();
-    let metrics = steersman_informer::InformerMetrics::register(&registry).unwrap();
-    assert!(steersman_informer::InformerMetrics::register(&registry).is_err());
-    let fake = Fake::new();
-    fake.list_refused(429, "TooManyRequests");
-    fake.page("10", [good("a", 1), good("b", 2), bad("p", 3)]);
-    let wire = fake.watch();
-    let running = run(&fake, listing().metrics(metrics));
-    fake.request(3).await;
-    wire.unbounded_send(deleted("a", 11)).unwrap();
-    running.applied(11).await;
-    let mut counted = Vec::new();
-    for family in registry.gather() {
-        for metric in family.get_metric() {
-            assert_eq!(metric.get_label()[0].value(), "ConfigMap.v1");
-            let value = metric.get_counter().get_value() + metric.get_gauge().get_value();
-            let labels = metric.get_label().iter().skip(1);
-            let labels: String = labels.map(|label| format!(" {}", label.value())).collect();
-            counted.push(format!("{}{labels} {value}", family.name()));
-        }
-    }
-    let expected = [
-        "reflector_lists_total 2",
-        "reflector_watches_total 1",
-        "steersman_informer_events_total created 2",
-        "steersman_informer_events_total deleted 1",
-        "steersman_informer_malformed_objects 1",
-        "steersman_informer_objects 1",
-        "steersman_reflector_failures_total throttled 1",
-    ];
-    assert_eq!(counted, expected);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_informer_that_stops_unsynced_says_so() {
     let fake = Fake::new();
     let running = run(&fake, listing());

@@ -3,3 +3,4 @@
 
 mod operator;
 mod derive;
+mod metrics;

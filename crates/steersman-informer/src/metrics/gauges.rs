@@ -1,0 +1,163 @@
+//! Machine: what one informer holds and how it is doing, and what those of one kind come to together.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use steersman_object::ResourceVersion;
+
+use crate::state::State;
+
+/// Of one informer; written as things happen, and read when somebody asks.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    objects: AtomicUsize,
+    malformed: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Deltas that wait for the store.
+    queued: AtomicUsize,
+    /// The version up to which everything was applied; 0 where it is no number.
+    version: AtomicU64,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    state: Option<&'static str>,
+    event: Option<Instant>,
+    bookmark: Option<Instant>,
+}
+
+/// Of all informers of one kind.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Sum {
+    pub(crate) objects: usize,
+    pub(crate) malformed: usize,
+    pub(crate) bytes: usize,
+    pub(crate) queued: usize,
+    /// The oldest of them.
+    pub(crate) version: Option<u64>,
+    /// How long ago the last event came, where that is longest ago.
+    pub(crate) event_age: Option<Duration>,
+    pub(crate) bookmark_age: Option<Duration>,
+    pub(crate) states: BTreeMap<&'static str, u32>,
+}
+
+impl Gauges {
+    pub(crate) fn hold(&self, objects: usize, malformed: usize, bytes: usize) {
+        self.objects.store(objects, Ordering::Relaxed);
+        self.malformed.store(malformed, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reach(&self, version: &ResourceVersion) {
+        self.version.store(number(version), Ordering::Relaxed);
+    }
+
+    pub(crate) fn enqueue(&self) {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dequeue(&self, deltas: usize) {
+        self.queued.fetch_sub(deltas, Ordering::Relaxed);
+    }
+
+    pub(crate) fn hear_event(&self, now: Instant) {
+        self.seen.lock().event = Some(now);
+    }
+
+    pub(crate) fn hear_bookmark(&self, now: Instant) {
+        self.seen.lock().bookmark = Some(now);
+    }
+
+    pub(crate) fn enter(&self, state: &State) {
+        self.seen.lock().state = Some(state.as_str());
+    }
+}
+
+impl Sum {
+    /// Adds what an informer shows; one that has stopped shows nothing.
+    pub(crate) fn add(&mut self, gauges: &Gauges, now: Instant) {
+        let (state, event, bookmark) = {
+            let seen = gauges.seen.lock();
+            (seen.state, seen.event, seen.bookmark)
+        };
+        if state == Some(State::Stopped.as_str()) {
+            return;
+        }
+        if let Some(state) = state {
+            *self.states.entry(state).or_default() += 1;
+        }
+        self.objects += gauges.objects.load(Ordering::Relaxed);
+        self.malformed += gauges.malformed.load(Ordering::Relaxed);
+        self.bytes += gauges.bytes.load(Ordering::Relaxed);
+        self.queued += gauges.queued.load(Ordering::Relaxed);
+        let version = gauges.version.load(Ordering::Relaxed);
+        let version = Some(version).filter(|version| *version > 0);
+        self.version = self.version.into_iter().chain(version).min();
+        let age = |since: Option<Instant>| since.map(|at| now.saturating_duration_since(at));
+        self.event_age = self.event_age.max(age(event));
+        self.bookmark_age = self.bookmark_age.max(age(bookmark));
+    }
+}
+
+/// A version as a gauge can hold it without loss: its last 15 digits, as client-go shows it.
+fn number(version: &ResourceVersion) -> u64 {
+    let text = version.as_str();
+    let last = text.get(text.len().saturating_sub(15)..);
+    last.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
+    #[test]
+    fn informers_of_one_kind_are_added_up_and_the_oldest_is_told() {
+        let (one, another, stopped) = (Gauges::default(), Gauges::default(), Gauges::default());
+        let start = now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        one.hold(3, 1, 300);
+        one.reach(&ResourceVersion::new("12"));
+        one.hear_event(at(1));
+        one.enter(&State::Synced);
+        another.hold(2, 0, 100);
+        another.reach(&ResourceVersion::new("9"));
+        another.enqueue();
+        another.enqueue();
+        another.dequeue(1);
+        another.hear_event(at(4));
+        another.hear_bookmark(at(3));
+        another.enter(&State::Synced);
+        stopped.hold(7, 7, 7);
+        stopped.enter(&State::Stopped);
+        let mut sum = Sum::default();
+        for gauges in [&one, &another, &stopped] {
+            sum.add(gauges, at(10));
+        }
+        let expected = Sum {
+            objects: 5,
+            malformed: 1,
+            bytes: 400,
+            queued: 1,
+            version: Some(9),
+            event_age: Some(Duration::from_secs(9)),
+            bookmark_age: Some(Duration::from_secs(7)),
+            states: BTreeMap::from([("synced", 2)]),
+        };
+        assert_eq!(sum, expected);
+    }
+
+    #[test]
+    fn a_version_keeps_its_last_digits_and_none_that_is_no_number() {
+        let number = |text: &str| number(&ResourceVersion::new(text));
+        assert_eq!(number("42"), 42);
+        assert_eq!(number("1234567890123456789"), 567_890_123_456_789);
+        assert_eq!((number("abc"), number("")), (0, 0));
+    }
+}

@@ -1,0 +1,75 @@
+//! Machine: how long lists and watches take and what they bring, counted as they end.
+
+use std::time::{Duration, Instant};
+
+use crate::metrics::Counters;
+
+/// The list and the watch that are under way.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    counters: Counters,
+    listing: Option<Instant>,
+    watch: Option<Open>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    since: Instant,
+    events: usize,
+}
+
+impl Tally {
+    pub(crate) fn new(counters: Counters) -> Self {
+        Self {
+            counters,
+            listing: None,
+            watch: None,
+        }
+    }
+
+    /// A list begins, with its first page or as a stream.
+    pub(crate) fn begin_list(&mut self, now: Instant) {
+        self.counters.list();
+        self.listing = Some(now);
+    }
+
+    /// A list is complete.
+    pub(crate) fn complete_list(&mut self, items: usize, now: Instant) {
+        if let Some(since) = self.listing.take() {
+            self.counters.listed(items, now - since);
+        }
+    }
+
+    /// A watch is asked for.
+    pub(crate) fn ask_watch(&self) {
+        self.counters.watch();
+    }
+
+    /// The watch is open.
+    pub(crate) fn open_watch(&mut self, now: Instant) {
+        self.watch = Some(Open {
+            since: now,
+            events: 0,
+        });
+    }
+
+    /// The watch brought an event.
+    pub(crate) fn hear(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.events += 1;
+        }
+    }
+
+    /// The watch has ended, if it was open.
+    pub(crate) fn end_watch(&mut self, now: Instant) {
+        if let Some(Open { since, events }) = self.watch.take() {
+            let open: Duration = now - since;
+            self.counters.watched(events, open);
+        }
+    }
+
+    /// A request failed.
+    pub(crate) fn fail(&self, reason: &str) {
+        self.counters.failure(reason);
+    }
+}

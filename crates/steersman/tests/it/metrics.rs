@@ -1,0 +1,69 @@
+//! The metrics of a manager are those that the guide tells.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use prometheus::{IntCounter, Registry};
+use serde_json::json;
+use steersman::manager::Shutdown;
+use steersman::{Action, Connection, Context, Error, Manager, Reconciler, Request};
+use steersman_apiserver::ApiServer;
+use tokio::sync::Notify;
+
+const PAGE: &str = include_str!("../../guide/manager.md");
+
+/// The names in the first column of the table of metrics.
+fn told() -> BTreeSet<&'static str> {
+    let table = PAGE.split("| Metric |").nth(1).unwrap();
+    let rows = table
+        .lines()
+        .skip(1)
+        .take_while(|line| line.starts_with('|'));
+    let names = rows.flat_map(|row| {
+        let cell = row.split(" | ").next().unwrap_or_default();
+        cell.split('`').skip(1).step_by(2)
+    });
+    names.collect()
+}
+
+struct Once(&'static Notify);
+
+impl Reconciler for Once {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        ctx.client().get_opt::<ConfigMap>(&request.key).await?;
+        self.0.notify_one();
+        Ok(Action::done())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_guide_tells_every_metric_and_none_that_is_not_there() {
+    static DONE: Notify = Notify::const_new();
+    let server = ApiServer::new();
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+    server.create(object).unwrap();
+    let registry = Registry::new();
+    let manager = Manager::builder(Connection::in_process(server.service(), "default"))
+        .metrics_registry(registry.clone())
+        .build()
+        .unwrap();
+    manager.controller::<ConfigMap>().run(Once(&DONE)).unwrap();
+    manager
+        .start(Shutdown::when(DONE.notified()))
+        .await
+        .unwrap();
+    let told = told();
+    assert!(told.len() > 30, "the table is not found");
+    for family in registry.gather() {
+        assert!(
+            told.contains(family.name()),
+            "{} is not told",
+            family.name()
+        );
+    }
+    for name in told {
+        // Whoever has the name keeps it.
+        let other = IntCounter::new(name, "another").unwrap();
+        assert!(registry.register(Box::new(other)).is_err(), "no {name}");
+    }
+}
