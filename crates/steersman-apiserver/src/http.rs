@@ -3,6 +3,7 @@
 mod negotiate;
 mod path;
 mod query;
+mod deadline;
 mod request_info;
 mod gate;
 mod jsonpath;

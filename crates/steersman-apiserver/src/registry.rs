@@ -69,7 +69,7 @@ pub(crate) use rng::Rng;
 
 pub use acts::Deed;
 pub(crate) use attempt::Attempt;
-pub(crate) use intake::unknown_fields;
+pub(crate) use intake::{options as check_options, unknown_fields};
 pub use options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
     Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,

@@ -96,6 +96,8 @@ impl Context {
         let result = catch_unwind(AssertUnwindSafe(|| work(&mut registry)));
         let changed = registry.take_changed();
         let spent = registry.take_spent();
+        // Nobody listens to the warnings that are left: those of a request went with it.
+        registry.take_warnings();
         drop(registry);
         if !changed.is_empty() {
             self.wake(&changed);

@@ -65,26 +65,32 @@ pub(crate) fn answer(
         },
         Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
         Route::Objects(_) | Route::Metrics | Route::Unknown => Err(Refusal::PageNotFound),
-        Route::Group(name) if ask.method == "DELETE" => group(name, ask, resources),
+        Route::NoSuchPath { group } if serves(resources, group) => {
+            Err(Status::no_such_path().into())
+        }
+        Route::NoSuchPath { .. } => Err(Refusal::PageNotFound),
+        // Upstream's aggregator answers these two, whatever the method.
+        Route::Groups => root(ask, resources, false, cache),
+        Route::Group(name) => group(name, ask, resources),
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
         Route::Version => Ok(Reply::document(200, &version(), Format::Json)),
         Route::CoreVersions => root(ask, resources, true, cache),
-        Route::Groups => root(ask, resources, false, cache),
-        Route::Group(name) => group(name, ask, resources),
         Route::Resources { group, version } => {
             let format = legacy(ask)?;
             match discovery::version(resources, group, version) {
                 Some(document) => Ok(Reply::document(200, &document, format)),
-                None if resources
-                    .iter()
-                    .any(|known| known.built_in && known.group == *group) =>
-                {
-                    Err(Status::no_such_path().into())
-                }
+                None if serves(resources, group) => Err(Status::no_such_path().into()),
                 None => Err(Refusal::PageNotFound),
             }
         }
     }
+}
+
+/// Whether a group is Kubernetes' own, whose missing paths are answered by a Status.
+fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
+    resources
+        .iter()
+        .any(|known| known.built_in && known.group == group)
 }
 
 /// `/`: the paths that are served, apart from objects.

@@ -40,6 +40,11 @@ pub(crate) enum Route {
     },
     /// Objects.
     Objects(ObjectPath),
+    /// Nothing that is served, where paths of a group would be.
+    NoSuchPath {
+        /// Empty for core.
+        group: String,
+    },
     /// Nothing that is served.
     Unknown,
 }
@@ -73,7 +78,11 @@ impl Route {
             segments.pop();
         }
         if segments.iter().any(String::is_empty) {
-            return Self::Unknown;
+            return match segments[0].as_str() {
+                "api" => Self::no_such_path(""),
+                "apis" if !segments[1].is_empty() => Self::no_such_path(&segments[1]),
+                _ => Self::Unknown,
+            };
         }
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         match words.as_slice() {
@@ -98,7 +107,15 @@ impl Route {
             ["apis", group, version] => Self::resources(group, version),
             ["api", version, rest @ ..] => Self::objects("", version, rest),
             ["apis", group, version, rest @ ..] => Self::objects(group, version, rest),
+            // The router that answers the core group answers this one, too.
+            ["version", ..] => Self::no_such_path(""),
             _ => Self::Unknown,
+        }
+    }
+
+    fn no_such_path(group: &str) -> Self {
+        Self::NoSuchPath {
+            group: group.to_owned(),
         }
     }
 
@@ -140,7 +157,7 @@ impl Route {
             [resource, name, below @ ..] if below.first() == Some(&"proxy") => {
                 (*resource, Some(*name), Some(below.join("/")))
             }
-            _ => return Self::Unknown,
+            _ => return Self::no_such_path(group),
         };
         path.resource = resource.to_owned();
         path.name = name.map(str::to_owned);

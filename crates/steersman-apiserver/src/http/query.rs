@@ -90,7 +90,7 @@ impl Query {
     }
 
     fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
-        let Some(text) = self.get(name).filter(|text| !text.is_empty()) else {
+        let Some(text) = self.get(name) else {
             return Ok(None);
         };
         match text.parse::<i64>() {
@@ -180,9 +180,7 @@ impl Query {
         Ok(DeleteOptions {
             dry_run: self.all("dryRun"),
             grace_period_seconds: self.integer("gracePeriodSeconds")?,
-            propagation_policy: self
-                .owned("propagationPolicy")
-                .filter(|policy| !policy.is_empty()),
+            propagation_policy: self.owned("propagationPolicy"),
             orphan_dependents: self.switch("orphanDependents"),
             ..DeleteOptions::default()
         })

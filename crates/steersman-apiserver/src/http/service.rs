@@ -21,6 +21,7 @@ use crate::http::admin;
 use crate::http::body::{BodyError, ResponseBody};
 use crate::http::chop;
 use crate::http::context::Context;
+use crate::http::deadline;
 use crate::http::decode::LIMIT;
 use crate::http::documents::{self, Ask};
 use crate::http::gate::Admitted;
@@ -132,7 +133,7 @@ impl ApiService {
         let outcome = match decision.answer.take() {
             Some(status) if !decision.commit => Err(Refusal::Status(status)),
             lost => {
-                let done = match self.refuse(&admitted) {
+                let done = match self.refuse(&admitted, Some((&query, &record))) {
                     Some(refusal) => Err(refusal),
                     None => {
                         let who = (record.verb, &admitted.user);
@@ -159,12 +160,19 @@ impl ApiService {
     }
 
     /// Why nothing is done for a request whatever it is about (AUTH-1).
-    fn refuse(&self, admitted: &Admitted) -> Option<Refusal> {
+    fn refuse(
+        &self,
+        admitted: &Admitted,
+        asked: Option<(&Query, &RequestRecord)>,
+    ) -> Option<Refusal> {
         if self.stop.is_cancelled() {
             let why = "the server is shutting down";
             return Some(Status::failure(503, "ServiceUnavailable", why).into());
         }
-        admitted.refusal.clone().map(Refusal::Status)
+        let asked = asked.filter(|(_, record)| !runs_long(record));
+        let late = asked.and_then(|(query, _)| deadline::check(query).err());
+        let refusal = late.map(Box::new).or_else(|| admitted.refusal.clone());
+        refusal.map(Refusal::Status)
     }
 
     /// Answers what is asked below `/steersman/`, which is for administrators alone.
@@ -179,7 +187,7 @@ impl ApiService {
             Ok(body) => body,
             Err(status) => return Reply::status(&status, Format::Json),
         };
-        if let Some(refusal) = self.refuse(admitted) {
+        if let Some(refusal) = self.refuse(admitted, None) {
             return refused(refusal, None);
         }
         let asked = (parts.method.as_str(), path);
@@ -249,7 +257,7 @@ impl ApiService {
             return outcome;
         }
         let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
-        reply.warnings.extend(warnings);
+        reply.warnings = warnings;
         Ok(reply)
     }
 
@@ -399,6 +407,13 @@ fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
         Refusal::PageNotFound => Reply::page_not_found(),
         Refusal::Status(status) => Reply::status(&status, negotiate::format(accept)),
     }
+}
+
+/// Whether a request may take as long as it likes.
+fn runs_long(record: &RequestRecord) -> bool {
+    let part = record.subresource.as_deref().unwrap_or_default();
+    let part = part.split('/').next().unwrap_or_default();
+    record.does(Verb::Watch) || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
 }
 
 /// A header as text; one that is no text counts as absent.

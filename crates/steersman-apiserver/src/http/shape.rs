@@ -13,12 +13,15 @@ use crate::schema::Resource;
 use crate::status::Status;
 
 /// What an answer is made for: the view that was asked for and the moment ages are counted from.
-#[derive(Debug, Clone, Copy)]
+///
+/// As with a kube-apiserver, whether that view can be had is found out when the answer is written:
+/// whatever was asked for has been done then.
+#[derive(Debug, Clone)]
 pub(crate) struct View {
     /// The chosen media type.
     pub(crate) media: Media,
-    /// What a Table's rows carry.
-    pub(crate) include: IncludeObject,
+    /// What a Table's rows carry, or why that cannot be.
+    include: Result<IncludeObject, Box<Status>>,
     /// Whether JSON is indented.
     pub(crate) pretty: bool,
     /// Now.
@@ -27,21 +30,28 @@ pub(crate) struct View {
 
 impl View {
     /// Reads the parts of the view that the query holds.
-    pub(crate) fn new(media: Media, query: &Query, now: Timestamp) -> Result<Self, Status> {
+    pub(crate) fn new(media: Media, query: &Query, now: Timestamp) -> Self {
         let include = match media.shape {
-            Shape::Table(_) => query.include_object()?,
-            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) => IncludeObject::default(),
+            Shape::Table(_) => query.include_object().map_err(Box::new),
+            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) => {
+                Ok(IncludeObject::default())
+            }
         };
-        Ok(Self {
+        Self {
             media,
             include,
             pretty: query.is_pretty(),
             now,
-        })
+        }
     }
 
-    /// Refuses a list's view of one object, and the reverse, before anything is done.
-    pub(crate) fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
+    /// What a Table's rows carry.
+    pub(crate) fn include(&self) -> Result<IncludeObject, Status> {
+        self.include.clone().map_err(|status| *status)
+    }
+
+    /// Refuses a list's view of one object, and the reverse.
+    fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
         let (asked, fits) = match self.media.shape {
             Shape::Whole | Shape::Table(_) => return Ok(()),
             Shape::Partial(_) => ("PartialObjectMetadata", !is_list),
@@ -69,9 +79,16 @@ impl View {
     }
 
     /// The answer that carries one object.
-    pub(crate) fn object(&self, code: u16, resource: &Resource, object: &Object) -> Reply {
+    pub(crate) fn object(
+        &self,
+        code: u16,
+        resource: &Resource,
+        object: &Object,
+    ) -> Result<Reply, Status> {
+        let include = self.include()?;
+        self.check(resource, false)?;
         let value = match self.media.shape {
-            Shape::Whole => return self.bytes(code, object.bytes()),
+            Shape::Whole => return Ok(self.bytes(code, object.bytes())),
             Shape::Table(version) => {
                 let metadata = &object.value()["metadata"];
                 let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
@@ -82,9 +99,9 @@ impl View {
                 let objects = std::iter::once(object.value());
                 let is_scale = resource.built_in && object.value()["kind"] == "Scale";
                 let maker = if is_scale {
-                    TableMaker::of_scale(version, self.include)
+                    TableMaker::of_scale(version, include)
                 } else {
-                    TableMaker::new(resource, version, self.include)
+                    TableMaker::new(resource, version, include)
                 };
                 maker.table(objects, &meta, true, self.now)
             }
@@ -92,12 +109,14 @@ impl View {
                 partial(object.value(), version)
             }
         };
-        self.value(code, &value)
+        Ok(self.value(code, &value))
     }
 
     /// The answer that carries a page of a list.
-    pub(crate) fn page(&self, resource: &Resource, page: Page) -> Reply {
-        match self.media.shape {
+    pub(crate) fn page(&self, resource: &Resource, page: Page) -> Result<Reply, Status> {
+        let include = self.include()?;
+        self.check(resource, true)?;
+        Ok(match self.media.shape {
             Shape::Whole => self.whole_page(resource, page),
             Shape::Table(version) => {
                 let meta = TableMeta {
@@ -106,14 +125,14 @@ impl View {
                     remaining: page.remaining,
                 };
                 let objects = page.items.iter().map(Object::value);
-                let table = TableMaker::new(resource, version, self.include)
+                let table = TableMaker::new(resource, version, include)
                     .table(objects, &meta, true, self.now);
                 self.value(200, &table)
             }
             Shape::Partial(version) | Shape::PartialList(version) => {
                 self.value(200, &partial_page(&page, version))
             }
-        }
+        })
     }
 
     fn whole_page(&self, resource: &Resource, page: Page) -> Reply {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::http::negotiate::BodyFormat;
 use crate::json::duplicates::in_vain;
-use crate::registry::{Written, unknown_fields};
+use crate::registry::{Registry, Written, unknown_fields};
 use crate::schema::Resource;
 use crate::status::Status;
 use crate::yaml;
@@ -68,29 +68,30 @@ impl<'a> Sent<'a> {
         )))
     }
 
-    /// Tells what was in vain with what became of the body.
+    /// Tells what was in vain with what became of the body, also where that was refused.
     ///
     /// # Errors
     /// The one it was given.
-    pub(crate) fn settle(&self, done: Result<Written, Status>) -> Result<Written, Status> {
-        match done {
-            Ok(mut written) => {
-                let all = std::mem::take(&mut written.warnings);
-                let (unknown, others): (Vec<_>, Vec<_>) =
-                    all.into_iter().partition(|one| one.starts_with(UNKNOWN));
-                written.warnings = self.told(unknown);
-                written.warnings.extend(others);
-                Ok(written)
-            }
-            Err(mut status) => {
-                if let Some((lead, told)) = status.message.split_once(STRICT) {
-                    let unknown = told.split(", ").map(str::to_owned).collect();
-                    let told = self.told(unknown).join(", ");
-                    status.message = format!("{lead}{STRICT}{told}");
-                }
-                Err(status)
-            }
+    pub(crate) fn settle(
+        &self,
+        registry: &Registry,
+        done: Result<Written, Status>,
+    ) -> Result<Written, Status> {
+        let (decoded, all) = registry.take_warnings();
+        let (unknown, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| one.starts_with(UNKNOWN));
+        if decoded {
+            registry.note_warnings(self.told(unknown));
         }
+        registry.note_warnings(others);
+        done.map_err(|mut status| {
+            if let Some((lead, told)) = status.message.split_once(STRICT) {
+                let unknown = told.split(", ").map(str::to_owned).collect();
+                let told = self.told(unknown).join(", ");
+                status.message = format!("{lead}{STRICT}{told}");
+            }
+            status
+        })
     }
 
     /// All that is in vain; of the unknown fields there is a message each.

@@ -17,9 +17,10 @@ use crate::http::shape::View;
 use crate::http::vain::Sent;
 use crate::registry::{
     Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
-    is_review,
+    check_options, is_review,
 };
 use crate::schema::{Act, Resource, further};
+use crate::selector::FieldSelector;
 use crate::status::{Details, Status, Subject};
 
 /// A request on objects, without its body.
@@ -56,6 +57,7 @@ impl Call<'_> {
 pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -> Option<Verb> {
     let named = path.name.is_some();
     match method.as_str() {
+        method if path.watch_prefix && method != "GET" => None,
         "GET" if path.watch_prefix || (!named && query.is_watch()) => Some(Verb::Watch),
         "GET" if named => Some(Verb::Get),
         "GET" => Some(Verb::List),
@@ -89,18 +91,12 @@ pub(crate) fn perform(
         }
         .map_err(Refusal::from)
     });
-    match outcome {
-        Ok(mut reply) => {
-            // A write has named it already.
-            if let Some(warning) = &resource.deprecation_warning
-                && !reply.warnings.contains(warning)
-            {
-                reply.warnings.push(warning.clone());
-            }
-            Ok(reply)
-        }
-        Err(refusal) => Err(refusal),
+    if let Some(warning) = &resource.deprecation_warning {
+        let (_, noted) = registry.take_warnings();
+        registry.note_warnings(vec![warning.clone()]);
+        registry.note_warnings(noted);
     }
+    outcome
 }
 
 /// Why a request was refused: most are Statuses, a path that nothing serves is a page of text.
@@ -239,14 +235,13 @@ fn perform_act(
         Act::Review => &resource.kind,
     };
     let format = negotiate::body(Some(call.content_type))?;
-    let object = decode::object(body, format, kind)?;
     let options = call.write_options();
+    check_options("CreateOptions", &options)?;
+    let object = decode::object(body, format, kind)?;
     if act == Act::Review {
         let target = Target::collection(resource, call.path.namespace.as_deref());
-        let (answer, warnings) = registry.review(target, object, &options, now)?;
-        let mut reply = Reply::document(201, &answer, call.media.format);
-        reply.warnings = warnings;
-        return Ok(reply);
+        let answer = registry.review(target, object, &options, now)?;
+        return Ok(Reply::document(201, &answer, call.media.format));
     }
     let deed = Deed {
         act,
@@ -276,11 +271,7 @@ fn perform_on(
     now: Timestamp,
 ) -> Result<Reply, Status> {
     let verb = allowed(call, resource, subresource)?;
-    let view = View::new(call.media, call.query, now)?;
-    let is_list = matches!(verb, Verb::List | Verb::DeleteCollection);
-    if verb != Verb::Watch {
-        view.check(resource, is_list)?;
-    }
+    let view = View::new(call.media, call.query, now);
     let namespace = call.path.namespace.as_deref();
     let name = call.path.name.as_deref().unwrap_or_default();
     let query = call.query;
@@ -288,43 +279,58 @@ fn perform_on(
     match verb {
         Verb::Get => {
             let object = registry.get(target, &query.get_options())?;
-            Ok(view.object(200, resource, &object))
+            view.object(200, resource, &object)
         }
         Verb::List => {
             let page = registry.list(resource, namespace, &query.list_options()?)?;
-            Ok(view.page(resource, page))
+            view.page(resource, page)
         }
-        Verb::Watch => watch(registry, call, resource, view),
+        Verb::Watch => watch(registry, call, resource, &view),
         Verb::Create => {
-            let (object, sent) = object_body(call, resource, subresource, body)?;
             let options = call.write_options();
-            let written = sent.settle(registry.create(target, object, &options, now))?;
-            Ok(answer_write(view, resource, written))
+            let asked = (subresource, "CreateOptions", &options);
+            let (object, sent) = object_body(call, resource, asked, body)?;
+            let created = registry.create(target, object, &options, now);
+            let written = sent.settle(registry, created)?;
+            answer_write(&view, resource, &written)
         }
         Verb::Update => {
-            let (object, sent) = object_body(call, resource, subresource, body)?;
             let options = call.write_options();
-            let written = sent.settle(registry.update(target, object, &options, now))?;
-            Ok(answer_write(view, resource, written))
+            let asked = (subresource, "UpdateOptions", &options);
+            let (object, sent) = object_body(call, resource, asked, body)?;
+            let updated = registry.update(target, object, &options, now);
+            let written = sent.settle(registry, updated)?;
+            answer_write(&view, resource, &written)
         }
         Verb::Patch => {
             let kind = patch_kind(call, resource)?;
             let options = call.write_options();
             let written = registry.patch(target, kind, body, &options, now)?;
-            Ok(answer_write(view, resource, written))
+            answer_write(&view, resource, &written)
         }
         Verb::Delete => {
             let options = delete_options(call, resource, body)?;
             match registry.delete(target, &options, now)? {
-                Deleted::Gone(status) => Ok(Reply::status(&status, view.media.format)),
-                Deleted::Object(object) => Ok(view.object(200, resource, &object)),
+                Deleted::Gone(status) => {
+                    view.include()?;
+                    Ok(Reply::status(&status, view.media.format))
+                }
+                Deleted::Last(object) => view.object(200, resource, &object),
+                // Only who asked in the old way that dependents go is told that this goes on.
+                Deleted::Held(object) => {
+                    let code = match options.orphan_dependents {
+                        Some(false) => 202,
+                        _ => 200,
+                    };
+                    view.object(code, resource, &object)
+                }
             }
         }
         Verb::DeleteCollection => {
             let options = delete_options(call, resource, body)?;
             let selection = query.list_options()?;
             let page = registry.delete_collection(target, &selection, &options, now)?;
-            Ok(view.page(resource, page))
+            view.page(resource, page)
         }
     }
 }
@@ -350,14 +356,15 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
     }
 }
 
-/// The object in the body, and what of it is in vain.
+/// The object in the body, and what of it is in vain. The query is looked at first.
 fn object_body<'a>(
     call: &Call<'_>,
     resource: &Resource,
-    subresource: Subresource,
+    (subresource, kind, options): (Subresource, &str, &WriteOptions),
     body: &'a [u8],
 ) -> Result<(Value, Sent<'a>), Status> {
     let format = negotiate::body(Some(call.content_type))?;
+    check_options(kind, options)?;
     let kind = if subresource == Subresource::Scale {
         "Scale"
     } else {
@@ -397,11 +404,9 @@ fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status>
     }
 }
 
-fn answer_write(view: View, resource: &Resource, written: Written) -> Reply {
+fn answer_write(view: &View, resource: &Resource, written: &Written) -> Result<Reply, Status> {
     let code = if written.created { 201 } else { 200 };
-    let mut reply = view.object(code, resource, &written.object);
-    reply.warnings = written.warnings;
-    reply
+    view.object(code, resource, &written.object)
 }
 
 fn delete_options(
@@ -415,13 +420,8 @@ fn delete_options(
         negotiate::body(Some(call.content_type))?
     };
     let mut options = match decode::delete_options(body, format, &resource.api_version())? {
-        Some(mut options) => {
-            // A dry run asked for in the query must never delete, whatever the body says.
-            if options.dry_run.is_empty() {
-                options.dry_run = call.query.write_options().dry_run;
-            }
-            options
-        }
+        // As a kube-apiserver has it, a body leaves nothing to the query, not even a dry run.
+        Some(options) => options,
         None => call.query.delete_options()?,
     };
     options.user = Arc::clone(call.user);
@@ -432,7 +432,7 @@ fn watch(
     registry: &Registry,
     call: &Call<'_>,
     resource: &Resource,
-    view: View,
+    view: &View,
 ) -> Result<Reply, Status> {
     if call.media.format != Format::Json {
         return Err(Status::not_acceptable(&[JSON]));
@@ -444,17 +444,24 @@ fn watch(
     }
     if let Some(name) = call.path.name.as_deref() {
         let one = format!("metadata.name={name}");
-        options.field_selector = Some(match options.field_selector {
-            Some(more) if !more.is_empty() => format!("{one},{more}"),
-            _ => one,
-        });
+        let more = options.field_selector.as_deref().unwrap_or_default();
+        let more = FieldSelector::parse(more)?;
+        let mut terms = more.terms().iter();
+        if terms.len() == 0 {
+            options.field_selector = Some(one);
+        } else if !terms
+            .any(|term| term.equal && term.label == "metadata.name" && term.value == name)
+        {
+            let why = "fieldSelector metadata.name doesn't match requested name";
+            return Err(Status::bad_request(why));
+        }
     }
     let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
     let shape = match view.media.shape {
         Shape::PartialList(version) => Shape::Partial(version),
         shape => shape,
     };
-    let encoder = EventEncoder::new(resource, shape, view.include);
+    let encoder = EventEncoder::new(resource, shape, view.include()?);
     let body = WatchBody {
         cursor,
         encoder,

@@ -60,7 +60,7 @@ impl Registry {
             name,
             ..
         } = target;
-        let mut request = Request {
+        let request = Request {
             target,
             configuration,
             warnings,
@@ -74,7 +74,7 @@ impl Registry {
             if subresource != Subresource::Main {
                 return Err(Status::not_found(resource.subject(), name));
             }
-            return self.apply_new(&mut request, options);
+            return self.apply_new(&request, options);
         };
         check(&request)?;
         let shown = self.present(resource, &stored)?;
@@ -98,25 +98,26 @@ impl Registry {
             reached_metadata: true,
         };
         let ownership = Ownership::Given(entries.write());
-        let asked = (checked, options, ownership);
+        let asked = (checked.0, options, ownership);
         let write = Write::new(target, stored, origin, asked, now);
         let place = place_of(&request.configuration);
         let built_in = resource.built_in && subresource != Subresource::Scale;
-        let mut written = self.write(&write, new).map_err(|status| {
+        let read = self.read(resource, &mut new, origin, checked.1);
+        let written = read.and_then(|sent| self.write(&write, (new, sent)));
+        self.note_warnings(request.warnings);
+        written.map_err(|status| {
             if built_in {
                 refuse_undecodable(resource, &place, status)
             } else {
                 status
             }
-        })?;
-        written.warnings.append(&mut request.warnings);
-        Ok(written)
+        })
     }
 
     /// Applies to an object that is not there.
     fn apply_new(
         &mut self,
-        request: &mut Request<'_>,
+        request: &Request<'_>,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let target = request.target;
@@ -140,15 +141,14 @@ impl Registry {
         let place = place_of(&request.configuration);
         let asked = (request.checked, options, ownership);
         let created = self.create_owned(target, new, asked, request.now);
-        let mut written = created.map_err(|status| {
+        self.note_warnings(request.warnings.clone());
+        created.map_err(|status| {
             if resource.built_in {
                 refuse_undecodable(resource, &place, status)
             } else {
                 status
             }
-        })?;
-        written.warnings.append(&mut request.warnings);
-        Ok(written)
+        })
     }
 
     /// The object with the configuration applied; nothing where that changes nothing.

@@ -35,9 +35,9 @@ impl Attempt {
         self.memory.answers.insert(key, answer);
     }
 
-    /// What webhooks told the client in the last run.
+    /// What the client is to be warned of by the last run.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.memory.warnings)
+        self.memory.warnings.take().1
     }
 }
 
@@ -52,9 +52,9 @@ impl Registry {
         attempt: &mut Attempt,
         verb: impl FnOnce(&mut Self) -> R,
     ) -> Result<R, Question> {
-        attempt.memory.warnings.clear();
+        attempt.memory.warnings.take();
         if !self.has_webhooks() {
-            self.memory.get_mut().warnings.clear();
+            self.memory.get_mut().warnings.take();
             let result = verb(self);
             attempt.memory.warnings = std::mem::take(&mut self.memory.get_mut().warnings);
             return Ok(result);
@@ -195,13 +195,22 @@ impl Registry {
         found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
     }
 
-    /// Notes what a webhook tells the client. The same text is told once.
-    pub(super) fn note_warnings(&self, texts: Vec<String>) {
+    /// Notes what the client is to be warned of, whatever comes of its request: texts for `Warning`
+    /// headers, without code and quotes. The same text is told once.
+    pub(crate) fn note_warnings(&self, texts: Vec<String>) {
         let warnings = &mut self.memory.borrow_mut().warnings;
         for text in texts {
-            if !warnings.contains(&text) {
-                warnings.push(text);
-            }
+            warnings.note(text);
         }
+    }
+
+    /// Notes the unknown fields of a body that was decoded.
+    pub(super) fn note_unknown(&self, fields: Vec<String>) {
+        self.memory.borrow_mut().warnings.note_unknown(fields);
+    }
+
+    /// Takes back what the client was to be warned of until now; `true` where a body was decoded.
+    pub(crate) fn take_warnings(&self) -> (bool, Vec<String>) {
+        self.memory.borrow_mut().warnings.take()
     }
 }

@@ -53,8 +53,12 @@ impl Registry {
         let resource = target.resource;
         let mut object = body;
         intake::check_kind(&self.catalogue, resource, &mut object)?;
-        let mut warnings = intake::decode(resource, &mut object, Origin::Body, validation)?;
-        warnings.extend(resource.deprecation_warning.clone());
+        self.note_unknown(intake::decode(
+            resource,
+            &mut object,
+            Origin::Body,
+            validation,
+        )?);
         let namespace = place(target, &mut object)?;
         if !metadata::text(&object, "resourceVersion").is_empty() {
             let message = "resourceVersion should not be set on objects to be created";
@@ -79,10 +83,13 @@ impl Registry {
         self.refuse_escalation(target, &options.user, &object, None)?;
         self.complete_new(resource, &mut object)?;
         let name = metadata::text(&object, "name").to_owned();
+        let mut warnings = Vec::new();
         let errors = intake::check(resource, &object, None, &mut warnings);
         if !errors.is_empty() {
             return Err(Status::invalid(resource.kind_subject(), &name, &errors));
         }
+        warnings.extend(intake::warnings(resource, &object, None));
+        self.note_warnings(warnings);
         // Those that judge know the name that was made up.
         let admission = Admission::of_write(target, ("CREATE", &name), options);
         self.admit_limits(&admission, &object, None)?;
@@ -96,13 +103,11 @@ impl Registry {
             }
             return Err(refusal);
         }
-        warnings.extend(intake::warnings(resource, &object, None));
         if dry {
             let object = Self::answer(namespace, &name, Draft::new(object, managed), 0);
             return Ok(Written {
                 object,
                 created: true,
-                warnings,
             });
         }
         let value = self.to_storage(resource, object)?;
@@ -116,7 +121,6 @@ impl Registry {
         Ok(Written {
             object: self.answered(resource, &stored, foreseen)?,
             created: true,
-            warnings,
         })
     }
 

@@ -56,14 +56,11 @@ impl Registry {
         let Some(stored) = found.cloned() else {
             return Err(Status::not_found(resource.subject(), name));
         };
-        if resource.kind == "Namespace"
-            && resource.built_in
-            && matches!(name, "default" | "kube-system" | "kube-public")
-        {
+        check_preconditions(resource, &stored, options)?;
+        if is_namespace(resource) && matches!(name, "default" | "kube-system" | "kube-public") {
             let why = "this namespace may not be deleted";
             return Err(Status::forbidden(resource.subject(), name, why));
         }
-        check_preconditions(resource, &stored, options)?;
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));
         // What the answer may need is asked before anything is done.
@@ -82,9 +79,9 @@ impl Registry {
         match progress {
             Progress::Marked(stored) => {
                 let answer = self.answered(resource, &stored, foreseen)?;
-                Ok(Deleted::Object(answer))
+                Ok(Deleted::Held(answer))
             }
-            Progress::Gone(gone) => self.gone(resource, &gone, now),
+            Progress::Gone(gone) => self.gone(resource, &gone),
         }
     }
 
@@ -135,30 +132,13 @@ impl Registry {
         }
     }
 
-    fn gone(
-        &self,
-        resource: &Resource,
-        gone: &Arc<Stored>,
-        now: Timestamp,
-    ) -> Result<Deleted, Status> {
+    fn gone(&self, resource: &Resource, gone: &Arc<Stored>) -> Result<Deleted, Status> {
         if !resource.delete_returns_object {
             let name = &gone.name;
             let status = Status::deleted(resource.subject(), name, gone.meta("uid"));
             return Ok(Deleted::Gone(Box::new(status)));
         }
-        if resource.kind != "Pod" {
-            return Ok(Deleted::Object(self.present(resource, gone)?));
-        }
-        let mut draft = gone.draft();
-        let value = &mut draft.value;
-        if gone.meta("deletionTimestamp").is_empty() {
-            mark(value, 0, now);
-        } else {
-            metadata::of(value).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
-        }
-        let (namespace, name) = (&gone.namespace, &gone.name);
-        let answer = Self::answer(namespace, name, draft, gone.revision);
-        Ok(Deleted::Object(answer))
+        Ok(Deleted::Last(self.present(resource, gone)?))
     }
 
     /// What a delete would answer.
@@ -169,16 +149,19 @@ impl Registry {
         (grace, policy): (Option<i64>, Option<Policy>),
         now: Timestamp,
     ) -> Result<Deleted, Status> {
-        let grace = grace_of(resource, &stored.value, grace);
         let mut value = shown.value().clone();
-        Self::set_policy(&mut value, policy);
-        if grace == 0 && !has_finalizers(&value) && !is_namespace(resource) {
-            return self.gone(resource, stored, now);
+        let waits = begun(resource, &mut value, (grace, policy), now);
+        // What was written on the way is answered as it was written, of any kind.
+        if !waits && value == *shown.value() {
+            return self.gone(resource, stored);
         }
-        mark(&mut value, grace, now);
         let (namespace, name) = (&stored.namespace, &stored.name);
         let answer = Self::answer(namespace, name, value, stored.revision);
-        Ok(Deleted::Object(answer))
+        Ok(if waits {
+            Deleted::Held(answer)
+        } else {
+            Deleted::Last(answer)
+        })
     }
 
     /// Deletes an object that exists, as far as its finalizers and grace let it.
@@ -190,44 +173,25 @@ impl Registry {
         policy: Option<Policy>,
         now: Timestamp,
     ) -> Progress {
-        if is_namespace(resource) {
-            return self.delete_namespace(resource, stored, policy, now);
-        }
         if is_definition(resource) {
             return self.delete_definition(resource, stored, now);
         }
-        let terminating = !stored.meta("deletionTimestamp").is_empty();
         let mut draft = stored.draft();
-        let value = &mut draft.value;
-        Self::set_policy(value, policy);
-        let mut seconds = grace_of(resource, value, grace);
-        if terminating {
-            let left = value["metadata"]["deletionGracePeriodSeconds"]
-                .as_i64()
-                .unwrap_or(0);
-            let shorter = resource.kind == "Pod" && seconds < left && grace.is_some();
-            seconds = if shorter { seconds } else { left };
-            if shorter {
-                metadata::of(value).remove("deletionTimestamp");
-                let generation = value["metadata"]["generation"].clone();
-                mark(value, seconds, now);
-                if !generation.is_null() {
-                    metadata::of(value).insert("generation".to_owned(), generation);
-                }
-            }
-        } else if seconds > 0 || has_finalizers(value) {
-            mark(value, seconds, now);
+        let waits = begun(resource, &mut draft.value, (grace, policy), now);
+        // What the delete changes is written, and seen by watches, also where the object goes right
+        // after: see `updateForGracefulDeletionAndFinalizers` of upstream's generic store.
+        let marked = if stored.holds(&draft) {
+            Arc::clone(stored)
+        } else {
+            self.put(&resource.storage, &stored.namespace, &stored.name, draft)
+        };
+        if waits {
+            return Progress::Marked(marked);
         }
-        if seconds == 0 && !has_finalizers(value) {
-            return match self.remove(&resource.storage, stored) {
-                Some(gone) => Progress::Gone(gone),
-                None => Progress::Marked(Arc::clone(stored)),
-            };
+        match self.remove(&resource.storage, &marked) {
+            Some(gone) => Progress::Gone(gone),
+            None => Progress::Marked(marked),
         }
-        if stored.holds(&draft) {
-            return Progress::Marked(Arc::clone(stored));
-        }
-        Progress::Marked(self.put(&resource.storage, &stored.namespace, &stored.name, draft))
     }
 
     fn delete_definition(
@@ -248,24 +212,105 @@ impl Registry {
         self.finish_definition(&storage, now);
         Progress::Marked(marked)
     }
+}
 
-    /// Writes the finalizers a propagation policy stands for.
-    pub(super) fn set_policy(value: &mut Value, policy: Option<Policy>) {
-        let Some(policy) = policy else { return };
-        let fields = metadata::of(value);
-        let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
-        let Some(list) = finalizers.as_array_mut() else {
-            return;
-        };
-        list.retain(|one| one != ORPHAN && one != FOREGROUND);
-        match policy {
-            Policy::Orphan => list.push(json!(ORPHAN)),
-            Policy::Foreground => list.push(json!(FOREGROUND)),
-            Policy::Background => {}
+/// Makes of an object what its deletion begins with, and answers whether that stays: see
+/// upstream's `rest.BeforeDelete`, the strategy of Pods, which alone have a grace period, and what
+/// namespaces and definitions do instead.
+fn begun(
+    resource: &Resource,
+    value: &mut Value,
+    (grace, policy): (Option<i64>, Option<Policy>),
+    now: Timestamp,
+) -> bool {
+    if is_namespace(resource) && begun_namespace(value, policy, now) {
+        return true;
+    }
+    let fields = &value["metadata"];
+    let terminating = fields["deletionTimestamp"].is_string();
+    if is_definition(resource) && !terminating {
+        Registry::terminate_definition(value, now);
+        return true;
+    }
+    let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    // A negative period is a second.
+    let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
+    let mut seconds = 0;
+    match grace {
+        Some(asked) if terminating && asked < left => {
+            let due = fields["deletionTimestamp"].as_str();
+            let due = due
+                .and_then(|due| due.parse::<Timestamp>().ok())
+                .unwrap_or(now);
+            let earlier = due.saturating_sub(SignedDuration::from_secs(left - asked));
+            seconds = asked;
+            let fields = metadata::of(value);
+            let due = metadata::time(earlier.unwrap_or(now));
+            fields.insert("deletionTimestamp".to_owned(), json!(due));
+            fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
         }
-        if list.is_empty() {
-            fields.remove("finalizers");
+        // Nothing changes while the grace period runs, not even the finalizers.
+        _ if terminating && left > 0 => return true,
+        _ if !terminating && has_grace(resource) => {
+            seconds = grace_of(value, grace);
+            mark(value, seconds, now);
         }
+        _ => {}
+    }
+    set_policy(value, policy);
+    if !has_finalizers(value) {
+        return seconds > 0;
+    }
+    if !terminating && !has_grace(resource) {
+        mark(value, 0, now);
+    }
+    let fields = metadata::of(value);
+    fields
+        .entry("deletionGracePeriodSeconds")
+        .or_insert(json!(0));
+    true
+}
+
+/// Begins the deletion of a namespace, and answers whether that stays; if not, it goes as
+/// anything else does.
+fn begun_namespace(namespace: &mut Value, policy: Option<Policy>, now: Timestamp) -> bool {
+    if namespace["metadata"]["deletionTimestamp"].is_string() {
+        let held = namespace["spec"]["finalizers"].as_array();
+        return held.is_some_and(|held| !held.is_empty());
+    }
+    let time = Value::String(metadata::time(now));
+    metadata::of(namespace).insert("deletionTimestamp".to_owned(), time);
+    let status = metadata::members(&mut namespace["status"]);
+    status.insert("phase".to_owned(), json!("Terminating"));
+    set_policy(namespace, policy);
+    true
+}
+
+/// Writes the finalizers a propagation policy stands for. Those that say it already stay in their
+/// order.
+fn set_policy(value: &mut Value, policy: Option<Policy>) {
+    let Some(policy) = policy else { return };
+    let wanted = match policy {
+        Policy::Orphan => Some(ORPHAN),
+        Policy::Foreground => Some(FOREGROUND),
+        Policy::Background => None,
+    };
+    let fields = metadata::of(value);
+    let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+    let Some(list) = finalizers.as_array_mut() else {
+        return;
+    };
+    let said = |one: &Value| one == ORPHAN || one == FOREGROUND;
+    let differs = list
+        .iter()
+        .any(|one| said(one) && Some(one.as_str()) != Some(wanted));
+    let missing = wanted.is_some_and(|wanted| !list.iter().any(|one| one == wanted));
+    if differs || missing {
+        list.retain(|one| !said(one));
+        list.extend(wanted.map(Value::from));
+    }
+    if list.is_empty() {
+        fields.remove("finalizers");
     }
 }
 
@@ -323,22 +368,24 @@ pub(super) fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     }
 }
 
-/// Seconds a delete waits: only Pods that run somewhere have any.
-fn grace_of(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
-    if resource.kind != "Pod" || !resource.built_in {
-        return 0;
-    }
-    let placed = object["spec"]["nodeName"]
+/// Whether objects of a kind may be given time to end.
+fn has_grace(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "Pod"
+}
+
+/// Seconds a delete of a Pod waits: only those that run somewhere have any.
+fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
+    let placed = pod["spec"]["nodeName"]
         .as_str()
         .is_some_and(|node| !node.is_empty());
     let over = matches!(
-        object["status"]["phase"].as_str(),
+        pod["status"]["phase"].as_str(),
         Some("Succeeded" | "Failed")
     );
     if !placed || over {
         return 0;
     }
-    let own = object["spec"]["terminationGracePeriodSeconds"].as_i64();
+    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
     match asked.or(own).unwrap_or(30) {
         seconds if seconds < 0 => 1,
         // A bound that keeps the date computable for any number a client sends.
@@ -392,25 +439,35 @@ fn check_preconditions(
     let Some(wanted) = &options.preconditions else {
         return Ok(());
     };
-    let refuse = |why: &str| {
-        let name = &stored.name;
-        Err(Status::conflict(resource.kind_subject(), name, why))
-    };
     let uid = stored.meta("uid");
-    if let Some(wanted) = wanted.uid.as_deref().filter(|wanted| *wanted != uid) {
-        return refuse(&format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
-        ));
-    }
     let version = stored.meta("resourceVersion");
-    if let Some(wanted) = wanted
-        .resource_version
-        .as_deref()
-        .filter(|wanted| *wanted != version)
-    {
-        return refuse(&format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
-        ));
-    }
-    Ok(())
+    let other = |wanted: &Option<String>, found: &str| {
+        let wanted = wanted.clone();
+        wanted.filter(|wanted| wanted != found)
+    };
+    // Those that see to their own deletion look before the generic store does, and say it otherwise.
+    let own = is_namespace(resource) || is_definition(resource);
+    let what = |part: &str, wanted: &str, found: &str, end: &str| {
+        if own {
+            return format!(
+                "Precondition failed: {part} in precondition: {wanted}, {part} in object meta: {found}"
+            );
+        }
+        format!(
+            "the {part} in the precondition ({wanted}) does not match the {part} in record ({found}). The object might have been {end}"
+        )
+    };
+    let why = if let Some(wanted) = other(&wanted.uid, uid) {
+        what("UID", &wanted, uid, "deleted and then recreated")
+    } else if let Some(wanted) = other(&wanted.resource_version, version) {
+        what("ResourceVersion", &wanted, version, "modified")
+    } else {
+        return Ok(());
+    };
+    let subject = if own {
+        resource.subject()
+    } else {
+        resource.kind_subject()
+    };
+    Err(Status::conflict(subject, &stored.name, &why))
 }

@@ -51,7 +51,7 @@ pub(crate) fn options(
     options: &WriteOptions,
 ) -> Result<(bool, FieldValidation), Status> {
     let mut errors = Vec::new();
-    if options.force.is_some() {
+    if kind == "PatchOptions" && options.force.is_some() {
         errors.push(FieldError::forbidden(
             "force",
             "may not be specified for non-apply patch",

@@ -1,10 +1,15 @@
-//! Words: what a verb that is running knows of webhooks.
+//! Words: what a verb that is running knows of webhooks, and what it warns of.
 
 use std::collections::HashMap;
 
 use crate::webhook::{Answer, Call};
 
-/// What a verb that is running knows of webhooks.
+/// How many characters all warnings of a request have at most, and each of them where they have
+/// more: see upstream's `apiserver/pkg/endpoints/filters/warning.go`.
+const MOST_OF_ALL: usize = 4 * 1024;
+const MOST_OF_ONE: usize = 256;
+
+/// What a verb that is running knows of webhooks, and what it warns of.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Whether somebody stands by who can ask.
@@ -16,6 +21,81 @@ pub(super) struct Memory {
     pub(super) pending: Vec<Call>,
     /// The revision at which a list that had to ask goes on.
     pub(super) pinned: Option<u64>,
-    /// What the webhooks tell the client.
-    pub(super) warnings: Vec<String>,
+    /// What the client is warned of, whatever comes of its request.
+    pub(super) warnings: Warnings,
+}
+
+/// Texts for `Warning` headers, each once, and no more than fit.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    texts: Vec<String>,
+    /// Whether a body was decoded, so that it counts what that said in vain.
+    decoded: bool,
+    /// Whether the texts are shortened so that more of them fit.
+    short: bool,
+}
+
+impl Warnings {
+    /// Adds a text in the order of time.
+    pub(super) fn note(&mut self, text: String) {
+        if self.texts.contains(&text) {
+            return;
+        }
+        let length = |texts: &[String]| -> usize {
+            let lengths = texts.iter().map(|text| text.chars().count());
+            lengths.sum()
+        };
+        let before = length(&self.texts);
+        if self.short && before >= MOST_OF_ALL {
+            return;
+        }
+        self.texts.push(text);
+        self.short |= length(&self.texts) > MOST_OF_ALL;
+        if self.short {
+            for text in &mut self.texts {
+                if let Some((end, _)) = text.char_indices().nth(MOST_OF_ONE) {
+                    text.truncate(end);
+                }
+            }
+        }
+    }
+
+    /// Adds the unknown fields of a body that was decoded.
+    pub(super) fn note_unknown(&mut self, fields: Vec<String>) {
+        self.decoded = true;
+        for text in fields {
+            self.note(text);
+        }
+    }
+
+    /// Takes them all out; `true` where a body was decoded.
+    pub(super) fn take(&mut self) -> (bool, Vec<String>) {
+        let all = std::mem::take(self);
+        (all.decoded, all.texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_told_once_and_shortened_where_they_are_many() {
+        let mut warnings = Warnings::default();
+        for text in ["a", "b", "a"] {
+            warnings.note(text.to_owned());
+        }
+        assert_eq!(
+            warnings.take(),
+            (false, vec!["a".to_owned(), "b".to_owned()])
+        );
+
+        for number in 0..100 {
+            warnings.note(format!("{number:03}{}", "é".repeat(1000)));
+        }
+        let (_, told) = warnings.take();
+        assert_eq!(told.len(), 16, "of 256 characters each");
+        assert!(told.iter().all(|text| text.chars().count() == MOST_OF_ONE));
+        assert!(warnings.take().1.is_empty());
+    }
 }

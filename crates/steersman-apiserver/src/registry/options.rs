@@ -264,8 +264,6 @@ pub struct Written {
     pub object: Object,
     /// Whether the object is new: HTTP 201 rather than 200.
     pub created: bool,
-    /// Texts for `Warning` headers, without code and quotes: `unknown field "spec.x"`.
-    pub warnings: Vec<String>,
 }
 
 /// What a delete did.
@@ -274,9 +272,10 @@ pub struct Written {
 pub enum Deleted {
     /// The object is gone; this `Status` (code 200) is the answer.
     Gone(Box<Status>),
-    /// The answer is the object: it is only marked for deletion, or it is of a kind whose delete
-    /// answers the object it removed.
-    Object(Object),
+    /// The object is gone, and of a kind whose delete answers its last state.
+    Last(Object),
+    /// The object is marked for deletion, and goes later; this is how it is.
+    Held(Object),
 }
 
 /// One page of a list.

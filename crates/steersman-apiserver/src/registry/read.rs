@@ -72,11 +72,11 @@ impl Registry {
         options: &ListOptions,
     ) -> Result<Page, Status> {
         let selection = Selection::parse(
-            resource,
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),
         )?;
         check_list_options(options)?;
+        let selection = selection.of(resource)?;
         let selection = selection.sharded(options.shard_selector.as_deref())?;
         let namespace = namespace.filter(|_| resource.namespaced);
         let version = options.resource_version.as_deref().unwrap_or_default();
@@ -115,12 +115,17 @@ impl Registry {
             let past = self.store.list_at(&resource.storage, namespace, revision);
             past.map_err(|why| unreadable(why, revision, start.as_deref()))?
         };
+        let one_key = start.is_none() && (namespace.is_some() || !resource.namespaced);
         let from = start.map_or(0, |start| {
             // SRV-STORE-5: the list is in the order of the keys, or this would skip objects.
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
         let place = (revision, namespace.is_some());
-        let page = self.page(resource, &all[from..], &selection, limit, place);
+        let all = all.into_iter().skip(from);
+        let rest: Vec<_> = all
+            .filter(|stored| limit == 0 || selection.reaches(resource, one_key, stored))
+            .collect();
+        let page = self.page(resource, &rest, &selection, limit, place);
         if page.is_err() {
             self.pin(now);
         }
@@ -140,19 +145,21 @@ impl Registry {
             shard: selection.shard(),
             ..Page::default()
         };
-        let mut selected = rest
-            .iter()
-            .enumerate()
-            .filter(|(_, stored)| selection.matches(stored))
-            .peekable();
         let mut found: Vec<Arc<Stored>> = Vec::new();
-        while let Some((at, stored)) = selected.next() {
-            found.push(Arc::clone(stored));
-            if found.len() == limit && selected.peek().is_some() {
-                let start = format!("{}\0", key(stored, in_namespace));
-                page.continue_token = Some(encode_token(Some(revision), &start));
-                let left = u64::try_from(rest.len() - at - 1).unwrap_or(u64::MAX);
-                page.remaining = selection.is_empty().then_some(left);
+        for (at, stored) in rest.iter().enumerate() {
+            if selection.matches(stored) {
+                found.push(Arc::clone(stored));
+            }
+            if limit > 0 && found.len() == limit {
+                // A page that is full goes on where anything follows, though nothing of that may be
+                // selected: see `GetList` of upstream's cacher.
+                let left = rest.len() - at - 1;
+                if left > 0 {
+                    let start = format!("{}\0", key(stored, in_namespace));
+                    page.continue_token = Some(encode_token(Some(revision), &start));
+                    let left = u64::try_from(left).unwrap_or(u64::MAX);
+                    page.remaining = selection.is_empty().then_some(left);
+                }
                 break;
             }
         }

@@ -35,12 +35,17 @@ impl Registry {
         body: Value,
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Result<(Value, Vec<String>), Status> {
+    ) -> Result<Value, Status> {
         let (_, validation) = intake::options("CreateOptions", options)?;
         let resource = target.resource;
         let mut review = body;
         intake::check_kind(&self.catalogue, resource, &mut review)?;
-        let warnings = intake::decode(resource, &mut review, Origin::Body, validation)?;
+        self.note_unknown(intake::decode(
+            resource,
+            &mut review,
+            Origin::Body,
+            validation,
+        )?);
         place(target, &mut review)?;
         let asked = managed::asked(resource, &review);
         let ownership = Ownership::Track(options);
@@ -65,7 +70,7 @@ impl Registry {
                 self.access_review(kind, review, user)
             }
         };
-        Ok((answer, warnings))
+        Ok(answer)
     }
 
     fn token_review(&self, mut review: Value, now: Timestamp) -> Result<Value, Status> {

@@ -20,19 +20,25 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Parses and checks both selectors.
+    /// Parses both selectors. Which fields there are is asked after all other options were checked.
     ///
     /// # Errors
-    /// 400 for one that does not parse or names a field the resource does not select by.
-    pub(crate) fn parse(
-        resource: &Resource,
-        labels: Option<&str>,
-        fields: Option<&str>,
-    ) -> Result<Self, Status> {
-        let labels = LabelSelector::parse(labels.unwrap_or_default())?;
-        let fields = FieldSelector::parse(fields.unwrap_or_default())?;
-        let mut known = Vec::new();
-        for term in fields.terms() {
+    /// 400 for one that does not parse.
+    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
+        Ok(Self {
+            labels: LabelSelector::parse(labels.unwrap_or_default())?,
+            fields: FieldSelector::parse(fields.unwrap_or_default())?,
+            known: Vec::new(),
+            shard: None,
+        })
+    }
+
+    /// The same, of a resource's objects.
+    ///
+    /// # Errors
+    /// 400 for a field that the resource does not select by.
+    pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, Status> {
+        for term in self.fields.terms() {
             let label = term.label.as_str();
             if matches!(label, "metadata.name" | "metadata.namespace") {
                 continue;
@@ -45,13 +51,24 @@ impl Selection {
                     FieldRefusal::NotSupported => format!("field label not supported: {label}"),
                 }));
             };
-            known.push((label.to_owned(), field.path.clone(), field.default));
+            self.known
+                .push((label.to_owned(), field.path.clone(), field.default));
         }
-        Ok(Self {
-            labels,
-            fields,
-            known,
-            shard: None,
+        Ok(self)
+    }
+
+    /// Whether an object is among those that upstream's storage looks through: by its key where one
+    /// name is asked for, or by an index of its cache, which only the nodes of Pods have.
+    pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
+        self.fields.terms().iter().all(|term| {
+            let found = match term.label.as_str() {
+                "metadata.name" if one_key && term.equal => Cow::Borrowed(&*stored.name),
+                "spec.nodeName" if term.equal && resource.is("", "Pod") => {
+                    self.field(&term.label, stored)
+                }
+                _ => return true,
+            };
+            found == term.value
         })
     }
 
@@ -81,16 +98,20 @@ impl Selection {
             .as_ref()
             .is_none_or(|shard| shard.matches(stored.meta("uid"), &stored.namespace))
             && self.labels.matches_labels(|key| stored.label(key))
-            && self.fields.matches(|label| match label {
-                "metadata.name" => Cow::Borrowed(&*stored.name),
-                "metadata.namespace" => Cow::Borrowed(&*stored.namespace),
-                label => {
-                    let found = self.known.iter().find(|(known, _, _)| known == label);
-                    found.map_or(Cow::Borrowed(""), |(_, path, default)| {
-                        read(&stored.value, path, default)
-                    })
-                }
-            })
+            && self.fields.matches(|label| self.field(label, stored))
+    }
+
+    fn field<'a>(&self, label: &str, stored: &'a Stored) -> Cow<'a, str> {
+        match label {
+            "metadata.name" => Cow::Borrowed(&*stored.name),
+            "metadata.namespace" => Cow::Borrowed(&*stored.namespace),
+            label => {
+                let found = self.known.iter().find(|(known, _, _)| known == label);
+                found.map_or(Cow::Borrowed(""), |(_, path, default)| {
+                    read(&stored.value, path, default)
+                })
+            }
+        }
     }
 }
 

@@ -1,15 +1,14 @@
 //! Machine: the played namespace controller: a terminating namespace is emptied, and then goes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::schema::{Resource, StorageKey};
+use crate::schema::StorageKey;
 use crate::store::Stored;
 
-use super::delete::{Progress, has_finalizers};
+use super::delete::has_finalizers;
 use super::due::Policy;
 use super::metadata;
 use super::state::Registry;
@@ -56,36 +55,6 @@ struct Rest {
 }
 
 impl Registry {
-    /// Marks a namespace as terminating, or removes it where nothing holds it.
-    pub(super) fn delete_namespace(
-        &mut self,
-        resource: &Resource,
-        stored: &Arc<Stored>,
-        policy: Option<Policy>,
-        now: Timestamp,
-    ) -> Progress {
-        let mut draft = stored.draft();
-        let value = &mut draft.value;
-        Self::set_policy(value, policy);
-        if !stored.meta("deletionTimestamp").is_empty() {
-            if may_go(value) {
-                return match self.remove(&resource.storage, stored) {
-                    Some(gone) => Progress::Gone(gone),
-                    None => Progress::Marked(Arc::clone(stored)),
-                };
-            }
-        } else {
-            let time = Value::String(metadata::time(now));
-            metadata::of(value).insert("deletionTimestamp".to_owned(), time);
-            let status = metadata::members(&mut value["status"]);
-            status.insert("phase".to_owned(), json!("Terminating"));
-        }
-        if stored.holds(&draft) {
-            return Progress::Marked(Arc::clone(stored));
-        }
-        Progress::Marked(self.put(&resource.storage, "", &stored.name, draft))
-    }
-
     /// After a write: a terminating namespace that nothing holds any more goes.
     pub(super) fn finalize_namespace(&mut self, written: &Stored) {
         if !written.meta("deletionTimestamp").is_empty() && may_go(written.lean()) {

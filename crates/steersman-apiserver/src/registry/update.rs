@@ -34,7 +34,6 @@ pub(super) struct Write<'a> {
     pub(super) stored: Arc<Stored>,
     pub(super) origin: Origin,
     pub(super) dry: bool,
-    pub(super) validation: FieldValidation,
     pub(super) ownership: Ownership<'a>,
     pub(super) admission: Admission<'a>,
     pub(super) now: Timestamp,
@@ -46,11 +45,7 @@ impl<'a> Write<'a> {
         target: Target<'a>,
         stored: Arc<Stored>,
         origin: Origin,
-        ((dry, validation), options, ownership): (
-            (bool, FieldValidation),
-            &'a WriteOptions,
-            Ownership<'a>,
-        ),
+        (dry, options, ownership): (bool, &'a WriteOptions, Ownership<'a>),
         now: Timestamp,
     ) -> Self {
         let admission = Admission::of_write(target, ("UPDATE", target.name), options);
@@ -60,7 +55,6 @@ impl<'a> Write<'a> {
             stored,
             origin,
             dry,
-            validation,
             ownership,
             admission,
             now,
@@ -89,16 +83,22 @@ impl Registry {
         } = target;
         let mut body = body;
         let scale = subresource == Subresource::Scale;
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let found = found.cloned();
+        let creates = resource.create_on_update && subresource == Subresource::Main;
+        let mut sent = None;
         if scale {
             scale::check_kind(&self.catalogue, resource, &body)?;
         } else {
             intake::check_kind(&self.catalogue, resource, &mut body)?;
+            if found.is_some() || !creates {
+                sent = self.read(resource, &mut body, Origin::Body, checked.1)?;
+            }
         }
         check_name(&body, name)?;
         place(target, &mut body)?;
-        let found = self.store.get(&resource.storage, target.scope(), name);
-        let Some(stored) = found.cloned() else {
-            if resource.create_on_update && subresource == Subresource::Main {
+        let Some(stored) = found else {
+            if creates {
                 return self.create_by_update(target, body, options, now);
             }
             return Err(Status::not_found(resource.subject(), name));
@@ -111,11 +111,30 @@ impl Registry {
         if scale {
             let shown = self.present(resource, &stored)?;
             body = scale::rescale(resource, shown.value(), &body)?;
+            sent = self.read(resource, &mut body, Origin::Body, checked.1)?;
         }
         let ownership = Ownership::Track(options);
-        let asked = (checked, options, ownership);
+        let asked = (checked.0, options, ownership);
         let write = Write::new(target, stored, Origin::Body, asked, now);
-        self.write(&write, body)
+        self.write(&write, (body, sent))
+    }
+
+    /// Decodes what a write sent, noting the fields that are in vain. Answers the managedFields
+    /// that it asks for.
+    pub(super) fn read(
+        &self,
+        resource: &Resource,
+        new: &mut Value,
+        origin: Origin,
+        validation: FieldValidation,
+    ) -> Result<Option<Value>, Status> {
+        let sent = match origin {
+            Origin::Body => managed::take(new),
+            // What does not decode is told as a whole.
+            Origin::Patch { .. } => managed::sent(new).cloned(),
+        };
+        self.note_unknown(intake::decode(resource, new, origin, validation)?);
+        Ok(sent)
     }
 
     /// Applies a patch document (its raw bytes) to an object, its status, or its scale.
@@ -197,11 +216,11 @@ impl Registry {
         place(target, &mut patched)?;
         let origin = Origin::Patch { reached_metadata };
         let ownership = Ownership::Track(options);
-        let asked = (checked, options, ownership);
+        let asked = (checked.0, options, ownership);
         let write = Write::new(target, stored, origin, asked, now);
-        let mut written = self.write(&write, patched)?;
-        written.warnings.splice(0..0, oddities);
-        Ok(written)
+        self.note_warnings(oddities);
+        let sent = self.read(resource, &mut patched, origin, checked.1)?;
+        self.write(&write, (patched, sent))
     }
 
     /// A PUT of an absent object, where that creates it.
@@ -246,21 +265,18 @@ impl Registry {
         Ok(())
     }
 
-    /// Writes `new` over what is stored.
-    pub(super) fn write(&mut self, write: &Write<'_>, mut new: Value) -> Result<Written, Status> {
+    /// Writes `new`, which is decoded, over what is stored; `sent` are the managedFields it asks for.
+    pub(super) fn write(
+        &mut self,
+        write: &Write<'_>,
+        (mut new, sent): (Value, Option<Value>),
+    ) -> Result<Written, Status> {
         let Write {
             resource,
             stored,
             now,
             ..
         } = write;
-        let sent = match write.origin {
-            Origin::Body => managed::take(&mut new),
-            // What does not decode is told as a whole.
-            Origin::Patch { .. } => managed::sent(&new).cloned(),
-        };
-        let mut warnings = intake::decode(resource, &mut new, write.origin, write.validation)?;
-        warnings.extend(resource.deprecation_warning.clone());
         check_version(write, &new)?;
         metadata::keep(&mut new, stored.lean());
         let shown = self.present(resource, stored)?;
@@ -275,10 +291,12 @@ impl Registry {
             managed::show(&mut merged, managed.take().as_deref());
         }
         let mut merged = self.admit_change(write, merged, &shown)?;
+        let mut warnings = Vec::new();
+        self.check(write, &merged, old, &mut warnings)?;
         if write.subresource == Subresource::Main {
             warnings.extend(intake::warnings(resource, &merged, Some(old)));
         }
-        self.check(write, &merged, old, &mut warnings)?;
+        self.note_warnings(warnings);
         raise_generation(resource, &mut merged, old);
         self.admit_limits(&write.admission, &merged, Some(old))?;
         self.admit_changed(write, &merged, &shown)?;
@@ -310,7 +328,6 @@ impl Registry {
         Ok(Written {
             object,
             created: false,
-            warnings,
         })
     }
 

@@ -73,11 +73,11 @@ impl Registry {
         options: &WatchOptions,
     ) -> Result<WatchCursor, Status> {
         let selection = Selection::parse(
-            resource,
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),
         )?;
         check_options(options)?;
+        let selection = selection.of(resource)?;
         let selection = selection.sharded(options.shard_selector.as_deref())?;
         let version = options.resource_version.as_deref().unwrap_or_default();
         let from = parse_version(version).map_err(Status::internal_plain)?;

@@ -187,7 +187,7 @@ fn unknown_fields_are_pruned_and_told() {
     body["top"] = json!(1);
     body["metadata"]["bogus"] = json!(1);
     let now = server.now;
-    let mut create = |validation: Option<&str>| {
+    let create = |server: &mut Server, validation: Option<&str>| {
         let field_validation = validation.map(str::to_owned);
         let options = WriteOptions {
             field_validation,
@@ -201,9 +201,9 @@ fn unknown_fields_are_pruned_and_told() {
             now,
         )
     };
-    let made = create(None).unwrap();
+    let made = create(&mut server, None).unwrap();
     assert_eq!(
-        made.warnings,
+        server.registry.take_warnings().1,
         [
             "unknown field \"metadata.bogus\"",
             "unknown field \"spec.b\"",
@@ -214,9 +214,10 @@ fn unknown_fields_are_pruned_and_told() {
         made.object.value()["spec"],
         json!({"image": "img:1", "replicas": 1})
     );
-    assert!(create(Some("Ignore")).unwrap().warnings.is_empty());
+    create(&mut server, Some("Ignore")).unwrap();
+    assert!(server.registry.take_warnings().1.is_empty());
     assert_eq!(
-        refused(create(Some("Strict"))),
+        refused(create(&mut server, Some("Strict"))),
         (
             400,
             "Website in version \"v1\" cannot be handled as a Website: strict decoding error: unknown field \"metadata.bogus\", unknown field \"spec.b\", unknown field \"top\""
@@ -354,7 +355,7 @@ fn a_definition_goes_with_its_objects_and_ends_their_watches() {
     let mut cursor = server.watch("websites", &WatchOptions::default()).unwrap();
     assert_eq!(server.poll(&mut cursor), ["ADDED held", "ADDED x"]);
     let name = "websites.example.com";
-    let Deleted::Object(marked) = server.delete("customresourcedefinitions", name).unwrap() else {
+    let Deleted::Held(marked) = server.delete("customresourcedefinitions", name).unwrap() else {
         panic!("a definition is marked first");
     };
     let finalizers = &marked.value()["metadata"]["finalizers"];

@@ -10,7 +10,7 @@ fn held(name: &str) -> Value {
 
 fn object(deleted: Deleted) -> Value {
     match deleted {
-        Deleted::Object(object) => object.value().clone(),
+        Deleted::Held(object) | Deleted::Last(object) => object.value().clone(),
         Deleted::Gone(status) => panic!("gone: {status:?}"),
     }
 }
@@ -18,7 +18,7 @@ fn object(deleted: Deleted) -> Value {
 fn gone(deleted: Deleted) -> Status {
     match deleted {
         Deleted::Gone(status) => *status,
-        Deleted::Object(object) => panic!("still there: {}", object.value()),
+        Deleted::Held(object) | Deleted::Last(object) => panic!("still there: {}", object.value()),
     }
 }
 

@@ -118,7 +118,7 @@ fn orphans_stay() {
         .create("configmaps", owned("child", &[&owner]))
         .unwrap();
     let answer = server.delete_with("deployments", "o", policy("Orphan"));
-    assert!(matches!(answer.unwrap(), Deleted::Object(_)));
+    assert!(matches!(answer.unwrap(), Deleted::Held(_)));
     let child = server.get("configmaps", "child").unwrap();
     assert!(child["metadata"].get("ownerReferences").is_none());
     assert!(!exists(&server, "deployments", "o"));

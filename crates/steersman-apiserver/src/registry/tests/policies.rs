@@ -28,7 +28,7 @@ fn binding(server: &mut Server, policy: &str, with: &Value) {
 }
 
 fn told(server: &mut Server) -> Vec<String> {
-    std::mem::take(&mut server.registry.memory.get_mut().warnings)
+    server.registry.take_warnings().1
 }
 
 /// ADM-4: a policy judges from the moment that a binding names it, and no longer than that.

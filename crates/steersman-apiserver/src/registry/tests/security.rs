@@ -19,7 +19,7 @@ fn pod(name: &str, spec: Value) -> Value {
 }
 
 fn told(server: &mut Server) -> Vec<String> {
-    std::mem::take(&mut server.registry.memory.get_mut().warnings)
+    server.registry.take_warnings().1
 }
 
 const FORBIDDEN: &str = "allowPrivilegeEscalation != false (container \"c\" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container \"c\" must set securityContext.capabilities.drop=[\"ALL\"]), runAsNonRoot != true (pod or container \"c\" must set securityContext.runAsNonRoot=true), seccompProfile (pod or container \"c\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\")";
