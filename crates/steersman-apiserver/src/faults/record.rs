@@ -81,6 +81,8 @@ pub struct RequestRecord {
     pub name: Option<String>,
     /// The `User-Agent` header; empty where there is none.
     pub user_agent: String,
+    /// The `Accept` header, several of them joined by commas; empty where there is none.
+    pub accept: String,
     /// Who asks: whom the request acts as, where it impersonates somebody. Empty where no user was
     /// recognised, which is answered 401.
     pub user: String,
@@ -160,6 +162,12 @@ impl RequestRecord {
         self.resource == plural
             && group.is_none_or(|group| self.group == group)
             && self.subresource.as_deref() == subresource
+    }
+
+    /// Whether it asks for the metadata of objects instead of whole ones.
+    #[must_use]
+    pub fn is_metadata_only(&self) -> bool {
+        self.accept.contains("as=PartialObjectMetadata")
     }
 
     /// Whether it is the first page of a list: pages after it carry a continue token.

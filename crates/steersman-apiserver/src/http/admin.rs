@@ -171,6 +171,7 @@ fn record(record: &RequestRecord) -> Value {
         "namespace": record.namespace,
         "name": record.name,
         "userAgent": record.user_agent,
+        "accept": record.accept,
         "user": record.user,
         "groups": record.groups,
         "impersonatedBy": record.impersonated_by,

@@ -308,6 +308,7 @@ impl ApiService {
             user_agent: text(&parts.headers, header::USER_AGENT)
                 .unwrap_or_default()
                 .to_owned(),
+            accept: joined(&parts.headers, header::ACCEPT),
             user: admitted.user.name.clone(),
             groups: admitted.user.groups.clone(),
             impersonated_by: admitted.by.as_ref().map(|by| by.name.clone()),
@@ -419,6 +420,13 @@ fn runs_long(record: &RequestRecord) -> bool {
 /// A header as text; one that is no text counts as absent.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// What all headers of a name say, joined by commas; those that are no text count as absent.
+fn joined(headers: &HeaderMap, name: HeaderName) -> String {
+    let values = headers.get_all(name).into_iter();
+    let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    texts.join(",")
 }
 
 /// Adds a header unless its value cannot stand in one.

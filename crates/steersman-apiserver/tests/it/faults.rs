@@ -112,7 +112,14 @@ async fn requests_can_be_delayed() {
 #[tokio::test(start_paused = true)]
 async fn the_log_knows_what_was_asked() {
     let server = server();
-    let agent = [("user-agent", "tests/1")];
+    let agent = [
+        ("user-agent", "tests/1"),
+        (
+            "accept",
+            "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+        ),
+        ("accept", "application/json"),
+    ];
     ask(
         &server,
         "GET",
@@ -142,6 +149,9 @@ async fn the_log_knows_what_was_asked() {
     );
     let all = log.all();
     assert_eq!(all[0].user_agent, "tests/1");
+    let both = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+    assert_eq!(all[0].accept, both);
+    assert!(all[0].is_metadata_only() && !all[1].is_metadata_only());
     assert_eq!(all[0].parameter("limit"), Some("1"));
     assert_eq!(all[0].namespace.as_deref(), Some("default"));
     let missed = log.matching(|request| request.does(Verb::Get));

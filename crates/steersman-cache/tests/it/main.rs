@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;
+mod asked;
 mod scoping;
 mod sharing;
 mod views;

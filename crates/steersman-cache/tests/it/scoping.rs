@@ -11,25 +11,7 @@ use steersman_cache::{
 use steersman_informer::{Delivery, Origin, Subscription};
 use steersman_object::{FieldSelector, Kind, LabelSelector};
 
-use crate::world::{World, initial, key, soon};
-
-/// Namespace, label selector and field selector of each informer of a kind that the server was asked
-/// for, in order of the namespace.
-fn asked(world: &World, resource: &str) -> Vec<String> {
-    let requests = world.server.requests();
-    let requests = requests.matching(|r| r.is_for(resource));
-    let mut asked: Vec<String> = requests
-        .iter()
-        .map(|request| {
-            let namespace = request.namespace.as_deref().unwrap_or("*");
-            let parameter = |name| request.parameter(name).unwrap_or("");
-            let (labels, fields) = (parameter("labelSelector"), parameter("fieldSelector"));
-            format!("{namespace}[{labels}][{fields}]")
-        })
-        .collect();
-    asked.sort();
-    asked
-}
+use crate::world::{World, asked, initial, key, soon};
 
 /// A world that has synced the ConfigMaps.
 async fn synced(options: CacheOptions) -> World {

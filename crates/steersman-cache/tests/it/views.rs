@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::ACCEPT;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube_core::DynamicObject;
-use parking_lot::Mutex;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_apiserver::faults::RequestRecord;
 use steersman_cache::{CacheMetrics, CacheOptions, Error, IndexKey, ListOptions};
 use steersman_object::{Kind, LabelSelector};
-use tower::ServiceBuilder;
 
 use crate::world::{Website, World, event_of, initial, key};
 
@@ -50,28 +47,20 @@ async fn typed_dynamic_and_metadata_reads_cause_one_watch_list() {
 /// VIEW-3
 #[tokio::test(start_paused = true)]
 async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
-    let world = World::new(CacheOptions::new());
+    let mut world = World::new(CacheOptions::new());
     world.config_map("a", "x", &json!({"l": "v"}));
-    let accepted: Arc<Mutex<Vec<String>>> = Arc::default();
-    let heard = Arc::clone(&accepted);
-    let listening = ServiceBuilder::new()
-        .map_request(move |request: http::Request<_>| {
-            if request.uri().path().ends_with("/configmaps") {
-                let accept = request.headers()[ACCEPT].to_str().unwrap();
-                heard.lock().push(accept.to_owned());
-            }
-            request
-        })
-        .service(world.server.service());
     let metadata = world.cache.metadata::<ConfigMap>();
     metadata.informers().unwrap();
-    let connection = Connection::in_process(listening, "default");
-    let running = tokio::spawn(world.cache.run(connection, Default::default()));
+    world.start();
     let meta = metadata.get(&key("a", "x")).await.unwrap();
     assert_eq!(meta.metadata.labels.as_ref().unwrap()["l"], "v");
-    let wanted = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    assert!(accepted.lock().iter().all(|accept| accept.contains(wanted)));
-    assert_eq!(accepted.lock().len(), 1);
+    let asked = || {
+        let requests = world.server.requests();
+        let asked = requests.matching(|r| r.is_for("configmaps"));
+        let asked = asked.iter().map(RequestRecord::is_metadata_only);
+        asked.collect::<Vec<bool>>()
+    };
+    assert_eq!(asked(), [true]);
     // Somebody reads the whole: the metadata stays readable, and the answer is whole.
     world.cache.informer::<ConfigMap>().unwrap();
     let map = world.cache.get::<ConfigMap>(&key("a", "x")).await.unwrap();
@@ -80,10 +69,8 @@ async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
         &meta,
         &metadata.get(&key("a", "x")).await.unwrap()
     ));
-    let asked = accepted.lock().clone();
-    assert_eq!(asked.len(), 2);
-    assert_eq!(asked[1], "application/json");
-    running.abort();
+    assert_eq!(asked(), [true, false]);
+    world.stop().await.unwrap();
 }
 
 const TEAM: IndexKey<ConfigMap, String> = IndexKey::new("team");

@@ -108,6 +108,24 @@ pub(crate) fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey::namespaced(namespace, name)
 }
 
+/// Namespace, label selector and field selector of each informer of a kind that the server was asked
+/// for, in order of the namespace.
+pub(crate) fn asked(world: &World, resource: &str) -> Vec<String> {
+    let requests = world.server.requests();
+    let requests = requests.matching(|r| r.is_for(resource));
+    let mut asked: Vec<String> = requests
+        .iter()
+        .map(|request| {
+            let namespace = request.namespace.as_deref().unwrap_or("*");
+            let parameter = |name| request.parameter(name).unwrap_or("");
+            let (labels, fields) = (parameter("labelSelector"), parameter("fieldSelector"));
+            format!("{namespace}[{labels}][{fields}]")
+        })
+        .collect();
+    asked.sort();
+    asked
+}
+
 /// Waits until the subscription has brought an event of the key.
 pub(crate) async fn event_of<K: Object>(subscription: &mut Subscription<K>, key: &ObjectKey) {
     loop {

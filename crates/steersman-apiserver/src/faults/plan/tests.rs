@@ -20,6 +20,7 @@ fn request(verb: Verb, resource: &str, agent: &str) -> RequestRecord {
         namespace: Some("default".to_owned()),
         name: Some("a".to_owned()),
         user_agent: agent.to_owned(),
+        accept: String::new(),
         user: "ann".to_owned(),
         groups: Vec::new(),
         impersonated_by: None,

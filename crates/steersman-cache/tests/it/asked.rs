@@ -1,0 +1,207 @@
+//! Each option that changes what the server is asked for, by the server's own log; [`scoping`](super::scoping)
+//! has the selectors and how they are inherited.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
+use kube_core::DynamicObject;
+use serde_json::json;
+use steersman_apiserver::faults::{RequestRecord, Verb};
+use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Transform};
+use steersman_informer::{Delivery, Origin};
+use steersman_object::{Gvk, Kind, Scope};
+
+use crate::world::{World, asked, initial, key, soon};
+
+/// A world in which the ConfigMaps are cached.
+async fn cached(options: CacheOptions) -> World {
+    let mut world = World::new(options);
+    world.cache.informers::<ConfigMap>().unwrap();
+    world.start();
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    world
+}
+
+/// What was asked about the ConfigMaps, oldest first.
+fn requests(world: &World) -> Vec<RequestRecord> {
+    let requests = world.server.requests();
+    requests.matching(|r| r.is_for("configmaps"))
+}
+
+/// The first watch opens after the sync.
+async fn watching() {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn default_namespaces_are_asked_for_each_and_a_kind_may_have_all() {
+    let options = || CacheOptions::new().default_namespaces(["b", "a"]);
+    let world = cached(options()).await;
+    assert_eq!(asked(&world, "configmaps"), ["a[][]", "b[][]"]);
+    world.stop().await.unwrap();
+
+    let all = ByObject::new().all_namespaces();
+    let world = cached(options().by_object::<ConfigMap>(all)).await;
+    assert_eq!(asked(&world, "configmaps"), ["*[][]"]);
+    world.stop().await.unwrap();
+
+    let one = ByObject::new().namespaces(["default"]);
+    let world = cached(options().by_object::<ConfigMap>(one)).await;
+    assert_eq!(asked(&world, "configmaps"), ["default[][]"]);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_namespaces_by_default_are_asked_for_without_the_named_ones() {
+    let options = CacheOptions::new()
+        .default_namespace("a", Settings::new().labels("app=web"))
+        .default_other_namespaces(Settings::new().labels("app=other"));
+    let mut world = World::new(options);
+    world.cache.informers::<ConfigMap>().unwrap();
+    world.cache.informers::<Namespace>().unwrap();
+    world.start();
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    let expected = ["*[app=other][metadata.namespace!=a]", "a[app=web][]"];
+    assert_eq!(asked(&world, "configmaps"), expected);
+    assert_eq!(asked(&world, "namespaces"), ["*[][]"]);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_known_only_at_runtime_is_asked_for_as_its_options_say() {
+    let gvk = Gvk::new("web.example.com", "v1", "Website");
+    let websites = Kind::new(gvk, "websites", Scope::Namespaced);
+    let in_a = ByObject::new().namespaces(["a"]).labels("app=web");
+    let mut world = World::new(CacheOptions::new().by_kind(&websites, in_a));
+    world.install_websites();
+    world.start();
+    let reads = world.cache.of::<DynamicObject>(&websites);
+    soon(reads.list(&ListOptions::new())).await.unwrap();
+    assert_eq!(asked(&world, "websites"), ["a[app=web][]"]);
+    world.stop().await.unwrap();
+}
+
+/// What is not cached is not asked for by a read; who watches it has it all the same.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_cached_is_asked_for_only_by_those_who_watch_it() {
+    for options in [
+        CacheOptions::new().disable_for::<Service>(),
+        CacheOptions::new().by_object::<Service>(ByObject::new().uncached()),
+    ] {
+        let mut world = World::new(options);
+        world.start();
+        let read = soon(world.cache.get::<Service>(&key("a", "s"))).await;
+        assert!(read.is_err());
+        let kind = Kind::of::<Service>();
+        let subscribed = world.cache.of::<Service>(&kind).subscribe();
+        assert!(subscribed.is_err(), "a subscription declares nothing");
+        assert!(asked(&world, "services").is_empty());
+        let mut watched = world.cache.informer::<Service>().unwrap().subscribe();
+        assert_eq!(soon(initial(&mut watched)).await, 0);
+        assert_eq!(asked(&world, "services"), ["*[][]"]);
+        world.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_streamed_or_paged() {
+    let world = cached(CacheOptions::new()).await;
+    watching().await;
+    let [streamed] = &requests(&world)[..] else {
+        panic!("{:?}", requests(&world));
+    };
+    assert!(streamed.watch_list);
+    let parameter = |name| streamed.parameter(name);
+    assert_eq!(parameter("resourceVersionMatch"), Some("NotOlderThan"));
+    assert_eq!(parameter("allowWatchBookmarks"), Some("true"));
+    world.stop().await.unwrap();
+
+    let world = cached(CacheOptions::new().watch_list(false)).await;
+    watching().await;
+    let [list, watch] = &requests(&world)[..] else {
+        panic!("{:?}", requests(&world));
+    };
+    assert!(list.does(Verb::List) && watch.does(Verb::Watch) && !watch.watch_list);
+    let of_list = (list.parameter("resourceVersion"), list.parameter("limit"));
+    assert_eq!(of_list, (Some("0"), Some("500")));
+    let after = watch.parameter("resourceVersion").unwrap();
+    assert!(after.parse::<u64>().unwrap() > 0, "{after}");
+    world.stop().await.unwrap();
+}
+
+/// Worlds of one seed ask for watches of the same length, and each informer for one of its own.
+#[tokio::test(start_paused = true)]
+async fn a_seed_decides_how_long_watches_last() {
+    let lengths = async |seed: u64| {
+        let options = CacheOptions::new().default_namespaces(["a", "b", "default"]);
+        let cache = steersman_cache::Cache::new(options.seed(seed)).unwrap();
+        let server = steersman_apiserver::ApiServer::new();
+        cache.informers::<ConfigMap>().unwrap();
+        let connection = steersman_api::Connection::in_process(server.service(), "default");
+        let running = tokio::spawn(cache.run(connection, Default::default()));
+        soon(cache.wait_for_sync()).await.unwrap();
+        running.abort();
+        let asked = server.requests().matching(|r| r.is_for("configmaps"));
+        let lengths = asked.iter().map(|request| {
+            let seconds: u64 = request.parameter("timeoutSeconds")?.parse().ok()?;
+            Some((request.namespace.clone(), seconds))
+        });
+        let mut lengths: Vec<_> = lengths.collect::<Option<_>>().unwrap();
+        lengths.sort();
+        lengths
+    };
+    let (one, again, another) = (lengths(1).await, lengths(1).await, lengths(2).await);
+    assert_eq!(one, again);
+    assert_ne!(one, another);
+    assert!(one.windows(2).any(|two| two[0].1 != two[1].1), "{one:?}");
+    for (_, seconds) in one.iter().chain(&another) {
+        assert!((270..=290).contains(seconds), "{one:?} {another:?}");
+    }
+}
+
+/// A resync asks nobody; one after the other, watches go on as without it.
+#[tokio::test(start_paused = true)]
+async fn a_resync_asks_for_nothing() {
+    let every = Duration::from_secs(20);
+    let world = cached(CacheOptions::new().defaults(Settings::new().resync(every))).await;
+    world.config_map("a", "c", &json!({}));
+    let mut events = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    watching().await;
+    let before = requests(&world).len();
+    let mut resynced = 0;
+    while resynced < 5 {
+        if let Delivery::Event(event) = soon(events.next()).await.unwrap() {
+            resynced += usize::from(event.origin() == Origin::Resync);
+        }
+    }
+    assert_eq!(requests(&world).len(), before);
+    world.stop().await.unwrap();
+}
+
+/// Whoever needs metadata alone asks for no more, unless a transform has to see the whole.
+#[tokio::test(start_paused = true)]
+async fn metadata_is_asked_for_where_nobody_needs_more() {
+    let whole = |_: &mut ConfigMap| Ok::<_, std::convert::Infallible>(());
+    let seen_whole = Settings::new().transform(Transform::typed("whole", whole));
+    for (settings, is_metadata) in [
+        (Settings::new(), true),
+        (Settings::new().keep_managed_fields(true), true),
+        (Settings::new().transform(Transform::identity()), true),
+        (seen_whole, false),
+    ] {
+        for watch_list in [true, false] {
+            let options = CacheOptions::new().defaults(settings.clone());
+            let mut world = World::new(options.watch_list(watch_list));
+            world.cache.metadata::<ConfigMap>().informers().unwrap();
+            world.start();
+            soon(world.cache.wait_for_sync()).await.unwrap();
+            watching().await;
+            let asked = requests(&world);
+            assert_eq!(asked.len(), if watch_list { 1 } else { 2 });
+            let metadata = asked.iter().all(RequestRecord::is_metadata_only);
+            let whole = !asked.iter().any(RequestRecord::is_metadata_only);
+            assert_eq!((metadata, whole), (is_metadata, !is_metadata), "{asked:?}");
+            world.stop().await.unwrap();
+        }
+    }
+}
