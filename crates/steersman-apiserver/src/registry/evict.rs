@@ -67,8 +67,42 @@ impl Registry {
                 }
             }
         }
+        if options.dry_run.is_empty() {
+            let marked = self.mark_disrupted(&pod, now);
+            // Whoever named a version named the one before the mark.
+            let wanted = options.preconditions.as_mut();
+            if let Some(version) = wanted.and_then(|wanted| wanted.resource_version.as_mut()) {
+                *version = marked.revision.to_string();
+            }
+        }
         self.delete_asked(target, &options, false, now)?;
         Ok(())
+    }
+
+    /// Says of a Pod that it goes because it was evicted. That is nobody's field: the storage of
+    /// evictions writes it past those who note owners (upstream: `addConditionAndDeletePod`).
+    fn mark_disrupted(&mut self, pod: &Arc<Stored>, now: Timestamp) -> Arc<Stored> {
+        let mut draft = pod.draft();
+        let known = draft.value["status"]["conditions"].as_array();
+        let mut known = known.into_iter().flatten();
+        let since = known
+            .find(|one| one["type"] == "DisruptionTarget" && one["status"] == "True")
+            .map(|one| one["lastTransitionTime"].clone());
+        let condition = json!({
+            "type": "DisruptionTarget",
+            "status": "True",
+            "observedGeneration": draft.value["metadata"]["generation"],
+            "lastProbeTime": null,
+            "lastTransitionTime": since.unwrap_or_else(|| metadata::time(now).into()),
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        });
+        pods::set_condition(&mut draft.value, condition);
+        if pod.holds(&draft) {
+            return Arc::clone(pod);
+        }
+        let storage = StorageKey::new("", "pods");
+        self.put(&storage, &pod.namespace, &pod.name, draft)
     }
 
     /// The budget that an eviction of the Pod is counted against.

@@ -93,6 +93,39 @@ fn two_budgets_stop_an_eviction_and_what_the_delete_refuses_costs_no_disruption(
 }
 
 #[test]
+fn an_evicted_pod_says_so() {
+    let mut server = Server::new();
+    server.pod("p", &json!({"nodeName": "n"}));
+    let before = server.get("pods", "p").unwrap();
+    let version = &before["metadata"]["resourceVersion"];
+    let rehearsed = json!({"metadata": {"name": "p"}, "deleteOptions": {"dryRun": ["All"]}});
+    server.act(Act::Evict, "p", &rehearsed).unwrap();
+    assert_eq!(server.get("pods", "p").unwrap(), before);
+    let named = json!({"metadata": {"name": "p"},
+        "deleteOptions": {"preconditions": {"resourceVersion": version}}});
+    server.act(Act::Evict, "p", &named).unwrap();
+    let leaving = server.get("pods", "p").unwrap();
+    assert!(leaving["metadata"]["deletionTimestamp"].is_string());
+    let told = json!({"type": "DisruptionTarget", "status": "True", "observedGeneration": 1,
+        "lastProbeTime": null, "lastTransitionTime": "2026-01-02T03:04:05Z",
+        "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"});
+    let conditions = leaving["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.contains(&told), "{conditions:?}");
+    assert_eq!(
+        leaving["metadata"]["managedFields"],
+        before["metadata"]["managedFields"]
+    );
+    // A second eviction does not say that it happened just now.
+    server.now += jiff::SignedDuration::from_secs(1);
+    let body = json!({"metadata": {"name": "p"}});
+    server.act(Act::Evict, "p", &body).unwrap();
+    let again = server.get("pods", "p").unwrap();
+    assert_eq!(again["status"]["conditions"].as_array().unwrap().len(), 1);
+    let since = &again["status"]["conditions"][0]["lastTransitionTime"];
+    assert_eq!(since, "2026-01-02T03:04:05Z");
+}
+
+#[test]
 fn a_log_is_of_one_container() {
     let mut server = Server::new();
     let container = |name: &str| json!({"name": name, "image": "registry.example.com/tool:1"});
