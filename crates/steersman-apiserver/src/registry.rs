@@ -59,6 +59,7 @@ mod admit;
 mod connect;
 mod apply;
 mod watch;
+mod standard;
 mod furnish;
 mod snapshot;
 

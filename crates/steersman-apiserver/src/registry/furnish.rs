@@ -1,5 +1,5 @@
-//! Machine: what a kube-apiserver writes by itself when it begins to serve: its own Service, and the
-//! priorities of a cluster's own Pods.
+//! Machine: what a kube-apiserver writes by itself when it begins to serve: its own Service, the
+//! priorities of a cluster's own Pods, what it would share its time by, and the groups it serves.
 
 use std::net::SocketAddr;
 
@@ -10,11 +10,20 @@ use crate::schema::StorageKey;
 
 use super::classes::SYSTEM;
 use super::metadata;
-use super::options::{Target, WriteOptions};
+use super::options::{Subresource, Target, WriteOptions};
+use super::standard;
 use super::state::Registry;
 
 /// The first address of the network of Services.
 const ADDRESS: &str = "10.96.0.1";
+
+/// Who writes most of it.
+const SERVER: &str = "kube-apiserver";
+/// Who writes what says how time is shared, and who reports on it.
+const FLOWS: (&str, &str) = (
+    "api-priority-and-fairness-config-producer-v1",
+    "api-priority-and-fairness-config-consumer-v1",
+);
 
 impl Registry {
     /// Writes what is missing of it, and where the server listens now. What is there already stays,
@@ -32,7 +41,16 @@ impl Registry {
                     _ => "run in the cluster, but can be moved to another node if necessary",
                 }),
             });
-            self.supply(("scheduling.k8s.io", "priorityclasses"), "", body, now);
+            let classes = ("scheduling.k8s.io", "priorityclasses");
+            self.supply(classes, SERVER, ("", body), now);
+        }
+        self.furnish_flows(now);
+        let text = metadata::time(now);
+        for body in standard::api_services() {
+            let services = ("apiregistration.k8s.io", "apiservices");
+            if let Some(made) = self.supply(services, SERVER, ("", body), now) {
+                self.report(services, SERVER, made, standard::available(&text), now);
+            }
         }
         let service = json!({
             "metadata": {"name": "kubernetes",
@@ -44,33 +62,65 @@ impl Registry {
                     "targetPort": listens.port()}],
             },
         });
-        self.supply(("", "services"), "default", service, now);
+        self.supply(("", "services"), SERVER, ("default", service), now);
         self.point_to(listens, now);
+    }
+
+    /// What says how the server shares its time among clients, were it short of it.
+    fn furnish_flows(&mut self, now: Timestamp) {
+        let levels = (
+            "flowcontrol.apiserver.k8s.io",
+            "prioritylevelconfigurations",
+        );
+        for body in standard::priority_levels() {
+            self.supply(levels, FLOWS.0, ("", body), now);
+        }
+        let schemas = ("flowcontrol.apiserver.k8s.io", "flowschemas");
+        for body in standard::flow_schemas() {
+            if let Some(made) = self.supply(schemas, FLOWS.0, ("", body), now) {
+                let status = standard::found(&made, &metadata::time(now));
+                self.report(schemas, FLOWS.1, made, status, now);
+            }
+        }
     }
 
     /// Creates an object unless it is there.
     fn supply(
         &mut self,
         (group, plural): (&str, &str),
-        namespace: &str,
-        body: Value,
+        manager: &str,
+        (namespace, body): (&str, Value),
+        now: Timestamp,
+    ) -> Option<Value> {
+        let name = metadata::text(&body, "name").to_owned();
+        let resource = self.resource(group, "v1", plural)?;
+        let there = self.store.get(&resource.storage, namespace, &name);
+        if there.is_some() {
+            return None;
+        }
+        let place = Some(namespace).filter(|_| resource.namespaced);
+        let target = Target::collection(&resource, place);
+        // Where a policy or a quota forbids it, a cluster goes without too.
+        let written = self.create(target, body, &by(manager), now).ok()?;
+        Some(written.object.value().clone())
+    }
+
+    /// Writes the status of an object of the cluster.
+    fn report(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        mut object: Value,
+        status: Value,
         now: Timestamp,
     ) {
-        let name = metadata::text(&body, "name").to_owned();
         let Some(resource) = self.resource(group, "v1", plural) else {
             return;
         };
-        let there = self.store.get(&resource.storage, namespace, &name);
-        if there.is_some() {
-            return;
-        }
-        let options = WriteOptions {
-            field_manager: Some("kube-apiserver".to_owned()),
-            ..WriteOptions::default()
-        };
-        let place = Some(namespace).filter(|_| resource.namespaced);
-        // Where a policy or a quota forbids it, a cluster goes without too.
-        let _ = self.create(Target::collection(&resource, place), body, &options, now);
+        let name = metadata::text(&object, "name").to_owned();
+        object["status"] = status;
+        let target = Target::object(&resource, None, &name).part(Subresource::Status);
+        let _ = self.update(target, object, &by(manager), now);
     }
 
     /// The Service leads to the listener. Its address is of loopback, which no client could write.
@@ -116,5 +166,12 @@ impl Registry {
             self.put(&storage, "default", name, object);
         }
         self.settle(now);
+    }
+}
+
+fn by(manager: &str) -> WriteOptions {
+    WriteOptions {
+        field_manager: Some(manager.to_owned()),
+        ..WriteOptions::default()
     }
 }

@@ -1,0 +1,264 @@
+//! Words: the flow schemas, priority levels and API services that a kube-apiserver keeps by itself.
+//!
+//! Kubernetes source: `apiserver/pkg/apis/flowcontrol/bootstrap`, and the priorities of groups in
+//! `cmd/kube-apiserver/app/aggregator.go` and `pkg/controlplane/apiserver/aggregator.go`.
+
+use serde_json::{Value, json};
+
+/// Name, shares, what of them may be lent in percent, and the queues: how many, how many of them a
+/// flow is dealt. Nothing waits at a level without queues.
+const LEVELS: [(&str, u64, u64, Option<(u64, u64)>); 7] = [
+    ("catch-all", 5, 0, None),
+    ("system", 30, 33, Some((64, 6))),
+    ("node-high", 40, 25, Some((64, 6))),
+    ("leader-election", 10, 0, Some((16, 4))),
+    ("workload-high", 40, 50, Some((128, 6))),
+    ("workload-low", 100, 90, Some((128, 6))),
+    ("global-default", 20, 50, Some((128, 6))),
+];
+
+/// How many requests each queue holds.
+const QUEUE_LENGTH: u64 = 50;
+
+/// Group, priority of the group, and the versions with their priorities.
+type Priority = (&'static str, u64, &'static [(&'static str, u64)]);
+
+const GROUPS: [Priority; 20] = [
+    ("", 18000, &[("v1", 1)]),
+    ("apps", 17800, V1),
+    ("events.k8s.io", 17750, V1),
+    ("authentication.k8s.io", 17700, V1),
+    ("authorization.k8s.io", 17600, V1),
+    ("autoscaling", 17500, &[("v1", 15), ("v2", 30)]),
+    ("batch", 17400, V1),
+    ("certificates.k8s.io", 17300, V1),
+    ("networking.k8s.io", 17200, V1),
+    ("policy", 17100, V1),
+    ("rbac.authorization.k8s.io", 17000, V1),
+    ("storage.k8s.io", 16800, V1),
+    ("apiextensions.k8s.io", 16700, V1),
+    ("admissionregistration.k8s.io", 16700, V1),
+    ("scheduling.k8s.io", 16600, V1),
+    ("coordination.k8s.io", 16500, V1),
+    ("node.k8s.io", 16300, V1),
+    ("discovery.k8s.io", 16200, V1),
+    ("flowcontrol.apiserver.k8s.io", 16100, &[("v1", 21)]),
+    ("resource.k8s.io", 15900, V1),
+];
+
+const V1: &[(&str, u64)] = &[("v1", 15)];
+
+/// Whom a flow schema is about.
+enum Whom {
+    Groups(&'static [&'static str]),
+    Users(&'static [&'static str]),
+    /// ServiceAccounts of `kube-system`.
+    Accounts(&'static [&'static str]),
+}
+
+const EVERYBODY: Whom = Whom::Groups(&["system:unauthenticated", "system:authenticated"]);
+const NODES: Whom = Whom::Groups(&["system:nodes"]);
+const MANAGER: &str = "system:kube-controller-manager";
+const SCHEDULER: &str = "system:kube-scheduler";
+
+/// The PriorityLevelConfigurations.
+pub(super) fn priority_levels() -> Vec<Value> {
+    let exempt = json!({
+        "metadata": metadata("exempt"),
+        "spec": {"type": "Exempt", "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0}},
+    });
+    let limited = LEVELS.iter().map(|(name, shares, lendable, queues)| {
+        let response = match queues {
+            None => json!({"type": "Reject"}),
+            Some((queues, hand)) => json!({"type": "Queue", "queuing": {
+                "queues": queues, "handSize": hand, "queueLengthLimit": QUEUE_LENGTH}}),
+        };
+        json!({
+            "metadata": metadata(name),
+            "spec": {"type": "Limited", "limited": {
+                "nominalConcurrencyShares": shares, "lendablePercent": lendable,
+                "limitResponse": response}},
+        })
+    });
+    std::iter::once(exempt).chain(limited).collect()
+}
+
+/// The FlowSchemas.
+pub(super) fn flow_schemas() -> Vec<Value> {
+    let all = || {
+        json!({
+            "resourceRules": [resources(&["*"], "*", &["*"], true)],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        })
+    };
+    let leases = |verbs| resources(verbs, "coordination.k8s.io", &["leases"], false);
+    let only = |rules: Value| json!({"resourceRules": rules});
+    let few = &["get", "create", "update"];
+    let system = &[Whom::Users(&[MANAGER, SCHEDULER]), Whom::Accounts(&["*"])];
+    let endpoints = &[
+        Whom::Users(&[MANAGER]),
+        Whom::Accounts(&["endpoint-controller", "endpointslicemirroring-controller"]),
+    ];
+    let accounts = &[Whom::Accounts(&["*"])];
+    let masters = &[Whom::Groups(&["system:masters"])];
+    let probes = json!({"nonResourceRules": [
+        {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"]}]});
+    let nodes = json!([
+        resources(&["*"], "", &["nodes", "nodes/status"], true),
+        leases(&["*"]),
+    ]);
+    let (by_user, by_namespace) = (Some("ByUser"), Some("ByNamespace"));
+    let (high, election) = ("workload-high", "leader-election");
+    vec![
+        schema("exempt", ("exempt", 1, None), masters, all()),
+        schema("probes", ("exempt", 2, None), &[EVERYBODY], probes),
+        schema(
+            "system-leader-election",
+            (election, 100, by_user),
+            system,
+            only(json!([leases(few)])),
+        ),
+        schema(
+            "endpoint-controller",
+            (high, 150, by_user),
+            endpoints,
+            only(json!([resources(few, "", &["endpoints"], false)])),
+        ),
+        schema(
+            "workload-leader-election",
+            (election, 200, by_user),
+            accounts,
+            only(json!([leases(few)])),
+        ),
+        schema(
+            "system-node-high",
+            ("node-high", 400, by_user),
+            &[NODES],
+            only(nodes),
+        ),
+        schema("system-nodes", ("system", 500, by_user), &[NODES], all()),
+        schema(
+            "kube-controller-manager",
+            (high, 800, by_namespace),
+            &[Whom::Users(&[MANAGER])],
+            all(),
+        ),
+        schema(
+            "kube-scheduler",
+            (high, 800, by_namespace),
+            &[Whom::Users(&[SCHEDULER])],
+            all(),
+        ),
+        schema(
+            "kube-system-service-accounts",
+            (high, 900, by_namespace),
+            accounts,
+            all(),
+        ),
+        schema(
+            "service-accounts",
+            ("workload-low", 9000, by_user),
+            &[Whom::Groups(&["system:serviceaccounts"])],
+            all(),
+        ),
+        schema(
+            "global-default",
+            ("global-default", 9900, by_user),
+            &[EVERYBODY],
+            all(),
+        ),
+        schema(
+            "catch-all",
+            ("catch-all", 10_000, by_user),
+            &[EVERYBODY],
+            all(),
+        ),
+    ]
+}
+
+/// The status of a flow schema whose level is there.
+pub(super) fn found(schema: &Value, now: &str) -> Value {
+    let level = schema["spec"]["priorityLevelConfiguration"]["name"]
+        .as_str()
+        .unwrap_or_default();
+    json!({"conditions": [{
+        "type": "Dangling", "status": "False", "lastTransitionTime": now, "reason": "Found",
+        "message": format!(
+            "This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" and it exists"
+        ),
+    }]})
+}
+
+/// The APIServices of the server's own groups.
+pub(super) fn api_services() -> Vec<Value> {
+    let versions = GROUPS.iter().flat_map(|(group, minimum, versions)| {
+        let version = move |(version, priority): &(&str, u64)| {
+            json!({
+                "metadata": {"name": format!("{version}.{group}"),
+                    "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"}},
+                "spec": {"group": group, "version": version,
+                    "groupPriorityMinimum": minimum, "versionPriority": priority},
+            })
+        };
+        versions.iter().map(version)
+    });
+    versions.collect()
+}
+
+/// The status of an API service that the server itself serves.
+pub(super) fn available(now: &str) -> Value {
+    json!({"conditions": [{
+        "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",
+        "message": "Local APIServices are always available",
+    }]})
+}
+
+fn metadata(name: &str) -> Value {
+    json!({"name": name, "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"}})
+}
+
+fn schema(
+    name: &str,
+    (level, precedence, method): (&str, u64, Option<&str>),
+    whom: &[Whom],
+    mut rules: Value,
+) -> Value {
+    let subject = |whom: &Whom| -> Vec<Value> {
+        match whom {
+            Whom::Groups(names) => names
+                .iter()
+                .map(|name| json!({"kind": "Group", "group": {"name": name}}))
+                .collect(),
+            Whom::Users(names) => names
+                .iter()
+                .map(|name| json!({"kind": "User", "user": {"name": name}}))
+                .collect(),
+            Whom::Accounts(names) => names
+                .iter()
+                .map(|name| {
+                    json!({"kind": "ServiceAccount",
+                        "serviceAccount": {"name": name, "namespace": "kube-system"}})
+                })
+                .collect(),
+        }
+    };
+    rules["subjects"] = whom.iter().flat_map(subject).collect();
+    let mut spec = json!({
+        "priorityLevelConfiguration": {"name": level},
+        "matchingPrecedence": precedence,
+        "rules": [rules],
+    });
+    if let Some(method) = method {
+        spec["distinguisherMethod"] = json!({"type": method});
+    }
+    json!({"metadata": metadata(name), "spec": spec})
+}
+
+fn resources(verbs: &[&str], group: &str, resources: &[&str], cluster: bool) -> Value {
+    let mut rule = json!({"verbs": verbs, "apiGroups": [group], "resources": resources,
+        "namespaces": ["*"]});
+    if cluster {
+        rule["clusterScope"] = json!(true);
+    }
+    rule
+}
