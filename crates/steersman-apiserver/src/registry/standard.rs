@@ -5,9 +5,14 @@
 
 use serde_json::{Value, json};
 
-/// Name, shares, what of them may be lent in percent, and the queues: how many, how many of them a
-/// flow is dealt. Nothing waits at a level without queues.
-const LEVELS: [(&str, u64, u64, Option<(u64, u64)>); 7] = [
+/// How many queues there are, and how many of them a flow is dealt.
+type Queues = (u64, u64);
+
+/// Name, shares, what of them may be lent in percent, and the queues. Nothing waits at a level
+/// without any.
+type Level = (&'static str, u64, u64, Option<Queues>);
+
+const LEVELS: [Level; 7] = [
     ("catch-all", 5, 0, None),
     ("system", 30, 33, Some((64, 6))),
     ("node-high", 40, 25, Some((64, 6))),
@@ -58,6 +63,7 @@ enum Whom {
 
 const EVERYBODY: Whom = Whom::Groups(&["system:unauthenticated", "system:authenticated"]);
 const NODES: Whom = Whom::Groups(&["system:nodes"]);
+const BY_USER: Option<&str> = Some("ByUser");
 const MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
 
@@ -83,97 +89,99 @@ pub(super) fn priority_levels() -> Vec<Value> {
     std::iter::once(exempt).chain(limited).collect()
 }
 
-/// The FlowSchemas.
+/// The FlowSchemas, in the order in which requests are held against them.
 pub(super) fn flow_schemas() -> Vec<Value> {
-    let all = || {
-        json!({
-            "resourceRules": [resources(&["*"], "*", &["*"], true)],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-        })
-    };
+    let mut schemas = schemas_of_the_system();
+    schemas.extend(schemas_of_workloads());
+    schemas
+}
+
+fn schemas_of_the_system() -> Vec<Value> {
     let leases = |verbs| resources(verbs, "coordination.k8s.io", &["leases"], false);
-    let only = |rules: Value| json!({"resourceRules": rules});
     let few = &["get", "create", "update"];
+    let elections = || json!({"resourceRules": [leases(few)]});
+    let probes = json!({"nonResourceRules": [
+        {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"]}]});
+    let endpoints = json!({"resourceRules": [resources(few, "", &["endpoints"], false)]});
+    let nodes = json!({"resourceRules": [
+        resources(&["*"], "", &["nodes", "nodes/status"], true), leases(&["*"])]});
+    let masters = &[Whom::Groups(&["system:masters"])];
     let system = &[Whom::Users(&[MANAGER, SCHEDULER]), Whom::Accounts(&["*"])];
-    let endpoints = &[
+    let controllers = &[
         Whom::Users(&[MANAGER]),
         Whom::Accounts(&["endpoint-controller", "endpointslicemirroring-controller"]),
     ];
     let accounts = &[Whom::Accounts(&["*"])];
-    let masters = &[Whom::Groups(&["system:masters"])];
-    let probes = json!({"nonResourceRules": [
-        {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"]}]});
-    let nodes = json!([
-        resources(&["*"], "", &["nodes", "nodes/status"], true),
-        leases(&["*"]),
-    ]);
-    let (by_user, by_namespace) = (Some("ByUser"), Some("ByNamespace"));
-    let (high, election) = ("workload-high", "leader-election");
+    let leading = |precedence| ("leader-election", precedence, BY_USER);
     vec![
-        schema("exempt", ("exempt", 1, None), masters, all()),
+        schema("exempt", ("exempt", 1, None), masters, everything()),
         schema("probes", ("exempt", 2, None), &[EVERYBODY], probes),
-        schema(
-            "system-leader-election",
-            (election, 100, by_user),
-            system,
-            only(json!([leases(few)])),
-        ),
+        schema("system-leader-election", leading(100), system, elections()),
         schema(
             "endpoint-controller",
-            (high, 150, by_user),
+            ("workload-high", 150, BY_USER),
+            controllers,
             endpoints,
-            only(json!([resources(few, "", &["endpoints"], false)])),
         ),
         schema(
             "workload-leader-election",
-            (election, 200, by_user),
+            leading(200),
             accounts,
-            only(json!([leases(few)])),
+            elections(),
         ),
         schema(
             "system-node-high",
-            ("node-high", 400, by_user),
+            ("node-high", 400, BY_USER),
             &[NODES],
-            only(nodes),
-        ),
-        schema("system-nodes", ("system", 500, by_user), &[NODES], all()),
-        schema(
-            "kube-controller-manager",
-            (high, 800, by_namespace),
-            &[Whom::Users(&[MANAGER])],
-            all(),
+            nodes,
         ),
         schema(
-            "kube-scheduler",
-            (high, 800, by_namespace),
-            &[Whom::Users(&[SCHEDULER])],
-            all(),
-        ),
-        schema(
-            "kube-system-service-accounts",
-            (high, 900, by_namespace),
-            accounts,
-            all(),
-        ),
-        schema(
-            "service-accounts",
-            ("workload-low", 9000, by_user),
-            &[Whom::Groups(&["system:serviceaccounts"])],
-            all(),
-        ),
-        schema(
-            "global-default",
-            ("global-default", 9900, by_user),
-            &[EVERYBODY],
-            all(),
-        ),
-        schema(
-            "catch-all",
-            ("catch-all", 10_000, by_user),
-            &[EVERYBODY],
-            all(),
+            "system-nodes",
+            ("system", 500, BY_USER),
+            &[NODES],
+            everything(),
         ),
     ]
+}
+
+fn schemas_of_workloads() -> Vec<Value> {
+    let accounts = Whom::Groups(&["system:serviceaccounts"]);
+    let high = |precedence| ("workload-high", precedence, Some("ByNamespace"));
+    let all = [
+        (
+            "kube-controller-manager",
+            high(800),
+            Whom::Users(&[MANAGER]),
+        ),
+        ("kube-scheduler", high(800), Whom::Users(&[SCHEDULER])),
+        (
+            "kube-system-service-accounts",
+            high(900),
+            Whom::Accounts(&["*"]),
+        ),
+        (
+            "service-accounts",
+            ("workload-low", 9000, BY_USER),
+            accounts,
+        ),
+        (
+            "global-default",
+            ("global-default", 9900, BY_USER),
+            EVERYBODY,
+        ),
+        ("catch-all", ("catch-all", 10_000, BY_USER), EVERYBODY),
+    ];
+    all.into_iter()
+        .map(|(name, level, whom)| schema(name, level, &[whom], everything()))
+        .collect()
+}
+
+/// The rules of a schema that is about every request of somebody.
+fn everything() -> Value {
+    json!({
+        "resourceRules": [resources(&["*"], "*", &["*"], true)],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    })
 }
 
 /// The status of a flow schema whose level is there.
