@@ -19,6 +19,7 @@ mod subresources;
 pub(crate) mod events;
 pub(crate) mod autoscaling;
 pub(crate) mod signing_request;
+mod authorities;
 pub(crate) mod kinds;
 pub(crate) mod crd;
 pub(crate) mod defaults;

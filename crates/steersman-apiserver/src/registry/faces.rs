@@ -100,6 +100,14 @@ pub(super) fn merge(
             }
             let taken: &[&str] = match (resource.built_in, resource.kind.as_str()) {
                 (true, "Pod" | "Node") => &["labels", "annotations", "uid"],
+                // Upstream means to reset what is sent, and resets it to itself.
+                (true, "CustomResourceDefinition") => &[
+                    "labels",
+                    "annotations",
+                    "finalizers",
+                    "ownerReferences",
+                    "uid",
+                ],
                 (true, _) => &["uid"],
                 // Nothing but the status: even another uid passes unseen.
                 (false, _) => &[],

@@ -301,15 +301,20 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
     if !resource.built_in {
         return custom::warnings(object, old);
     }
-    if old.is_some() || !is_definition(resource) {
+    if !is_definition(resource) {
         return Vec::new();
     }
-    let versions = object["spec"]["versions"].as_array().into_iter().flatten();
-    let mut told: Vec<String> = Vec::new();
-    for format in versions.flat_map(|one| crd::unknown_formats(&one["schema"]["openAPIV3Schema"])) {
-        let warning = format!("unrecognized format \"{format}\"");
-        if !told.contains(&warning) {
-            told.push(warning);
+    let formats = |crd: &Value| -> Vec<String> {
+        let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+        let unknown = |one: &Value| crd::unknown_formats(&one["schema"]["openAPIV3Schema"]);
+        versions.flat_map(unknown).collect()
+    };
+    let mut known = old.map(formats).unwrap_or_default();
+    let mut told = Vec::new();
+    for format in formats(object) {
+        if !known.contains(&format) {
+            told.push(format!("unrecognized format \"{format}\""));
+            known.push(format);
         }
     }
     told
@@ -351,6 +356,9 @@ pub(crate) fn check_status(
     old: &Value,
     warnings: &mut Vec<String>,
 ) -> Vec<FieldError> {
+    if is_definition(resource) {
+        return crd::validate_status(object);
+    }
     if resource.built_in {
         return rules::check_status(resource, object, old);
     }

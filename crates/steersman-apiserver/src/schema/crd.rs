@@ -14,7 +14,7 @@ mod openapi;
 mod faces;
 mod check;
 
-pub(crate) use check::validate;
+pub(crate) use check::{validate, validate_status};
 pub(crate) use fields::decode;
 pub(crate) use openapi::unknown_formats;
 

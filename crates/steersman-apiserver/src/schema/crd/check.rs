@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::faces::{self, Face};
 use super::{is_established, versions};
+use crate::schema::authorities;
 use crate::schema::kinds::webhooks;
 use crate::schema::names;
 use crate::schema::names::NameRule;
@@ -44,7 +45,7 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if let Some(shared) = Face::shared(crd) {
         shared.check(&mut errors);
     }
-    check_conversion(&spec["conversion"], &mut errors);
+    check_conversion(&spec["conversion"], old, &mut errors);
     check_stored_versions(crd, &mut errors);
     if old.is_none_or(|old| approval(old) != approval(crd)) {
         check_approval(crd, group, &mut errors);
@@ -52,6 +53,15 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if let Some(old) = old {
         check_identity(spec, &old["spec"], is_established(old), &mut errors);
     }
+    errors
+}
+
+/// Checks what a write of the status brings.
+#[must_use]
+pub(crate) fn validate_status(crd: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let names = &crd["status"]["acceptedNames"];
+    check_words(names, "status.acceptedNames", &mut errors);
     errors
 }
 
@@ -179,34 +189,39 @@ fn check_names(names: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(format!("spec.names.{part}"), ""));
         }
     }
+    check_words(names, "spec.names", errors);
+}
+
+/// What names may be, wherever they stand.
+fn check_words(names: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for part in ["plural", "singular"] {
         let name = text(&names[part]);
-        label(&format!("spec.names.{part}"), name, "", name, errors);
+        label(&format!("{path}.{part}"), name, "", name, errors);
     }
     for part in ["kind", "listKind"] {
         let name = text(&names[part]);
         let lead = "may have mixed case, but should otherwise match: ";
         let lower = name.to_lowercase();
-        label(&format!("spec.names.{part}"), name, lead, &lower, errors);
+        label(&format!("{path}.{part}"), name, lead, &lower, errors);
     }
     let list = |part: &str| names[part].as_array().into_iter().flatten().enumerate();
     for (index, name) in list("shortNames") {
-        let field = format!("spec.names.shortNames[{index}]");
+        let field = format!("{path}.shortNames[{index}]");
         label(&field, text(name), "", text(name), errors);
     }
     let kind = text(&names["kind"]);
     if !kind.is_empty() && kind == text(&names["listKind"]) {
         let detail = "kind and listKind may not be the same";
-        let field = "spec.names.listKind";
+        let field = format!("{path}.listKind");
         errors.push(FieldError::invalid(field, &quoted(kind), detail));
     }
     for (index, name) in list("categories") {
-        let field = format!("spec.names.categories[{index}]");
+        let field = format!("{path}.categories[{index}]");
         label(&field, text(name), "", text(name), errors);
     }
 }
 
-fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
+fn check_conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     const CLIENT: &str = "spec.conversion.webhookClientConfig";
     const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
     if !conversion.is_object() {
@@ -230,7 +245,14 @@ fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
         }
         return;
     }
-    errors.extend(webhooks::check_conversion(webhook, "spec.conversion"));
+    // What is not served yet, or was broken before, may have broken authorities.
+    let bundle = |crd: &Value| {
+        let bundle = crd.pointer("/spec/conversion/webhook/clientConfig/caBundle");
+        authorities::mistake(bundle.and_then(Value::as_str).unwrap_or_default()).is_some()
+    };
+    let any_bundle = old.is_none_or(|old| !is_established(old) || bundle(old));
+    let told = webhooks::check_conversion(webhook, any_bundle, "spec.conversion");
+    errors.extend(told);
 }
 
 fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {

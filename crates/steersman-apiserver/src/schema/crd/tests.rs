@@ -372,7 +372,7 @@ fn a_conversion_webhook_can_be_reached() {
     assert_eq!(
         fields,
         [
-            format!("{service}.name"),
+            format!("{service}.namespace"),
             format!("{service}.port"),
             format!("{service}.path"),
             format!("{service}.path"),

@@ -10,6 +10,8 @@ use super::notes::{self, CLASS_NOTE};
 use super::place::{Errors, Place};
 use super::quota::{self, amount};
 use super::selector;
+use crate::schema::names;
+use crate::status::FieldError;
 
 pub(super) const CLAIM: Kind = Kind {
     defaults: |object| {
@@ -31,15 +33,7 @@ pub(super) const CLAIM: Kind = Kind {
         }
     },
     validate,
-    validate_status: |object, _| {
-        let mut errors = Errors::default();
-        for (_, at) in Place::root(object).down("status.capacity").entries() {
-            if amount(&at).is_some_and(|amount| amount.sign() < 0) {
-                errors.invalid(&at, "must be a valid resource quantity");
-            }
-        }
-        errors
-    },
+    validate_status: |object, _| check_status(&Place::root(object).at("status")),
     warnings: |new, _| {
         let (root, mut told) = (Place::root(new), Vec::new());
         notes::of_class_note(&root, &mut told);
@@ -49,6 +43,15 @@ pub(super) const CLAIM: Kind = Kind {
     ..Kind::PLAIN
 };
 
+/// How far the resize of a volume is.
+const RESIZES: &[&str] = &[
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
 /// How a volume may be mounted.
 pub(super) const MODES: &[&str] = &[
     "ReadOnlyMany",
@@ -56,6 +59,63 @@ pub(super) const MODES: &[&str] = &[
     "ReadWriteOnce",
     "ReadWriteOncePod",
 ];
+
+/// Upstream: `ValidatePersistentVolumeClaimStatusUpdate`.
+fn check_status(status: &Place<'_>) -> Errors {
+    let mut errors = Errors::default();
+    for (_, at) in status.at("capacity").entries() {
+        check_amount(&at, &mut errors);
+    }
+    let resizes = status.at("allocatedResourceStatuses");
+    // The path is not that of the field, as upstream's is not.
+    let told = Place::new("status.allocatedResourceStatus", resizes.value());
+    for (resource, resize) in resizes.entries() {
+        check_resource(&told, resource, &mut errors);
+        if !RESIZES.contains(&resize.text()) {
+            let known: Vec<String> = RESIZES.iter().map(|one| json!(one).to_string()).collect();
+            let named = json!(resource).to_string();
+            errors.push(FieldError::not_supported(told.path(), &named, &known));
+        }
+    }
+    let allocated = status.at("allocatedResources");
+    for (resource, at) in allocated.entries() {
+        if check_resource(&allocated, resource, &mut errors) {
+            check_amount(&at, &mut errors);
+        }
+    }
+    errors
+}
+
+/// An amount that is not negative, whose number the error has without its unit.
+pub(super) fn check_amount(at: &Place<'_>, errors: &mut Errors) {
+    let Some(negative) = amount(at).filter(|amount| amount.sign() < 0) else {
+        return;
+    };
+    let shown = negative
+        .whole()
+        .map_or_else(|| at.value().clone(), Value::from);
+    errors.invalid_as(at, &shown, "must be a valid resource quantity");
+}
+
+/// A resource that a claim has: storage, or one that is not Kubernetes' own.
+fn check_resource(at: &Place<'_>, resource: &str, errors: &mut Errors) -> bool {
+    let value = json!(resource);
+    let wrong = names::check_key(resource);
+    for why in &wrong {
+        errors.invalid_as(at, &value, why);
+    }
+    let own = !resource.contains('/') || resource.contains("kubernetes.io/");
+    if wrong.is_empty() && own && resource != "storage" {
+        let known = ["\"storage\"".to_owned()];
+        errors.push(FieldError::not_supported(
+            at.path(),
+            &value.to_string(),
+            &known,
+        ));
+        return false;
+    }
+    wrong.is_empty()
+}
 
 /// What every claim's spec has, that of a template too.
 pub(super) fn spec_defaults(spec: &mut Value) {

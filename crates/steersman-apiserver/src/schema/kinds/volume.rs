@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::check;
-use super::claim::check_modes;
+use super::claim::{self, check_modes};
 use super::fill::{given, list, part, put, set, set_text};
 use super::notes;
 use super::place::{Errors, Place};
@@ -147,11 +147,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     }
     for (_, at) in capacity.entries() {
         let sign = amount(&at).map(super::super::quantity::Quantity::sign);
-        if sign.is_some_and(|sign| sign < 0) {
-            let number = amount(&at).and_then(super::super::quantity::Quantity::whole);
-            let shown = number.map_or_else(|| at.value().clone(), Value::from);
-            errors.invalid_as(&at, &shown, "must be a valid resource quantity");
-        }
+        claim::check_amount(&at, &mut errors);
         if sign.is_some_and(|sign| sign <= 0) {
             errors.invalid(&at, "must be greater than zero");
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::authorities;
 use super::super::cel::{Environment, Type};
 use super::super::names::{self, NameRule};
 use super::Kind;
@@ -150,7 +151,13 @@ fn check_hook(hook: &Place<'_>, strict: bool, mutating: bool, errors: &mut Error
 /// Checks how a definition reaches the webhook that converts its objects (upstream:
 /// `validateCustomResourceConversion`); `path` is where messages say that this stands.
 #[must_use]
-pub(in crate::schema) fn check_conversion(webhook: &Value, path: &str) -> Vec<FieldError> {
+///
+/// A broken bundle of authorities passes with `any_bundle`.
+pub(in crate::schema) fn check_conversion(
+    webhook: &Value,
+    any_bundle: bool,
+    path: &str,
+) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let config = Place::new(
         format!("{path}.webhookClientConfig"),
@@ -165,6 +172,11 @@ pub(in crate::schema) fn check_conversion(webhook: &Value, path: &str) -> Vec<Fi
         check_url(&url, &mut errors);
     } else {
         check_service(&service, &mut errors);
+    }
+    let bundle = config.at("caBundle");
+    if let Some(why) = authorities::mistake(bundle.text()).filter(|_| !any_bundle) {
+        let detail = format!("unable to load root certificates: {why}");
+        errors.invalid(&bundle, &detail);
     }
     let versions = Place::new(
         format!("{path}.conversionReviewVersions"),
@@ -319,11 +331,12 @@ fn check_url(at: &Place<'_>, errors: &mut Errors) {
 /// Checks the Service behind a webhook (upstream: `ValidateWebhookService`).
 fn check_service(at: &Place<'_>, errors: &mut Errors) {
     let (name, namespace) = (at.at("name"), at.at("namespace"));
-    if name.is_empty() {
-        errors.required(&name, "service name is required");
-    }
+    // Upstream hands `ValidateWebhookService` the name for the namespace, and the other way round.
     if namespace.is_empty() {
-        errors.required(&namespace, "service namespace is required");
+        errors.required(&name, "");
+    }
+    if name.is_empty() {
+        errors.required(&namespace, "");
     }
     let port = at.at("port");
     if !(1..=65535).contains(&port.int()) {
