@@ -95,6 +95,10 @@ impl OwnReads {
         if notes.is_empty() {
             return Settled::Cache;
         }
+        if notes.iter().any(Note::is_late) {
+            notes.retain(Note::is_late);
+            return Self::too_late(options, kind, read, notes);
+        }
         let started = Instant::now();
         let all = async {
             for note in &notes {
@@ -105,18 +109,32 @@ impl OwnReads {
         let in_time = timeout(options.own_write_wait, all).await.is_ok();
         if let Some(metrics) = &options.metrics {
             metrics.waited(kind, started.elapsed());
-            if !in_time {
-                let verb = match read {
-                    Read::Object(_) => "get",
-                    Read::List(_) => "list",
-                };
-                metrics.expired(kind, verb);
-            }
         }
         if in_time {
             return Settled::Cache;
         }
         notes.retain(|note| !self.is_over(gvk, note));
+        let mut writes = self.writes.lock();
+        for note in &notes {
+            writes.late(gvk, note);
+        }
+        drop(writes);
+        Self::too_late(options, kind, read, notes)
+    }
+
+    fn too_late<'a>(
+        options: &ClientOptions,
+        kind: &Kind,
+        read: Read<'_>,
+        notes: Vec<Note>,
+    ) -> Settled<'a> {
+        if let Some(metrics) = &options.metrics {
+            let verb = match read {
+                Read::Object(_) => "get",
+                Read::List(_) => "list",
+            };
+            metrics.expired(kind, verb);
+        }
         Settled::Late(notes.into_iter().map(|note| note.key).collect())
     }
 
@@ -172,12 +190,20 @@ impl OwnReads {
     }
 
     fn note(&self, writer: Writer, gvk: &Gvk, noted: Noted) {
+        let now = Instant::now().into_std();
         let mut writes = self.writes.lock();
-        writes.note(writer, gvk, noted);
-        writes.sweep(|gvk, note| {
+        writes.note(writer, gvk, noted, now);
+        let is_seen = |gvk: &Gvk, note: &Note| {
             let mirror = self.cache.mirror_of(gvk, &note.key);
             mirror.is_none_or(|mirror| is_seen(&mirror, note))
-        });
+        };
+        let follows = |gvk: &Gvk, unknown: &Unknown| {
+            let name = unknown.name.as_deref().unwrap_or_default();
+            let key = key_of(unknown.namespace.as_deref(), name);
+            let mirror = self.cache.mirror_of(gvk, &key);
+            mirror.is_none_or(|mirror| mirror.state().is_synced())
+        };
+        writes.sweep(now, is_seen, follows);
     }
 
     /// RYOW-4: what a write is noted as; nothing where no informer would hold what was written.
@@ -258,10 +284,7 @@ impl Asking<'_> {
             let Some(name) = unknown.name.as_deref().filter(|_| whole) else {
                 continue;
             };
-            let key = match unknown.namespace.as_deref() {
-                Some(namespace) => ObjectKey::namespaced(namespace, name),
-                None => ObjectKey::cluster(name),
-            };
+            let key = key_of(unknown.namespace.as_deref(), name);
             if !objects.iter().any(|object| object.key() == key) {
                 self.own.learn_gone(self.writer, &self.gvk, &key);
             }
@@ -272,7 +295,10 @@ impl Asking<'_> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         // RYOW-3: the server did not answer, so nobody knows still.
-        for Unknown { namespace, name } in std::mem::take(&mut self.unknown) {
+        for Unknown {
+            namespace, name, ..
+        } in std::mem::take(&mut self.unknown)
+        {
             let noted = Noted::Unknown { namespace, name };
             self.own.note(self.writer, &self.gvk, noted);
         }
@@ -284,6 +310,13 @@ impl std::fmt::Debug for OwnReads {
         f.debug_struct("OwnReads")
             .field("unseen", &self.unseen())
             .finish_non_exhaustive()
+    }
+}
+
+fn key_of(namespace: Option<&str>, name: &str) -> ObjectKey {
+    match namespace {
+        Some(namespace) => ObjectKey::namespaced(namespace, name),
+        None => ObjectKey::cluster(name),
     }
 }
 

@@ -2,11 +2,16 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::time::{Duration, Instant};
 
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 /// How many notes may be there before those that were seen are looked for, at least.
 const SWEEP_AT_LEAST: usize = 256;
+/// How long it is kept that nobody knows what became of a write. Whatever became of it was over within
+/// the minute that a server gives a request, and an informer that follows the server has seen it long
+/// before this.
+const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
 
 /// On whose behalf something is written and read: one key of one controller, as a number. Two keys with
 /// one number would wait for each other's writes, and lose nothing.
@@ -64,6 +69,8 @@ pub(crate) struct Note {
     version: Option<ResourceVersion>,
     /// Whether it was deleted after that.
     deleted: bool,
+    /// Whether a read has waited for it as long as one may.
+    late: bool,
     serial: u64,
     writer: Writer,
 }
@@ -99,11 +106,12 @@ pub(crate) struct Unknown {
     pub(crate) namespace: Option<String>,
     /// None where the server was to make the name.
     pub(crate) name: Option<String>,
+    since: Instant,
 }
 
 impl OwnWrites {
     /// Notes a write that is finished.
-    pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: Written) {
+    pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: Written, now: Instant) {
         self.serial += 1;
         let serial = self.serial;
         // A version that cannot be compared could be waited for in vain.
@@ -117,9 +125,18 @@ impl OwnWrites {
             Written::Stored { key, uid, version } => (key, uid, Some(version)),
             Written::Deleted { key, uid } => (key, uid, None),
             Written::Unknown { namespace, name } => {
-                let unknown = Unknown { namespace, name };
-                if !notes.unknown.contains(&unknown) {
-                    notes.unknown.push(unknown);
+                let since = now;
+                let unknown = Unknown {
+                    namespace,
+                    name,
+                    since,
+                };
+                match notes.unknown.iter_mut().find(|u| u.is_of(&unknown)) {
+                    Some(known) => known.since = since,
+                    None => {
+                        notes.unknown.push(unknown);
+                        self.len += 1;
+                    }
                 }
                 return;
             }
@@ -133,6 +150,7 @@ impl OwnWrites {
             uid,
             version,
             deleted,
+            late: false,
             serial,
             writer,
         };
@@ -160,7 +178,17 @@ impl OwnWrites {
                 !notes.is_empty()
             }),
         }
+        self.len -= owed.unknown.len();
         owed
+    }
+
+    /// A read has waited for a note as long as one may, and no later one waits for it again (RYOW-5).
+    pub(crate) fn late(&mut self, gvk: &Gvk, note: &Note) {
+        let notes = self.of.get_mut(&(note.writer, gvk.clone()));
+        let known = notes.and_then(|notes| notes.seen.get_mut(&note.key));
+        if let Some(known) = known.filter(|known| known.serial == note.serial) {
+            known.late = true;
+        }
     }
 
     /// Drops a note that was seen; not a newer one of the same object.
@@ -182,17 +210,27 @@ impl OwnWrites {
         }
     }
 
-    /// Drops what was seen by now of keys that never read again, once there is enough of it to be worth
-    /// the look. `is_seen` asks the informer that covers the object; true where there is none.
-    pub(crate) fn sweep(&mut self, mut is_seen: impl FnMut(&Gvk, &Note) -> bool) {
+    /// Drops what was seen by now of keys that never read again, and what nobody ever asked about, once
+    /// there is enough of it to be worth the look. `is_seen` asks the informer that covers the object, and
+    /// `follows` whether one that covers the name follows the server; both are true where there is none.
+    pub(crate) fn sweep(
+        &mut self,
+        now: Instant,
+        mut is_seen: impl FnMut(&Gvk, &Note) -> bool,
+        mut follows: impl FnMut(&Gvk, &Unknown) -> bool,
+    ) {
         if self.len < self.sweep_at.max(SWEEP_AT_LEAST) {
             return;
         }
         self.of.retain(|(_, gvk), notes| {
             notes.seen.retain(|_, note| !is_seen(gvk, note));
+            notes.unknown.retain(|unknown| {
+                let age = now.saturating_duration_since(unknown.since);
+                age < UNKNOWN_FOR || !follows(gvk, unknown)
+            });
             !notes.is_empty()
         });
-        self.len = self.of.values().map(|notes| notes.seen.len()).sum();
+        self.len = self.of.values().map(Notes::len).sum();
         // What stays is waited for, or soon seen: the next look comes when there is twice as much.
         self.sweep_at = self.len * 2;
     }
@@ -222,12 +260,21 @@ impl Notes {
         });
     }
 
+    fn len(&self) -> usize {
+        self.seen.len() + self.unknown.len()
+    }
+
     fn is_empty(&self) -> bool {
-        self.seen.is_empty() && self.unknown.is_empty()
+        self.len() == 0
     }
 }
 
 impl Note {
+    /// Whether a read has waited for it as long as one may.
+    pub(crate) fn is_late(&self) -> bool {
+        self.late
+    }
+
     /// Whether an informer has seen the write (RYOW-2).
     pub(crate) fn is_seen(&self, look: Look<'_>) -> bool {
         let has_come = self.version.as_ref().is_none_or(|version| {
@@ -244,6 +291,10 @@ impl Note {
 }
 
 impl Unknown {
+    fn is_of(&self, other: &Self) -> bool {
+        self.namespace == other.namespace && self.name == other.name
+    }
+
     fn concerns(&self, read: Read<'_>) -> bool {
         match (read, &self.name) {
             (Read::Object(key), name) => {

@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
 const ME: Writer = Writer(1);
 const OTHER: Writer = Writer(2);
 
@@ -31,7 +35,7 @@ fn deleted(name: &str, uid: &str) -> Written {
 fn noted(written: impl IntoIterator<Item = Written>) -> OwnWrites {
     let mut writes = OwnWrites::default();
     for written in written {
-        writes.note(ME, &gvk(), written);
+        writes.note(ME, &gvk(), written, now());
     }
     writes
 }
@@ -74,7 +78,7 @@ fn seen(writes: &mut OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) 
 #[test]
 fn a_read_owes_what_its_own_key_wrote_there() {
     let mut writes = noted([stored("a", "u1", "5")]);
-    writes.note(OTHER, &gvk(), stored("b", "u2", "6"));
+    writes.note(OTHER, &gvk(), stored("b", "u2", "6"), now());
 
     assert_eq!(owed(&mut writes, "a").len(), 1);
     assert_eq!(owed(&mut writes, "b").len(), 0);
@@ -154,7 +158,7 @@ fn versions_that_cannot_be_compared_are_not_waited_for() {
 fn what_was_seen_is_dropped_and_a_newer_write_of_it_is_not() {
     let mut writes = noted([stored("a", "u1", "10")]);
     let old = owed(&mut writes, "a").remove(0);
-    writes.note(ME, &gvk(), stored("a", "u1", "11"));
+    writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
     writes.seen(&gvk(), &old);
     let new = owed(&mut writes, "a").remove(0);
     assert!(!new.is_seen(Look {
@@ -203,14 +207,60 @@ fn writes_of_keys_that_never_read_again_are_swept() {
             Writer(number),
             &gvk(),
             stored(&format!("o{number}"), "u", &version),
+            now(),
         );
         let applied = ResourceVersion::new(number.saturating_sub(10).to_string());
-        writes.sweep(|_, note| {
+        let is_seen = |_: &Gvk, note: &Note| {
             note.is_seen(Look {
                 applied: &applied,
                 stored: None,
             })
-        });
+        };
+        writes.sweep(now(), is_seen, |_, _| true);
     }
     assert!(writes.len() <= SWEEP_AT_LEAST, "{}", writes.len());
+}
+
+/// What nobody knows of is kept as long as it may still show, and where nobody follows the server.
+#[test]
+fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
+    let start = now();
+    let kept_after = |gap: Duration, follows: bool| {
+        let mut writes = OwnWrites::default();
+        let mut at = start;
+        for number in 0..10_000_u64 {
+            let unknown = Written::Unknown {
+                namespace: None,
+                name: Some(format!("o{number}")),
+            };
+            writes.note(Writer(number), &gvk(), unknown, at);
+            writes.sweep(at, |_, _| true, |_, _| follows);
+            at += gap;
+        }
+        let read = Read::Object(&ObjectKey::cluster("o9999"));
+        let owed = writes.owed(Some(Writer(9_999)), &gvk(), read);
+        assert_eq!(owed.unknown.len(), 1, "the newest stays");
+        writes.len()
+    };
+    let in_an_hour = 360;
+    let kept = kept_after(Duration::from_secs(10), true);
+    assert!((in_an_hour - 1..=in_an_hour * 3).contains(&kept), "{kept}");
+    assert_eq!(kept_after(Duration::ZERO, true), 9_999);
+    assert_eq!(kept_after(Duration::from_secs(10), false), 9_999);
+}
+
+/// RYOW-5: one wait for each write, of whatever read.
+#[test]
+fn what_was_waited_for_in_vain_is_late_until_it_is_seen_or_written_anew() {
+    let mut writes = noted([stored("a", "u1", "10")]);
+    let note = owed(&mut writes, "a").remove(0);
+    assert!(!note.is_late());
+    writes.late(&gvk(), &note);
+    assert!(owed(&mut writes, "a")[0].is_late());
+    writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
+    writes.late(&gvk(), &note);
+    assert!(
+        !owed(&mut writes, "a")[0].is_late(),
+        "a newer one is another wait"
+    );
 }
