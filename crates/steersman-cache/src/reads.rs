@@ -7,7 +7,8 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::{Entry, Informer, Query, Selected, Subscription};
+use steersman_api::Malformed;
+use steersman_informer::{Entry, Informer, Query, Selected, Subscription, Unread};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use crate::coverage::Coverage;
@@ -137,11 +138,7 @@ impl<K: Object> Reads<K> {
         }
         // Absent and unreadable are not the same: who takes one for the other cleans up too early.
         Err(match store.malformed_at(key) {
-            Some(malformed) => Error::Malformed {
-                kind: kind.clone(),
-                key: key.clone(),
-                problem: malformed.error,
-            },
+            Some(malformed) => self.malformed(malformed),
             None => Error::NotFound {
                 kind: kind.clone(),
                 key: key.clone(),
@@ -204,12 +201,13 @@ impl<K: Object> Reads<K> {
         Ok(Listed { items, versions })
     }
 
-    /// Calls `f` with each object that `options` select, and collects none. One that was not decoded
-    /// as `K` before is decoded when its turn comes; the cache keeps that form of it.
+    /// Calls `f` with each object that `options` select, and collects none. As long as nobody looks at
+    /// the kind as `K`s, this does not either: each object is decoded when its turn comes, for that
+    /// turn alone. (Who names an index does look; so do reads and subscriptions.)
     ///
     /// # Errors
     ///
-    /// As [`list`](Self::list).
+    /// As [`list`](Self::list). An object that cannot be read may show only when its turn comes.
     ///
     /// # Cancel safety
     ///
@@ -222,14 +220,20 @@ impl<K: Object> Reads<K> {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let caller = Location::caller();
         async move {
-            for entry in self.entries(options, caller).await?.0 {
-                f(&entry.body());
+            for object in self.unread(options, caller).await? {
+                match object.read() {
+                    Ok(object) => f(&object),
+                    Err(_) if options.skips_malformed() => {}
+                    // CACHE-4
+                    Err(malformed) => return Err(self.malformed(malformed)),
+                }
             }
             Ok(())
         }
     }
 
-    /// The keys of the objects that `options` select. Decodes nothing.
+    /// The keys of the objects that `options` select. Decodes nothing: as long as nobody looks at the
+    /// kind as `K`s, the objects that could not be read as such are among them.
     ///
     /// # Errors
     ///
@@ -245,8 +249,8 @@ impl<K: Object> Reads<K> {
     ) -> impl Future<Output = Result<Vec<ObjectKey>, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let (entries, _) = self.entries(options, caller).await?;
-            Ok(entries.iter().map(|entry| entry.key().clone()).collect())
+            let objects = self.unread(options, caller).await?;
+            Ok(objects.iter().map(|object| object.key().clone()).collect())
         }
     }
 
@@ -287,14 +291,7 @@ impl<K: Object> Reads<K> {
         caller: &'static Location<'static>,
     ) -> Result<(Vec<Entry<K>>, Vec<(Option<Arc<str>>, ResourceVersion)>), Error> {
         let (mut found, mut versions) = (Vec::new(), Vec::new());
-        let kind = self.coverage.kind();
-        let mut query = Query::new().labels(options.selected_labels().clone());
-        query.namespace = options
-            .selected_namespace()
-            .filter(|_| kind.is_namespaced())
-            .map(Into::into);
-        query.terms = options.selected_indexes().to_vec();
-        query.limit = options.selected_limit();
+        let mut query = self.query(options);
         // One read, however many informers there are.
         let mut verb = Some(Verb::List);
         for place in self.coverage.informers_for(options.selected_namespace())? {
@@ -302,11 +299,7 @@ impl<K: Object> Reads<K> {
             let selected = self.select(&informer.await?, &query)?;
             // CACHE-4
             if let Some(malformed) = selected.unreadable.filter(|_| !options.skips_malformed()) {
-                return Err(Error::Malformed {
-                    kind: kind.clone(),
-                    key: malformed.key,
-                    problem: malformed.error,
-                });
+                return Err(self.malformed(malformed));
             }
             query.limit = query.limit.map(|limit| limit - selected.entries.len());
             found.extend(selected.entries);
@@ -323,6 +316,68 @@ impl<K: Object> Reads<K> {
         caller: &'static Location<'static>,
     ) -> impl Future<Output = Result<Informer<K>, Error>> + Send {
         self.shared.readable(&self.coverage, place, verb, caller)
+    }
+
+    /// As [`entries`](Self::entries), for those who go over the objects once.
+    async fn unread(
+        &self,
+        options: &ListOptions,
+        caller: &'static Location<'static>,
+    ) -> Result<Vec<Unread<K>>, Error> {
+        let mut found: Vec<Unread<K>> = Vec::new();
+        let mut query = self.query(options);
+        let mut verb = Some(Verb::List);
+        for place in self.coverage.informers_for(options.selected_namespace())? {
+            let verb = verb.take();
+            let looked_at = self.shared.looked_at::<K>(self.kind(), place.clone(), verb);
+            let informer = match looked_at {
+                // Indexes are of the types that look.
+                None if !query.terms.is_empty() => {
+                    Some(self.informer(place.clone(), verb, caller).await?)
+                }
+                looked_at => looked_at,
+            };
+            let (objects, unreadable): (Vec<_>, _) = match informer {
+                Some(informer) => {
+                    let selected = self.select(&informer, &query)?;
+                    let objects = selected.entries.into_iter().map(Unread::from);
+                    (objects.collect(), selected.unreadable)
+                }
+                None => {
+                    let shared = &self.shared;
+                    let passing = shared.passable::<K>(&self.coverage, place, verb, caller);
+                    let pass = passing.await?.pass(&query);
+                    let pass = pass.map_err(|_| self.no_index(""))?;
+                    (pass.objects, pass.unreadable)
+                }
+            };
+            // CACHE-4
+            if let Some(malformed) = unreadable.filter(|_| !options.skips_malformed()) {
+                return Err(self.malformed(malformed));
+            }
+            query.limit = query.limit.map(|limit| limit - objects.len());
+            found.extend(objects);
+        }
+        Ok(found)
+    }
+
+    fn query(&self, options: &ListOptions) -> Query {
+        let mut query = Query::new().labels(options.selected_labels().clone());
+        query.namespace = options
+            .selected_namespace()
+            .filter(|_| self.kind().is_namespaced())
+            .map(Into::into);
+        query.terms = options.selected_indexes().to_vec();
+        query.limit = options.selected_limit();
+        query
+    }
+
+    fn malformed(&self, malformed: Malformed) -> Error {
+        Error::Malformed {
+            kind: self.kind().clone(),
+            key: malformed.key,
+            problem: malformed.error,
+        }
     }
 
     fn select(&self, informer: &Informer<K>, query: &Query) -> Result<Selected<K>, Error> {

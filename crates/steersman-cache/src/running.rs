@@ -96,6 +96,11 @@ impl Declared {
         informer
     }
 
+    /// The informer, where its objects are looked at as a `K` already; somebody does so now.
+    pub(crate) fn looked_at<K: Object>(&self) -> Option<Informer<K>> {
+        self.inner.types.read().get::<Informer<K>>(false).cloned()
+    }
+
     /// Stops looking at the objects as types that nobody has read them as for a while.
     pub(crate) fn sweep(&self) {
         self.inner.types.write().sweep();
@@ -238,12 +243,40 @@ impl Declared {
     }
 }
 
-/// As [`Declared::settled`], of those who look at its objects as a `K`.
+/// What is read of an informer, which is there once it has synced.
+pub(crate) trait Readable {
+    fn is_there(&self) -> bool;
+
+    fn state_changes(&self) -> watch::Receiver<State>;
+}
+
+/// Objects that are looked at as a `K`.
+impl<K: Object> Readable for Informer<K> {
+    fn is_there(&self) -> bool {
+        self.has_synced()
+    }
+
+    fn state_changes(&self) -> watch::Receiver<State> {
+        self.state_changes()
+    }
+}
+
+/// As much of the objects as somebody needs.
+impl Readable for Mirror {
+    fn is_there(&self) -> bool {
+        self.has_synced()
+    }
+
+    fn state_changes(&self) -> watch::Receiver<State> {
+        self.state_changes()
+    }
+}
+
+/// As [`Declared::settled`], of what is read.
 ///
 /// Cancel safe.
-pub(crate) async fn settled<K: Object>(informer: &Informer<K>) -> bool {
-    let synced = || informer.has_synced();
-    until(informer.state_changes(), synced, is_settled).await
+pub(crate) async fn settled(read: &impl Readable) -> bool {
+    until(read.state_changes(), || read.is_there(), is_settled).await
 }
 
 fn is_settled(state: &State) -> bool {

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
-use crate::running::{Declared, Stay, settled};
+use crate::running::{Declared, Readable, Stay, settled};
 use crate::watch_error::WatchError;
 
 pub(crate) use crate::shared::life::Running;
@@ -116,6 +116,54 @@ impl Shared {
         verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> Result<Informer<K>, Error> {
+        let look = |entry: &Declared| entry.informer(false);
+        self.there(coverage, place, verb, caller, look).await
+    }
+
+    /// As [`readable`](Self::readable), for those who pass over the objects once: where nobody looks at
+    /// these as a `K`, nobody does after that (VIEW-5).
+    pub(crate) async fn passable<K: Object>(
+        &self,
+        coverage: &Coverage,
+        place: Option<Arc<str>>,
+        verb: Option<Verb>,
+        caller: &'static Location<'static>,
+    ) -> Result<Mirror, Error> {
+        let need = |entry: &Declared| {
+            entry.mirror().need::<K>();
+            entry.mirror().clone()
+        };
+        self.there(coverage, place, verb, caller, need).await
+    }
+
+    /// The informer of a place where its objects are looked at as a `K` already, and may be read.
+    pub(crate) fn looked_at<K: Object>(
+        &self,
+        kind: &Kind,
+        place: Option<Arc<str>>,
+        verb: Option<Verb>,
+    ) -> Option<Informer<K>> {
+        let slot = Slot {
+            gvk: kind.gvk().clone(),
+            namespace: place,
+        };
+        let entry = self.known_at(&slot, None)?;
+        let informer = entry.looked_at().filter(Informer::has_synced)?;
+        if let Some(verb) = verb {
+            entry.count(verb);
+        }
+        Some(informer)
+    }
+
+    /// What is read of a place, once it is there.
+    async fn there<R: Readable>(
+        &self,
+        coverage: &Coverage,
+        place: Option<Arc<str>>,
+        verb: Option<Verb>,
+        caller: &'static Location<'static>,
+        look: impl Fn(&Declared) -> R,
+    ) -> Result<R, Error> {
         let kind = coverage.kind();
         let slot = Slot {
             gvk: kind.gvk().clone(),
@@ -124,13 +172,13 @@ impl Shared {
         let known = self.known_at(&slot, verb);
         let is_counted = known.is_some();
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
-        if let Some(informer) = known.map(|entry| entry.informer::<K>(false))
-            && informer.has_synced()
+        if let Some(read) = known.as_ref().map(&look)
+            && read.is_there()
         {
-            return Ok(informer);
+            return Ok(read);
         }
         // CACHE-8: it stays as long as this waits.
-        let (entry, informer) = self.entry::<K>(kind, place, Use::Read(caller))?;
+        let (entry, read) = self.entry(kind, place, Use::Read(caller), look)?;
         {
             let registry = self.registry.lock();
             if let Some(verb) = verb.filter(|_| !is_counted) {
@@ -141,12 +189,12 @@ impl Shared {
             }
         }
         let started = Instant::now();
-        let outcome = self.outcome(&informer).await;
+        let outcome = self.outcome(&read).await;
         if let Some(metrics) = &self.options.metrics {
             metrics.waited(&kind.to_string(), outcome, started.elapsed());
         }
         match outcome {
-            Outcome::Synced => Ok(informer),
+            Outcome::Synced => Ok(read),
             Outcome::Stopped => Err(Error::Stopped { kind: kind.clone() }),
             // CACHE-2: what is known is told at once.
             Outcome::Unavailable => Err(Error::Unavailable(entry.unsynced())),
@@ -158,9 +206,9 @@ impl Shared {
     }
 
     /// Waits until an informer has synced or can say why not, no longer than a sync may take.
-    async fn outcome<K: Object>(&self, informer: &Informer<K>) -> Outcome {
+    async fn outcome(&self, read: &impl Readable) -> Outcome {
         let settled = tokio::select! {
-            settled = timeout(self.options.sync_timeout, settled(informer)) => settled,
+            settled = timeout(self.options.sync_timeout, settled(read)) => settled,
             () = self.reaches(|phase| *phase == Phase::Stopped) => return Outcome::Stopped,
         };
         match settled {
@@ -176,8 +224,9 @@ impl Shared {
         place: Option<Arc<str>>,
         purpose: Use,
     ) -> Result<Informer<K>, Error> {
-        let (_, informer) = self.entry(kind, place, purpose)?;
-        Ok(informer)
+        let meant = matches!(purpose, Use::Meant);
+        let look = |entry: &Declared| entry.informer(meant);
+        Ok(self.entry(kind, place, purpose, look)?.1)
     }
 
     /// Subscribes to the informer of a place, where a read would be allowed.
@@ -195,7 +244,8 @@ impl Shared {
         let known = self.known_at(&slot, None);
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         // CACHE-8: it stays until it is known to have a subscriber.
-        let (_stay, informer) = self.entry::<K>(kind, place, Use::Read(caller))?;
+        let look = |entry: &Declared| entry.informer::<K>(false);
+        let (_stay, informer) = self.entry(kind, place, Use::Read(caller), look)?;
         Ok(informer.subscribe())
     }
 
@@ -219,12 +269,14 @@ impl Shared {
         Some(Arc::clone(counts))
     }
 
-    fn entry<K: Object>(
+    /// The informer of a place, which begins where there is none, and what `look` makes of it.
+    fn entry<R>(
         &self,
         kind: &Kind,
         place: Option<Arc<str>>,
         purpose: Use,
-    ) -> Result<(Stay, Informer<K>), Error> {
+        look: impl Fn(&Declared) -> R,
+    ) -> Result<(Stay, R), Error> {
         let coverage = self.coverage(kind);
         let slot = Slot {
             gvk: kind.gvk().clone(),
@@ -253,7 +305,7 @@ impl Shared {
             (entry.stay(), new)
         };
         // Before it starts, so that what is asked for is what is needed.
-        let informer = entry.informer::<K>(matches!(purpose, Use::Meant));
+        let read = look(&entry);
         if new {
             self.declared.notify_one();
         }
@@ -263,7 +315,7 @@ impl Shared {
         {
             self.tell_undeclared(&coverage, caller);
         }
-        Ok((entry, informer))
+        Ok((entry, read))
     }
 
     /// Warns once of a kind that nothing declares: it may end as it is not used, and begin again.

@@ -39,6 +39,12 @@ struct Form {
     decoded: Result<Arc<dyn Any + Send + Sync>, Arc<str>>,
 }
 
+/// What a body is as a `K`.
+enum Made<K> {
+    Before(Result<Arc<K>, Arc<str>>),
+    Now(Result<Arc<K>, Arc<str>>),
+}
+
 impl Extent {
     /// How much of an object the type `K` needs.
     pub(crate) fn of<K: Object>() -> Self {
@@ -87,17 +93,11 @@ impl Body {
         }
     }
 
-    /// The object as a `K`; decoded where nobody looked at it as one before.
+    /// The object as a `K`; decoded where nobody looked at it as one before, and kept.
     pub(crate) fn decoded<K: Object>(&self) -> Result<Arc<K>, Arc<str>> {
-        let decoded = {
-            let held = self.held.read();
-            if let Some(form) = held.form::<K>() {
-                return form;
-            }
-            if Extent::of::<K>() > held.extent {
-                return Err("only its metadata is known".into());
-            }
-            self.decode::<K>(&held.json)
+        let decoded = match self.made() {
+            Made::Before(form) => return form,
+            Made::Now(decoded) => decoded,
         };
         let mut held = self.held.write();
         // Another was faster: all share one.
@@ -110,6 +110,37 @@ impl Body {
             Some(_) => held.others.push(form),
         }
         decoded
+    }
+
+    /// The object as a `K`; decoded where nobody looks at it as one, and not kept (VIEW-5).
+    pub(crate) fn read<K: Object>(&self) -> Result<Arc<K>, Arc<str>> {
+        match self.made() {
+            Made::Before(form) | Made::Now(form) => form,
+        }
+    }
+
+    /// Lets go of what these types made of it.
+    pub(crate) fn forget(&self, types: &[TypeId]) {
+        let mut held = self.held.write();
+        held.others.retain(|form| !types.contains(&form.of));
+        if held
+            .first
+            .as_ref()
+            .is_some_and(|form| types.contains(&form.of))
+        {
+            held.first = held.others.pop();
+        }
+    }
+
+    fn made<K: Object>(&self) -> Made<K> {
+        let held = self.held.read();
+        if let Some(form) = held.form::<K>() {
+            return Made::Before(form);
+        }
+        if Extent::of::<K>() > held.extent {
+            return Made::Before(Err("only its metadata is known".into()));
+        }
+        Made::Now(self.decode::<K>(&held.json))
     }
 
     fn decode<K: Object>(&self, json: &[u8]) -> Result<Arc<K>, Arc<str>> {
@@ -166,6 +197,34 @@ mod tests {
         let metadata = body.decoded::<PartialObjectMeta<ConfigMap>>().unwrap();
         assert_eq!(metadata.metadata, one.metadata);
         assert!(Arc::ptr_eq(&one, &body.decoded::<ConfigMap>().unwrap()));
+    }
+
+    // VIEW-5
+    #[test]
+    fn view_5_what_is_read_in_passing_is_not_kept_and_what_is_kept_is_shared() {
+        let body = Body::new(JSON.into(), Extent::Whole, true);
+        let (one, two) = (body.read::<ConfigMap>().unwrap(), body.read().unwrap());
+        assert!(one == two && !Arc::ptr_eq(&one, &two));
+        assert_eq!(Arc::strong_count(&one), 1);
+        let kept = body.decoded::<ConfigMap>().unwrap();
+        assert!(Arc::ptr_eq(&kept, &body.read().unwrap()));
+    }
+
+    // VIEW-4
+    #[test]
+    fn view_4_what_one_type_made_goes_without_what_the_others_did() {
+        let body = Body::new(JSON.into(), Extent::Whole, true);
+        type Metadata = PartialObjectMeta<ConfigMap>;
+        let (first, other) = (
+            body.decoded::<ConfigMap>().unwrap(),
+            body.decoded::<Metadata>().unwrap(),
+        );
+        body.forget(&[TypeId::of::<ConfigMap>()]);
+        assert_eq!(Arc::strong_count(&first), 1);
+        assert!(Arc::ptr_eq(&other, &body.decoded().unwrap()));
+        body.forget(&[TypeId::of::<Metadata>()]);
+        assert_eq!(Arc::strong_count(&other), 1);
+        assert_eq!(body.decoded::<ConfigMap>().unwrap(), first);
     }
 
     #[test]

@@ -32,6 +32,7 @@
 //!   [`Transform`], what is changed of objects before anybody sees them.
 //! - `body` has the JSON of one object and what types made of it; [`entry`] has [`Entry`], an object
 //!   as it is held.
+//! - [`pass`] has [`Pass`], objects that are looked at once.
 //! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
 //! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles.
@@ -43,6 +44,7 @@ pub mod transform;
 pub mod options;
 mod body;
 pub mod entry;
+pub mod pass;
 pub mod event;
 pub mod glimpse;
 mod delta;
@@ -63,6 +65,7 @@ pub use informer::{CONTROLLER_UID, Informer, OWNER_UID};
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
 pub use options::{Failed, InformerOptions, OnFailure, WaysOut};
+pub use pass::{Pass, Unread};
 pub use state::{Reason, State};
 pub use store::{IndexedValue, Query, Selected, Store};
 pub use transform::Transform;

@@ -4,15 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use steersman_api::ListWatch;
-use steersman_object::{Kind, ObjectKey};
+use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
+use crate::error::Error;
 use crate::glimpse::Glimpse;
 use crate::options::InformerOptions;
+use crate::pass::Pass;
 use crate::pipeline::{self, Core};
 use crate::state::State;
+use crate::store::Query;
 
 /// An informer of a kind, whatever its objects are looked at as. Cheap to clone.
 ///
@@ -94,6 +97,22 @@ impl Mirror {
     #[must_use]
     pub fn glimpse(&self, key: &ObjectKey) -> Glimpse {
         self.core.glimpse(key)
+    }
+
+    /// As much of the objects is asked for from now on as a `K` needs, though nobody looks at them as
+    /// one yet. Once it [has synced](Self::has_synced), they can be [passed over](Self::pass) as `K`s.
+    pub fn need<K: Object>(&self) {
+        self.core.want(Extent::of::<K>());
+    }
+
+    /// What a query selects at one version, to go over it once. Unlike a [view](Self::view) it makes
+    /// nobody decode anything when objects arrive, and keeps nothing of what is read (VIEW-5).
+    ///
+    /// # Errors
+    ///
+    /// Where the query names an index: these belong to views.
+    pub fn pass<K: Object>(&self, query: &Query) -> Result<Pass<K>, Error> {
+        self.core.pass(query)
     }
 
     /// Whether it mirrors the server, or tries to: it was started, and has not stopped.

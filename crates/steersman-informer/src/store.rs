@@ -17,6 +17,6 @@ pub use reader::Store;
 
 pub(crate) use index::{Index, IndexFn};
 pub(crate) use indexer::{Applied, Change, Findings, Indexer};
-pub(crate) use query::{LABELS, label_values};
+pub(crate) use query::{LABELS, label_values, select, unreadable};
 pub(crate) use reader::Shared;
 pub(crate) use view::{Held, Told, View, ViewId, values};

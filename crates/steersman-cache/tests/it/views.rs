@@ -1,10 +1,14 @@
 //! Typed, dynamic and metadata-only reads over one informer, and what they can ask.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube_core::DynamicObject;
+use kube_core::object::{NotUsed, Object};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::RequestRecord;
 use steersman_cache::{CacheMetrics, CacheOptions, Error, IndexKey, ListOptions};
@@ -233,6 +237,119 @@ async fn a_type_that_was_only_read_is_looked_at_for_a_while() {
     world.cache.informer::<Website>().unwrap();
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(happens("four").await, 1.0);
+    world.stop().await.unwrap();
+}
+
+/// How many there are at the moment, and were made.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// A spec that is counted. No other test looks at anything as it.
+#[derive(Debug, Serialize)]
+struct Counted;
+
+impl<'de> Deserialize<'de> for Counted {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer)?;
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        MADE.fetch_add(1, Ordering::Relaxed);
+        Ok(Self)
+    }
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// VIEW-4, VIEW-5
+#[tokio::test(start_paused = true)]
+async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neither() {
+    let alive = || ALIVE.load(Ordering::Relaxed);
+    let made = || MADE.load(Ordering::Relaxed);
+    let mut world = World::new(CacheOptions::new());
+    for name in ["one", "two", "three"] {
+        world.service("a", name);
+    }
+    world.start();
+    let all = ListOptions::new();
+    let metadata = world.cache.metadata::<Service>();
+    assert_eq!(metadata.keys(&all).await.unwrap().len(), 3);
+    // The whole is had for it.
+    let reads = world
+        .cache
+        .of::<Object<Counted, NotUsed>>(&Kind::of::<Service>());
+    let mut most = 0;
+    let mut pass = async |options: &ListOptions| {
+        let mut names = Vec::new();
+        let pass = reads.for_each(options, |service| {
+            names.push(service.metadata.name.clone().unwrap());
+            most = most.max(alive());
+        });
+        pass.await.unwrap();
+        (names, most)
+    };
+    let names = ["one", "three", "two"].map(str::to_owned).to_vec();
+    assert_eq!(pass(&all).await, (names.clone(), 1));
+    assert_eq!((alive(), made()), (0, 3));
+    let few = all.clone().namespace("a").limit(2);
+    assert_eq!(pass(&few).await, (names[..2].to_vec(), 1));
+    assert_eq!((alive(), made()), (0, 5));
+    assert_eq!(reads.keys(&all).await.unwrap().len(), 3);
+    world.service("a", "zero");
+    while reads.keys(&all).await.unwrap().len() < 4 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((alive(), made()), (0, 5));
+    // Who looks has them kept, and who passes then shares them.
+    drop(reads.list(&all).await.unwrap());
+    assert_eq!((alive(), made()), (4, 9));
+    assert_eq!(pass(&all).await.0.len(), 4);
+    assert_eq!((alive(), made()), (4, 9));
+    tokio::time::sleep(Duration::from_secs(660)).await;
+    world.service("a", "last");
+    while metadata.keys(&all).await.unwrap().len() < 5 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((alive(), made()), (0, 9));
+    world.stop().await.unwrap();
+}
+
+/// CACHE-4
+#[tokio::test(start_paused = true)]
+async fn who_passes_over_an_object_that_cannot_be_read_is_told() {
+    let mut world = World::new(CacheOptions::new());
+    world.install_loose_websites();
+    for (name, image) in [("a", json!("x")), ("b", json!(7)), ("c", json!("y"))] {
+        world.website(name, &image);
+    }
+    world.start();
+    let reads = world.cache.of::<Website>(&Kind::of::<Website>());
+    let pass = async |options: &ListOptions| {
+        let mut names = Vec::new();
+        let pass = reads.for_each(options, |site| {
+            names.push(site.metadata.name.clone().unwrap())
+        });
+        let told = pass.await.map_err(|error| error.is_malformed());
+        (names.concat(), told)
+    };
+    let (all, readable) = (ListOptions::new(), ListOptions::new().skip_malformed());
+    assert_eq!(pass(&all).await, ("a".to_owned(), Err(true)));
+    assert_eq!(pass(&readable).await, ("ac".to_owned(), Ok(())));
+    assert_eq!(reads.keys(&all).await.unwrap().len(), 3);
+    // Once somebody looks it is known before.
+    assert!(reads.list(&all).await.unwrap_err().is_malformed());
+    assert_eq!(pass(&all).await, (String::new(), Err(true)));
+    assert_eq!(pass(&readable).await, ("ac".to_owned(), Ok(())));
+    assert!(reads.keys(&all).await.unwrap_err().is_malformed());
     world.stop().await.unwrap();
 }
 

@@ -9,7 +9,7 @@ use crate::body::Extent;
 use crate::delta::{Delta, Item};
 use crate::event::Origin;
 use crate::queue::Queued;
-use crate::store::{Applied, Change, Findings, View};
+use crate::store::{Applied, Change, Findings};
 
 impl Core {
     /// Applies what waited in the queue, and counts how long that took from when it came.
@@ -30,10 +30,7 @@ impl Core {
     /// Applies a batch and hands the events to the subscribers.
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
-        let left = !self.shared.indexer.read().views().iter().all(View::is_held);
-        if left {
-            self.shared.indexer.write().drop_left_views();
-        }
+        self.drop_left_views();
         let judges = self.shared.indexer.read().judges();
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {

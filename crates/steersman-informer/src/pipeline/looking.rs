@@ -6,10 +6,12 @@ use std::sync::Arc;
 use steersman_object::Object;
 
 use super::{Core, Run};
+use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
-use crate::store::{Held, Index, IndexFn, Told, View, values};
+use crate::pass::{Pass, Unread};
+use crate::store::{Held, Index, IndexFn, Query, Told, View, select, unreadable, values};
 
 impl Core {
     /// The view of a type, which is made where nobody holds one: what is there is looked at
@@ -33,18 +35,46 @@ impl Core {
             }
         }
         self.tell(&told.malformed);
-        {
-            let mut indexer = self.shared.indexer.write();
-            indexer.drop_left_views();
-            indexer.add_view(view);
-        }
-        self.wanted.send_if_modified(|wanted| {
-            let more = held.needs() > *wanted;
-            *wanted = held.needs().max(*wanted);
-            more
-        });
+        self.drop_left_views();
+        self.shared.indexer.write().add_view(view);
+        self.want(held.needs());
         self.publish(&writer);
         held
+    }
+
+    /// So much of each object is asked for from now on (VIEW-3).
+    pub(crate) fn want(&self, extent: Extent) {
+        self.wanted.send_if_modified(|wanted| {
+            let more = extent > *wanted;
+            *wanted = extent.max(*wanted);
+            more
+        });
+    }
+
+    /// Lets go of the views that nobody holds any more, and of what was made of the objects for them
+    /// (VIEW-4). The writer's lock is held.
+    pub(super) fn drop_left_views(&self) {
+        if self.shared.indexer.read().views().iter().all(View::is_held) {
+            return;
+        }
+        let left = self.shared.indexer.write().drop_left_views();
+        for entry in self.entries() {
+            entry.raw_body().forget(&left);
+        }
+    }
+
+    /// What a query selects, whatever anybody looks at it as (VIEW-5).
+    pub(crate) fn pass<K>(&self, query: &Query) -> Result<Pass<K>, Error> {
+        let indexer = self.shared.indexer.read();
+        let selected = select(&indexer, None, query).map_err(|name| Error::NoSuchIndex {
+            kind: self.kind.to_string(),
+            name: name.to_owned(),
+            known: "nobody looks at it in passing".to_owned(),
+        })?;
+        Ok(Pass {
+            objects: selected.into_iter().map(Unread::new).collect(),
+            unreadable: unreadable(&indexer, None, query.namespace.as_deref()),
+        })
     }
 
     pub(crate) fn subscribe<K>(&self, held: &Arc<Held>) -> Subscription<K> {

@@ -153,9 +153,10 @@ impl Indexer {
         self.views.push(view);
     }
 
-    /// Removes the views that nobody holds any more.
-    pub(crate) fn drop_left_views(&mut self) {
-        self.views.retain(View::is_held);
+    /// Removes the views that nobody holds any more; answers the types that looked.
+    pub(crate) fn drop_left_views(&mut self) -> Vec<TypeId> {
+        let left = self.views.extract_if(.., |view| !view.is_held());
+        left.map(|view| view.type_id()).collect()
     }
 
     /// Nothing has changed yet.

@@ -99,18 +99,17 @@ fn labelled(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
 
-/// The entries that a view sees under a query; the name of an index that there is not.
+/// The entries that a view sees under a query, or all of them without one; the name of an index that
+/// there is not.
 pub(crate) fn select<'a>(
     indexer: &'a Indexer,
-    view: &'a View,
+    view: Option<&'a View>,
     query: &'a Query,
 ) -> Result<Vec<&'a RawEntry>, &'a str> {
+    let index = |name: &str| view.and_then(|view| view.index(name));
     let mut terms: Vec<(&Index, &str)> = Vec::new();
     for (name, value) in &query.terms {
-        let index = view
-            .index(name)
-            .filter(|_| !name.is_empty())
-            .ok_or(&**name)?;
+        let index = index(name).filter(|_| !name.is_empty()).ok_or(&**name)?;
         terms.push((index, value));
     }
     let namespace = query.namespace.as_deref();
@@ -118,7 +117,7 @@ pub(crate) fn select<'a>(
         .iter()
         .map(|(index, value)| index.get(value).into_iter().collect())
         .collect();
-    if let Some(index) = view.index(LABELS) {
+    if let Some(index) = index(LABELS) {
         places.extend(
             query
                 .labels
@@ -139,7 +138,8 @@ pub(crate) fn select<'a>(
     let limit = query.limit.unwrap_or(usize::MAX);
     Ok(match smallest.as_deref() {
         None => {
-            let seen = indexer.seen(view, namespace);
+            let seen = indexer.entries(namespace);
+            let seen = seen.filter_map(|entry| sees(view, entry));
             seen.filter(selects).take(limit).collect()
         }
         Some([one]) => within(one, namespace).filter(selects).take(limit).collect(),
@@ -168,21 +168,27 @@ fn filed<'a>(index: &'a Index, term: &Required) -> Vec<&'a Ordered> {
 /// The first object of a namespace (or of all) that no version can be read of.
 pub(crate) fn unreadable(
     indexer: &Indexer,
-    view: &View,
+    view: Option<&View>,
     namespace: Option<&str>,
 ) -> Option<Malformed> {
     let may_be_in = |key: &ObjectKey| match (namespace, key.namespace()) {
         (Some(asked), Some(own)) => asked == own,
         _ => true,
     };
-    let malformed = indexer.malformed().values().chain(view.malformed());
+    let aside = view.into_iter().flat_map(View::malformed);
+    let malformed = indexer.malformed().values().chain(aside);
     let unseen = malformed
         .filter(|malformed| may_be_in(&malformed.key))
         .filter(|malformed| {
             let stored = indexer.get(&malformed.key);
-            stored.and_then(|stored| view.sees(stored)).is_none()
+            stored.and_then(|stored| sees(view, stored)).is_none()
         });
     unseen.min_by(|a, b| a.key.cmp(&b.key)).cloned()
+}
+
+/// What a view sees of a stored object; without one, what is stored.
+fn sees<'a>(view: Option<&'a View>, stored: &'a RawEntry) -> Option<&'a RawEntry> {
+    view.map_or(Some(stored), |view| view.sees(stored))
 }
 
 /// Each value of an index with how many objects have it, in order.
@@ -244,7 +250,7 @@ mod tests {
     }
 
     fn keys(indexer: &Indexer, held: &Held, query: &Query) -> Vec<String> {
-        let view = indexer.view(held.id()).unwrap();
+        let view = indexer.view(held.id());
         let found = select(indexer, view, query).unwrap();
         found.iter().map(|entry| entry.key().to_string()).collect()
     }
@@ -290,7 +296,7 @@ mod tests {
         let view = indexer.view(held.id()).unwrap();
         for name in ["none", LABELS] {
             let query = Query::new().term("digit", "1").term(name, "x");
-            assert_eq!(select(&indexer, view, &query).unwrap_err(), name);
+            assert_eq!(select(&indexer, Some(view), &query).unwrap_err(), name);
         }
         let values = distinct(view.index("digit").unwrap());
         assert_eq!(values.len(), 10);

@@ -101,12 +101,12 @@ impl<K: Object> Store<K> {
                 unreadable: None,
             });
         };
-        let found = select(&indexer, view, query);
+        let found = select(&indexer, Some(view), query);
         let found = found.map_err(|name| self.no_such_index(name, Some(view)))?;
         Ok(Selected {
             entries: found.into_iter().map(RawEntry::cast).collect(),
             version: indexer.version().clone(),
-            unreadable: unreadable(&indexer, view, query.namespace.as_deref()),
+            unreadable: unreadable(&indexer, Some(view), query.namespace.as_deref()),
         })
     }
 
