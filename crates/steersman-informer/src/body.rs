@@ -93,6 +93,23 @@ impl Body {
         }
     }
 
+    /// As [`complete`](Self::complete), from another body of the same version.
+    pub(crate) fn complete_as(&self, other: &Self) {
+        // Both may be one: never under two locks.
+        if self.held.read().extent == Extent::Whole {
+            return;
+        }
+        let whole = {
+            let other = other.held.read();
+            (other.extent == Extent::Whole).then(|| other.json.clone())
+        };
+        if let Some(json) = whole {
+            let mut held = self.held.write();
+            held.json = json;
+            held.extent = Extent::Whole;
+        }
+    }
+
     /// The object as a `K`; decoded where nobody looked at it as one before, and kept.
     pub(crate) fn decoded<K: Object>(&self) -> Result<Arc<K>, Arc<str>> {
         let decoded = match self.made() {

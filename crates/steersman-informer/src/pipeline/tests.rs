@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::Decoded;
+use kube_core::PartialObjectMeta;
+use steersman_api::{Decoded, RawObject};
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::*;
 use crate::delta::Item;
-use crate::entry::Entry;
+use crate::entry::{Entry, RawEntry};
 use crate::fanout::Delivery;
 use crate::store::IndexFn;
 
@@ -244,4 +245,34 @@ fn what_waited_for_a_subscriber_goes_with_it() {
         drop(core.subscribe::<Map>(&held));
     }
     assert!(core.writer.lock().fanout.seats().len() <= 1);
+}
+
+// VIEW-3
+#[test]
+fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
+    type Metadata = PartialObjectMeta<Map>;
+    let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
+    core.start();
+    let metadata = core.view::<Metadata>();
+    let arrived = |extent| {
+        let json =
+            br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
+        let object = RawObject::from_json(&json[..]).unwrap();
+        Decoded::Good(RawEntry::ingest(object, extent, true, None))
+    };
+    let replaced = |items, extent| Delta::Replaced {
+        version: ResourceVersion::new("2"),
+        items,
+        extent,
+    };
+    core.apply(vec![replaced(Vec::new(), Extent::Metadata)]);
+    let whole = core.view::<Map>();
+    // The list was read before the queue brought what the watch had said.
+    core.apply(vec![
+        Delta::Put(arrived(Extent::Metadata)),
+        replaced(vec![arrived(Extent::Whole)], Extent::Whole),
+    ]);
+    let key = ObjectKey::cluster("m1");
+    assert_eq!(value(&core.store::<Map>(&whole).get(&key).unwrap()), ["2"]);
+    assert!(core.store::<Metadata>(&metadata).get(&key).is_some());
 }

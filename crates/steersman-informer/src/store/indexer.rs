@@ -242,7 +242,13 @@ impl Indexer {
                     next.insert(&new);
                     changes.push((Fact::Appeared { new, origin }, findings));
                 }
-                Fate::Same(old) | Fate::Kept(old) => next.insert(&old),
+                Fate::Same { old, new } => {
+                    // VIEW-3: the stored one may have come while only metadata was asked for, and too
+                    // late to be completed when this arrived.
+                    old.raw_body().complete_as(new.raw_body());
+                    next.insert(&old);
+                }
+                Fate::Kept(old) => next.insert(&old),
                 Fate::Changed { old, new } => {
                     next.insert(&new);
                     changes.push((Fact::Changed { old, new }, findings));
@@ -321,7 +327,7 @@ impl Indexer {
                 let origin = Origin::Live;
                 self.tell(&Fact::Appeared { new, origin }, findings, applied);
             }
-            Fate::Same(_) | Fate::Kept(_) | Fate::Gone(_) | Fate::Nothing => {}
+            Fate::Same { .. } | Fate::Kept(_) | Fate::Gone(_) | Fate::Nothing => {}
         }
     }
 

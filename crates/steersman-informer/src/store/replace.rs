@@ -10,8 +10,9 @@ use crate::entry::RawEntry;
 pub(crate) enum Fate {
     /// It is there for the first time.
     Appeared(RawEntry),
-    /// It is there at the version that is stored: the stored entry stays, and nothing happened.
-    Same(RawEntry),
+    /// It is there at the version that is stored: the stored entry stays, and nothing happened. It may
+    /// have been listed with more of it than is stored.
+    Same { old: RawEntry, new: RawEntry },
     /// It changed.
     Changed { old: RawEntry, new: RawEntry },
     /// The stored one went while nobody looked, and another has its name now.
@@ -28,9 +29,10 @@ pub(crate) enum Fate {
 pub(crate) fn fate(stored: Option<&RawEntry>, listed: Option<&Item>) -> Fate {
     match (stored, listed) {
         (None, Some(Decoded::Good(new))) => Fate::Appeared(new.clone()),
-        (Some(old), Some(Decoded::Good(new))) if new.is_same_version_as(old) => {
-            Fate::Same(old.clone())
-        }
+        (Some(old), Some(Decoded::Good(new))) if new.is_same_version_as(old) => Fate::Same {
+            old: old.clone(),
+            new: new.clone(),
+        },
         (Some(old), Some(Decoded::Good(new))) => {
             let (same, old, new) = (new.is_same_as(old), old.clone(), new.clone());
             if same {
