@@ -13,6 +13,8 @@ mod reply;
 mod shape;
 mod decode;
 mod vain;
+mod call;
+mod acts;
 mod discovery;
 mod openapi;
 mod openapi_v2;

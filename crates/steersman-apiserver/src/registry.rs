@@ -13,6 +13,7 @@ mod catalogue;
 mod select;
 mod manager;
 mod intake;
+mod spoken;
 mod faces;
 mod memory;
 mod due;

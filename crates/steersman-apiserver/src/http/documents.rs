@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::http::cache::{Document, DocumentCache};
-use crate::http::negotiate::{self, Discovery, Format};
+use crate::http::call::Refusal;
+use crate::http::negotiate::{self, Discovery, Format, Reader};
 use crate::http::path::Route;
 use crate::http::query::Query;
 use crate::http::reply::{JSON, Reply};
-use crate::http::verbs::Refusal;
 use crate::http::{discovery, health, openapi, openapi_v2};
 use crate::schema::Resource;
 use crate::status::Status;
@@ -70,16 +70,25 @@ pub(crate) fn answer(
         }
         Route::NoSuchPath { .. } => Err(Refusal::PageNotFound),
         // Upstream's aggregator answers these two, whatever the method.
-        Route::Groups => root(ask, resources, false, cache),
+        Route::Groups => root(ask, resources, Reader::Handler, cache),
         Route::Group(name) => group(name, ask, resources),
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
-        Route::Version => Ok(Reply::document(200, &version(), Format::Json)),
-        Route::CoreVersions => root(ask, resources, true, cache),
+        Route::Version => {
+            negotiate::routed(ask.accept, &[JSON])?;
+            Ok(Reply::document(200, &version(), Format::Json))
+        }
+        Route::CoreVersions => root(ask, resources, Reader::Route, cache),
         Route::Resources { group, version } => {
-            let format = legacy(ask)?;
+            let built_in = serves(resources, group);
+            let reader = if built_in {
+                Reader::Route
+            } else {
+                Reader::Handler
+            };
+            let format = legacy(ask, reader)?;
             match discovery::version(resources, group, version) {
                 Some(document) => Ok(Reply::document(200, &document, format)),
-                None if serves(resources, group) => Err(Status::no_such_path().into()),
+                None if built_in => Err(Status::no_such_path().into()),
                 None => Err(Refusal::PageNotFound),
             }
         }
@@ -127,17 +136,22 @@ fn paths(resources: &[Arc<Resource>]) -> Reply {
 
 fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply, Refusal> {
     let document = discovery::group(resources, name).ok_or(Refusal::PageNotFound)?;
-    Ok(Reply::document(200, &document, legacy(ask)?))
+    Ok(Reply::document(
+        200,
+        &document,
+        legacy(ask, Reader::Handler)?,
+    ))
 }
 
 /// `/api` and `/apis`, which have an aggregated form.
 fn root(
     ask: &Ask<'_>,
     resources: &[Arc<Resource>],
-    core: bool,
+    reader: Reader,
     cache: &mut DocumentCache,
 ) -> Result<Reply, Refusal> {
-    match negotiate::discovery(ask.accept, true)? {
+    let core = reader == Reader::Route;
+    match negotiate::discovery(ask.accept, reader, true)? {
         Discovery::Aggregated(version) => {
             let name = format!("{version:?} {core}");
             let document = cache.get(resources, &name, || {
@@ -159,8 +173,8 @@ fn root(
 }
 
 /// The format of a document that has no aggregated form.
-fn legacy(ask: &Ask<'_>) -> Result<Format, Refusal> {
-    match negotiate::discovery(ask.accept, false)? {
+fn legacy(ask: &Ask<'_>, reader: Reader) -> Result<Format, Refusal> {
+    match negotiate::discovery(ask.accept, reader, false)? {
         Discovery::Legacy(format) => Ok(format),
         Discovery::Aggregated(_) => Ok(Format::Json),
     }

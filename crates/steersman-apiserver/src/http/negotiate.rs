@@ -89,56 +89,121 @@ const KNOWN: [&str; 3] = [
     "application/vnd.kubernetes.protobuf",
 ];
 
-struct Clause {
-    format: Option<Format>,
-    as_kind: Option<String>,
-    group: String,
-    version: String,
+/// The types in which a watch is answered, as refusals name them.
+const STREAMED: [&str; 2] = [
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+
+/// Who reads an Accept header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A route of Kubernetes' own, and the handler behind it.
+    Route,
+    /// The same of a path that may be watched, too.
+    Watchable,
+    /// The handler alone: of custom resources, and of what upstream's aggregator answers.
+    Handler,
 }
 
-/// Chooses how objects are answered. `status` answers keep the format alone.
-pub(crate) fn objects(accept: Option<&str>) -> Result<Media, Status> {
-    let clauses = servable(accept)?;
-    for (format, clause) in &clauses {
-        if let Some(shape) = shape_of(clause) {
-            return Ok(Media {
-                format: *format,
-                shape,
-            });
+/// What an Accept header names, as upstream's handlers read it: see `goautoneg.ParseAccept`.
+#[derive(Debug, Clone)]
+struct Clause {
+    kind: String,
+    subtype: String,
+    quality: f32,
+    /// The group, version and kind of another view, where one of the three is given.
+    convert: Option<[String; 3]>,
+    stream: String,
+}
+
+/// Chooses how objects are answered.
+///
+/// # Errors
+/// 406 in the words of whoever refuses.
+pub(crate) fn objects(accept: Option<&str>, reader: Reader) -> Result<Media, Status> {
+    match reader {
+        Reader::Route => routed(accept, &KNOWN)?,
+        Reader::Watchable => routed(accept, &[&KNOWN[..], &STREAMED].concat())?,
+        Reader::Handler => {}
+    }
+    for (format, clause) in servable(accept) {
+        let shape = match &clause.convert {
+            None => Some(Shape::Whole),
+            Some(view) => shape_of(view),
+        };
+        if let Some(shape) = shape {
+            return Ok(Media { format, shape });
         }
     }
     Err(Status::not_acceptable(&KNOWN))
+}
+
+/// Chooses how a watch is answered, of a request whose Accept header may ask for objects.
+///
+/// # Errors
+/// 406 for what cannot be streamed.
+pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
+    match media.format {
+        Format::Json => Ok(media),
+        Format::Yaml => Err(Status::not_acceptable(&STREAMED)),
+    }
 }
 
 /// Chooses how a discovery document is answered; only some paths have an aggregated form.
-pub(crate) fn discovery(accept: Option<&str>, has_aggregated: bool) -> Result<Discovery, Status> {
-    let clauses = servable(accept)?;
-    for (format, clause) in &clauses {
-        match clause.as_kind.as_deref() {
-            None => return Ok(Discovery::Legacy(*format)),
-            Some("APIGroupDiscoveryList")
-                if has_aggregated
-                    && clause.group == "apidiscovery.k8s.io"
-                    && *format == Format::Json =>
-            {
-                match clause.version.as_str() {
-                    "v2" => return Ok(Discovery::Aggregated(DiscoveryVersion::V2)),
-                    "v2beta1" => return Ok(Discovery::Aggregated(DiscoveryVersion::V2Beta1)),
-                    _ => {}
-                }
-            }
-            Some(_) => {}
+///
+/// # Errors
+/// 406 in the words of whoever refuses.
+pub(crate) fn discovery(
+    accept: Option<&str>,
+    reader: Reader,
+    has_aggregated: bool,
+) -> Result<Discovery, Status> {
+    if reader != Reader::Handler {
+        routed(accept, &KNOWN)?;
+    }
+    for (format, clause) in servable(accept) {
+        let Some([group, version, kind]) = &clause.convert else {
+            return Ok(Discovery::Legacy(format));
+        };
+        let fits = has_aggregated && format == Format::Json;
+        if !fits || group != "apidiscovery.k8s.io" || kind != "APIGroupDiscoveryList" {
+            continue;
+        }
+        match version.as_str() {
+            "v2" => return Ok(Discovery::Aggregated(DiscoveryVersion::V2)),
+            "v2beta1" => return Ok(Discovery::Aggregated(DiscoveryVersion::V2Beta1)),
+            _ => {}
         }
     }
     Err(Status::not_acceptable(&KNOWN))
 }
 
-/// The format of an answer that has no shapes, such as a refusal: JSON where nothing else fits.
+/// The format of an answer that has no views, such as a refusal: JSON where nothing else fits.
 pub(crate) fn format(accept: Option<&str>) -> Format {
-    servable(accept)
-        .ok()
-        .and_then(|clauses| clauses.first().map(|(format, _)| *format))
-        .unwrap_or(Format::Json)
+    let mut plain = servable(accept).filter(|(_, clause)| clause.convert.is_none());
+    plain.next().map_or(Format::Json, |(format, _)| format)
+}
+
+/// What go-restful asks of an Accept header before any handler does: that it names one of the
+/// types of the route, letter by letter.
+///
+/// # Errors
+/// 406 with the types there are.
+pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
+    let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
+    let mut named = header.split(',').map(|clause| {
+        let end = clause.find(';').unwrap_or(clause.len());
+        clause[..end].trim_matches(' ')
+    });
+    if named.any(|name| name == "*/*" || available.contains(&name)) {
+        return Ok(());
+    }
+    let message = format!(
+        "406: Not Acceptable\n\nAvailable representations: {}",
+        available.join(", ")
+    );
+    Err(Status::failure(406, "NotAcceptable", message).with_details(Details::default()))
 }
 
 /// Reads the Content-Type of a create, an update or a delete.
@@ -162,71 +227,88 @@ pub(crate) fn media_type(header: &str) -> String {
 }
 
 /// The clauses of an Accept header whose media type can be produced, the preferred ones first.
-fn servable(accept: Option<&str>) -> Result<Vec<(Format, Clause)>, Status> {
-    let header = accept
-        .map(str::trim)
-        .filter(|header| !header.is_empty())
-        .unwrap_or("*/*");
-    let mut clauses: Vec<(f32, Clause)> = header.split(',').filter_map(clause).collect();
-    // The sort is stable, so of equals the first that was named wins.
-    clauses.sort_by(|(left, _), (right, _)| right.total_cmp(left));
-    let servable: Vec<(Format, Clause)> = clauses
-        .into_iter()
-        .filter_map(|(_, clause)| Some((clause.format?, clause)))
-        .collect();
-    if servable.is_empty() {
-        let message = format!(
-            "406: Not Acceptable\n\nAvailable representations: {}",
-            KNOWN.join(", ")
-        );
-        return Err(Status::failure(406, "NotAcceptable", message).with_details(Details::default()));
+fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
+    let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
+    let mut clauses: Vec<Clause> = Vec::new();
+    for clause in header.split(',').filter_map(clause) {
+        // Upstream's order is none: a clause goes before those it is better than in any respect,
+        // which depends on where they were. For so few clauses Go's sort inserts one by one.
+        let mut at = clauses.len();
+        while at > 0 && is_better(&clause, &clauses[at - 1]) {
+            at -= 1;
+        }
+        clauses.insert(at, clause);
     }
-    Ok(servable)
+    let formats = |clause: Clause| {
+        let format = match (clause.kind.as_str(), clause.subtype.as_str()) {
+            ("application", "json" | "*") | ("*", "*") => Format::Json,
+            ("application", "yaml") if clause.stream.is_empty() => Format::Yaml,
+            _ => return None,
+        };
+        matches!(clause.stream.as_str(), "" | "watch").then_some((format, clause))
+    };
+    clauses.into_iter().filter_map(formats)
 }
 
-fn clause(text: &str) -> Option<(f32, Clause)> {
-    let mut parts = text.split(';').map(str::trim);
-    let format = match parts.next()?.to_ascii_lowercase().as_str() {
-        "application/json" | "*/*" => Some(Format::Json),
-        "application/yaml" => Some(Format::Yaml),
-        _ => None,
+fn is_better(one: &Clause, other: &Clause) -> bool {
+    one.quality > other.quality
+        || (one.kind != "*" && other.kind == "*")
+        || (one.subtype != "*" && other.subtype == "*")
+}
+
+fn clause(text: &str) -> Option<Clause> {
+    let mut parts = text.split(';');
+    let (kind, subtype) = match parts.next()?.trim_matches(' ') {
+        "*" => ("*", "*"),
+        name => name.split_once('/')?,
     };
+    if subtype.is_empty() || subtype.contains('/') {
+        return None;
+    }
     let mut found = Clause {
-        format,
-        as_kind: None,
-        group: String::new(),
-        version: String::new(),
+        kind: kind.trim_matches(' ').to_owned(),
+        subtype: subtype.trim_matches(' ').to_owned(),
+        quality: 1.0,
+        convert: None,
+        stream: String::new(),
     };
-    let mut quality = 1.0_f32;
     for part in parts {
         let Some((name, value)) = part.split_once('=') else {
             continue;
         };
-        let value = value.trim().trim_matches('"');
-        match name.trim() {
-            "as" => found.as_kind = Some(value.to_owned()),
-            "g" => value.clone_into(&mut found.group),
-            "v" => value.clone_into(&mut found.version),
-            "q" => quality = value.parse().unwrap_or(0.0),
-            _ => {}
+        if value.is_empty() || value.contains('=') {
+            continue;
         }
+        let place = match name.trim_matches(' ') {
+            "q" => {
+                found.quality = value.parse().unwrap_or(0.0);
+                continue;
+            }
+            "stream" => {
+                value.trim_matches(' ').clone_into(&mut found.stream);
+                continue;
+            }
+            "g" => 0,
+            "v" => 1,
+            "as" => 2,
+            _ => continue,
+        };
+        let view = found.convert.get_or_insert_default();
+        value.trim_matches(' ').clone_into(&mut view[place]);
     }
-    Some((quality, found))
+    Some(found)
 }
 
-fn shape_of(clause: &Clause) -> Option<Shape> {
-    let Some(kind) = clause.as_kind.as_deref() else {
-        return Some(Shape::Whole);
-    };
-    if clause.group != "meta.k8s.io" {
+fn shape_of([group, version, kind]: &[String; 3]) -> Option<Shape> {
+    if group != "meta.k8s.io" {
         return None;
     }
-    let version = match clause.version.as_str() {
+    let version = match version.as_str() {
         "v1" => MetaVersion::V1,
         "v1beta1" => MetaVersion::V1Beta1,
         _ => return None,
     };
-    match kind {
+    match kind.as_str() {
         "Table" => Some(Shape::Table(version)),
         "PartialObjectMetadata" => Some(Shape::Partial(version)),
         "PartialObjectMetadataList" => Some(Shape::PartialList(version)),
@@ -239,7 +321,7 @@ mod tests {
     use super::*;
 
     fn shape(accept: &str) -> Shape {
-        objects(Some(accept)).unwrap().shape
+        objects(Some(accept), Reader::Route).unwrap().shape
     }
 
     #[test]
@@ -257,41 +339,55 @@ mod tests {
     fn an_unknown_view_is_passed_over_where_another_type_follows() {
         let gadget = "application/json;as=Gadget;v=v1;g=meta.k8s.io";
         assert_eq!(shape(&format!("{gadget}, application/json")), Shape::Whole);
-        let refused = objects(Some(gadget)).unwrap_err();
+        let refused = objects(Some(gadget), Reader::Route).unwrap_err();
         assert!(
             refused
                 .message
                 .starts_with("only the following media types"),
             "{refused}"
         );
-        assert!(objects(Some("application/json;as=Table;v=v9;g=meta.k8s.io")).is_err());
-        assert!(objects(Some("application/json;as=Table;v=v1;g=other")).is_err());
+        for none in [
+            "application/json;as=Table;v=v9;g=meta.k8s.io",
+            "application/json;as=Table;v=v1;g=other",
+            "application/json;v=v1",
+            "application/json;stream=other",
+            "application/yaml;stream=watch",
+        ] {
+            assert!(objects(Some(none), Reader::Route).is_err(), "{none}");
+        }
     }
 
     #[test]
     fn types_that_cannot_be_served_are_refused() {
+        let refusal = |accept, reader| objects(Some(accept), reader).unwrap_err().message;
         for accept in [
             "text/html",
             "application/*",
             "image/png",
-            "application/vnd.kubernetes.protobuf",
+            "APPLICATION/JSON",
+            ",",
         ] {
-            let refused = objects(Some(accept)).unwrap_err();
-            assert_eq!(refused.code, 406);
-            assert!(
-                refused
-                    .message
-                    .starts_with("406: Not Acceptable\n\nAvailable"),
-                "{refused}"
+            assert_eq!(
+                refusal(accept, Reader::Route),
+                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
             );
         }
+        assert!(refusal("text/html", Reader::Watchable).ends_with(
+            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        ));
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        for (accept, reader) in [(protobuf, Reader::Route), ("text/html", Reader::Handler)] {
+            let message = refusal(accept, reader);
+            assert!(message.starts_with("only the following"), "{message}");
+        }
+        assert!(objects(Some("application/*"), Reader::Handler).is_ok());
         for accept in [
             None,
             Some(""),
             Some("*/*"),
             Some("text/html, application/json"),
         ] {
-            assert_eq!(objects(accept).unwrap().format, Format::Json);
+            assert_eq!(objects(accept, Reader::Route).unwrap().format, Format::Json);
         }
     }
 
@@ -304,6 +400,14 @@ mod tests {
             Format::Yaml
         );
         assert_eq!(format(Some("text/html")), Format::Json);
+        let table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(format(Some(table)), Format::Json);
+        // What is named goes before what is not, unless that was better when it came.
+        assert_eq!(format(Some("*/*, application/yaml")), Format::Yaml);
+        assert_eq!(
+            format(Some("application/yaml;q=0.1, */*;q=0.9")),
+            Format::Json
+        );
     }
 
     #[test]
@@ -311,15 +415,20 @@ mod tests {
         let accept =
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         assert_eq!(
-            discovery(Some(accept), true).unwrap(),
+            discovery(Some(accept), Reader::Route, true).unwrap(),
             Discovery::Aggregated(DiscoveryVersion::V2)
         );
         assert_eq!(
-            discovery(Some(accept), false).unwrap(),
+            discovery(Some(accept), Reader::Route, false).unwrap(),
             Discovery::Legacy(Format::Json)
         );
         let only = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-        assert_eq!(discovery(Some(only), false).unwrap_err().code, 406);
+        assert_eq!(
+            discovery(Some(only), Reader::Route, false)
+                .unwrap_err()
+                .code,
+            406
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::auth::User;
 use crate::faults::{Decision, RequestRecord, Verb, WatchMode};
 use crate::http::admin;
 use crate::http::body::{BodyError, ResponseBody};
+use crate::http::call::{self, Call, Refusal};
 use crate::http::chop;
 use crate::http::context::Context;
 use crate::http::deadline;
@@ -31,7 +32,7 @@ use crate::http::negotiate::{self, Format};
 use crate::http::path::{ObjectPath, Route};
 use crate::http::query::Query;
 use crate::http::reply::{Reply, ReplyBody};
-use crate::http::verbs::{self, Call, Refusal};
+use crate::http::verbs;
 use crate::http::watch;
 use crate::registry::Registry;
 use crate::status::Status;
@@ -228,7 +229,6 @@ impl ApiService {
             return documents::answer(route, &ask, &resources, &mut cache);
         };
         self.check_served(path)?;
-        let media = negotiate::objects(accept)?;
         let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();
         let user_agent = text(&parts.headers, header::USER_AGENT).unwrap_or_default();
         let watch_list = self.context.tuning.watch_list;
@@ -236,7 +236,7 @@ impl ApiService {
             path,
             verb,
             query,
-            media,
+            accept,
             content_type,
             user_agent,
             user,
@@ -288,7 +288,7 @@ impl ApiService {
             _ => ObjectPath::default(),
         };
         let verb = match route {
-            Route::Objects(path) => verbs::verb_of(&parts.method, path, query),
+            Route::Objects(path) => call::verb_of(&parts.method, path, query),
             _ => None,
         };
         let initial = query.switch("sendInitialEvents").unwrap_or(false);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::http::negotiate::BodyFormat;
 use crate::json::duplicates::in_vain;
-use crate::registry::{Registry, Written, unknown_fields};
+use crate::registry::{Registry, unknown_fields};
 use crate::schema::Resource;
 use crate::status::Status;
 use crate::yaml;
@@ -72,11 +72,11 @@ impl<'a> Sent<'a> {
     ///
     /// # Errors
     /// The one it was given.
-    pub(crate) fn settle(
+    pub(crate) fn settle<T>(
         &self,
         registry: &Registry,
-        done: Result<Written, Status>,
-    ) -> Result<Written, Status> {
+        done: Result<T, Status>,
+    ) -> Result<T, Status> {
         let (decoded, all) = registry.take_warnings();
         let (unknown, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|one| one.starts_with(UNKNOWN));

@@ -3,72 +3,25 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::auth::User;
 use crate::faults::Verb;
+use crate::http::acts::{self, Allowed};
+use crate::http::call::{Call, Refusal};
 use crate::http::decode;
 use crate::http::events::EventEncoder;
-use crate::http::negotiate::{self, BodyFormat, Format, Media, Shape};
+use crate::http::negotiate::{self, BodyFormat, Reader, Shape};
 use crate::http::path::ObjectPath;
-use crate::http::query::Query;
-use crate::http::reply::{JSON, Reply, ReplyBody, TEXT, WatchBody};
+use crate::http::reply::{JSON, Reply, ReplyBody, WatchBody};
 use crate::http::shape::View;
 use crate::http::vain::Sent;
 use crate::registry::{
-    Deed, DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
+    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
     check_options, is_review,
 };
 use crate::schema::{Act, Resource, further};
 use crate::selector::FieldSelector;
 use crate::status::{Details, Status, Subject};
-
-/// A request on objects, without its body.
-#[derive(Debug)]
-pub(crate) struct Call<'a> {
-    /// What the path names.
-    pub(crate) path: &'a ObjectPath,
-    /// What is to be done; `None` for a method that no path takes.
-    pub(crate) verb: Option<Verb>,
-    /// The query.
-    pub(crate) query: &'a Query,
-    /// The chosen media type.
-    pub(crate) media: Media,
-    /// The `Content-Type` header, empty where there is none.
-    pub(crate) content_type: &'a str,
-    /// The `User-Agent` header, empty where there is none.
-    pub(crate) user_agent: &'a str,
-    /// Who asks.
-    pub(crate) user: &'a Arc<User>,
-    /// Whether `sendInitialEvents` is honoured.
-    pub(crate) watch_list: bool,
-}
-
-impl Call<'_> {
-    fn write_options(&self) -> WriteOptions {
-        let mut options = self.query.write_options();
-        options.user_agent = Some(self.user_agent.to_owned());
-        options.user = Arc::clone(self.user);
-        options
-    }
-}
-
-/// Which verb a method is on this path. `None` where no path takes the method.
-pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -> Option<Verb> {
-    let named = path.name.is_some();
-    match method.as_str() {
-        method if path.watch_prefix && method != "GET" => None,
-        "GET" if path.watch_prefix || (!named && query.is_watch()) => Some(Verb::Watch),
-        "GET" if named => Some(Verb::Get),
-        "GET" => Some(Verb::List),
-        "POST" => Some(Verb::Create),
-        "PUT" => Some(Verb::Update),
-        "PATCH" => Some(Verb::Patch),
-        "DELETE" if named => Some(Verb::Delete),
-        "DELETE" => Some(Verb::DeleteCollection),
-        _ => None,
-    }
-}
 
 /// Does what the call asks for. All or nothing: nothing in here waits.
 pub(crate) fn perform(
@@ -87,7 +40,7 @@ pub(crate) fn perform(
             Face::Object(subresource) => {
                 perform_on(registry, call, resource, subresource, body, now)
             }
-            Face::Act(act) => perform_act(registry, call, resource, act, body, now),
+            Face::Act(act) => acts::perform(registry, call, resource, act, body, now),
         }
         .map_err(Refusal::from)
     });
@@ -97,21 +50,6 @@ pub(crate) fn perform(
         registry.note_warnings(noted);
     }
     outcome
-}
-
-/// Why a request was refused: most are Statuses, a path that nothing serves is a page of text.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// A Status.
-    Status(Box<Status>),
-    /// The text page.
-    PageNotFound,
-}
-
-impl From<Status> for Refusal {
-    fn from(status: Status) -> Self {
-        Self::Status(Box::new(status))
-    }
 }
 
 /// What is answered for a version, or anything below it, that the group does not serve: a group of
@@ -135,9 +73,6 @@ enum Face {
     /// Something that is done, by these verbs.
     Act(Allowed),
 }
-
-/// Something that is done, and the verbs that do it.
-type Allowed = (Act, &'static [&'static str]);
 
 fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
     let in_namespace = path.namespace.is_some();
@@ -195,73 +130,6 @@ fn is_pod(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// Does what a subresource stands for. Answers are plain, whatever view was asked for.
-fn perform_act(
-    registry: &mut Registry,
-    call: &Call<'_>,
-    resource: &Resource,
-    (act, verbs): Allowed,
-    body: &[u8],
-    now: Timestamp,
-) -> Result<Reply, Status> {
-    let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
-    let name = call.path.name.as_deref().unwrap_or_default();
-    let by_body = act == Act::Review || (act == Act::Bind && resource.kind == "Binding");
-    if !verbs.contains(&verb.as_str()) || name.is_empty() != by_body {
-        return Err(Status::method_not_allowed());
-    }
-    let namespace = match &call.path.namespace {
-        Some(namespace) => namespace.as_str(),
-        None if resource.namespaced => return Err(Status::method_not_allowed()),
-        None => "",
-    };
-    let kind = match act {
-        Act::Log => {
-            let container = call.query.get("container").unwrap_or_default();
-            return Ok(match registry.pod_log(namespace, name, container)? {
-                Some(log) => Reply::new(200, TEXT, log),
-                None => Reply::new(204, "", ""),
-            });
-        }
-        Act::Connect => {
-            let target = Target::object(resource, call.path.namespace.as_deref(), name);
-            let part = call.path.subresource.as_deref().unwrap_or_default();
-            registry.admit_connection(target, part, call.query.pairs(), &call.write_options())?;
-            return Err(registry.no_connection(&resource.plural, namespace, name));
-        }
-        Act::Bind => "Binding",
-        Act::Evict => "Eviction",
-        Act::Token => "TokenRequest",
-        Act::Review => &resource.kind,
-    };
-    let format = negotiate::body(Some(call.content_type))?;
-    let options = call.write_options();
-    check_options("CreateOptions", &options)?;
-    let object = decode::object(body, format, kind)?;
-    if act == Act::Review {
-        let target = Target::collection(resource, call.path.namespace.as_deref());
-        let answer = registry.review(target, object, &options, now)?;
-        return Ok(Reply::document(201, &answer, call.media.format));
-    }
-    let deed = Deed {
-        act,
-        namespace,
-        name,
-        body: &object,
-    };
-    let answer = registry.act(deed, &options, now)?;
-    let answer = answer.unwrap_or_else(|| {
-        json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Success",
-            "code": 201,
-        })
-    });
-    Ok(Reply::document(201, &answer, call.media.format))
-}
-
 fn perform_on(
     registry: &mut Registry,
     call: &Call<'_>,
@@ -271,7 +139,17 @@ fn perform_on(
     now: Timestamp,
 ) -> Result<Reply, Status> {
     let verb = allowed(call, resource, subresource)?;
-    let view = View::new(call.media, call.query, now);
+    let patch = match verb {
+        Verb::Patch => Some(patch_kind(call, resource)?),
+        _ => None,
+    };
+    let reader = match verb {
+        _ if !resource.built_in => Reader::Handler,
+        Verb::List | Verb::Watch => Reader::Watchable,
+        _ => Reader::Route,
+    };
+    let media = negotiate::objects(call.accept, reader)?;
+    let view = View::new(media, call.query, now);
     let namespace = call.path.namespace.as_deref();
     let name = call.path.name.as_deref().unwrap_or_default();
     let query = call.query;
@@ -303,7 +181,8 @@ fn perform_on(
             answer_write(&view, resource, &written)
         }
         Verb::Patch => {
-            let kind = patch_kind(call, resource)?;
+            // Every patch has a kind by now.
+            let kind = patch.ok_or_else(Status::method_not_allowed)?;
             let options = call.write_options();
             let written = registry.patch(target, kind, body, &options, now)?;
             answer_write(&view, resource, &written)
@@ -434,9 +313,6 @@ fn watch(
     resource: &Resource,
     view: &View,
 ) -> Result<Reply, Status> {
-    if call.media.format != Format::Json {
-        return Err(Status::not_acceptable(&[JSON]));
-    }
     let mut options = call.query.watch_options()?;
     let timeout_seconds = call.query.timeout_seconds()?;
     if !call.watch_list && options.send_initial_events.is_some() {
@@ -457,7 +333,7 @@ fn watch(
         }
     }
     let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
-    let shape = match view.media.shape {
+    let shape = match negotiate::streamed(view.media)?.shape {
         Shape::PartialList(version) => Shape::Partial(version),
         shape => shape,
     };

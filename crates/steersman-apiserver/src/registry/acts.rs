@@ -10,6 +10,7 @@ use super::intake;
 use super::metadata;
 use super::options::WriteOptions;
 use super::pods;
+use super::spoken;
 use super::state::Registry;
 
 /// What is to be done, and to what.
@@ -37,14 +38,31 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Option<Value>, Status> {
-        let (dry, _) = intake::options("CreateOptions", options)?;
+        let (dry, validation) = intake::options("CreateOptions", options)?;
+        let kind = match deed.act {
+            Act::Bind => spoken::BINDING,
+            Act::Evict => spoken::EVICTION,
+            Act::Token => spoken::TOKEN_REQUEST,
+            Act::Log | Act::Connect | Act::Review => return Err(Status::method_not_allowed()),
+        };
+        let mut body = deed.body.clone();
+        self.note_unknown(kind.read(&self.catalogue, &mut body, validation)?);
+        let deed = Deed {
+            body: &body,
+            ..deed
+        };
+        let within = metadata::text(&body, "namespace");
+        if !within.is_empty() && within != deed.namespace {
+            let why = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Status::bad_request(why));
+        }
+        self.admit_act(&deed, options)?;
         let Deed {
             act,
             namespace,
             name,
             body,
         } = deed;
-        self.admit_act(&deed, options)?;
         match act {
             Act::Bind => self.bind(namespace, name, body, dry, now).map(|()| None),
             Act::Evict => self
@@ -143,7 +161,6 @@ impl Registry {
         dry: bool,
         now: Timestamp,
     ) -> Result<(), Status> {
-        pods::expect_kind(body, "Binding")?;
         let own = metadata::text(body, "name");
         let name = if name.is_empty() { own } else { name };
         if own != name {
@@ -173,7 +190,19 @@ impl Registry {
             };
             return Err(Status::internal_plain(message));
         }
+        if name.is_empty() {
+            return Err(Status::bad_request("Name parameter required."));
+        }
         let pod = self.pod(namespace, name)?;
+        for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+            let (wanted, found) = (metadata::text(body, field), pod.meta(field));
+            if !wanted.is_empty() && wanted != found {
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
+                );
+                return Err(Status::conflict(Subject::new("", "pods"), name, &why));
+            }
+        }
         if let Some(why) = cannot_be_bound(pod.lean(), name) {
             return Err(Status::conflict(
                 Subject::new("", "pods/binding"),
@@ -187,11 +216,12 @@ impl Registry {
         let mut draft = pod.draft();
         let value = &mut draft.value;
         metadata::members(&mut value["spec"]).insert("nodeName".to_owned(), node.into());
-        if let Some(more) = body["metadata"]["annotations"].as_object() {
-            let fields = metadata::of(value);
-            let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
-            for (key, text) in more {
-                metadata::members(annotations).insert(key.clone(), text.clone());
+        metadata::members(&mut value["status"]).remove("nominatedNodeName");
+        for field in ["annotations", "labels"] {
+            if let Some(more) = body["metadata"][field].as_object() {
+                let known = metadata::of(value).entry(field);
+                let known = metadata::members(known.or_insert_with(|| json!({})));
+                known.extend(more.clone());
             }
         }
         let scheduled = json!({

@@ -31,7 +31,6 @@ impl Registry {
         query: &WriteOptions,
         now: Timestamp,
     ) -> Result<(), Status> {
-        pods::expect_kind(body, "Eviction")?;
         if metadata::text(body, "name") != name {
             let message = "name in URL does not match name in Eviction object";
             return Err(Status::bad_request(message));
@@ -44,7 +43,16 @@ impl Registry {
                 ))
             })?,
         };
-        options.dry_run.extend(query.dry_run.iter().cloned());
+        if options.dry_run.is_empty() {
+            options.dry_run.clone_from(&query.dry_run);
+        } else if !query.dry_run.is_empty() && query.dry_run != options.dry_run {
+            let list = |values: &[String]| format!("[{}]", values.join(" "));
+            return Err(Status::internal_plain(format!(
+                "Non-matching dry-run options in request and content: {} and {}",
+                list(&query.dry_run),
+                list(&options.dry_run)
+            )));
+        }
         options.user = Arc::clone(&query.user);
         let Some(pods) = self.resource("", "v1", "pods") else {
             return Err(Status::no_such_path());

@@ -23,21 +23,6 @@ impl Registry {
     }
 }
 
-/// A body may leave its kind out, but not be of another one.
-pub(super) fn expect_kind(body: &Value, kind: &str) -> Result<(), Status> {
-    match body["kind"].as_str() {
-        None => Ok(()),
-        Some(own) if own == kind => Ok(()),
-        Some(own) => {
-            let version = body["apiVersion"].as_str().unwrap_or_default();
-            let short = version.rsplit('/').next().unwrap_or_default();
-            Err(Status::bad_request(format!(
-                "{own} in version \"{short}\" cannot be handled as a {kind}"
-            )))
-        }
-    }
-}
-
 /// Puts a condition in the place of the one of its type, or behind all others.
 pub(super) fn set_condition(object: &mut Value, condition: Value) {
     let status = metadata::members(object)

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{Resource, types};
+use crate::schema::Resource;
 use crate::status::{FieldError, Status, Subject};
 use crate::store::Stored;
 
 use super::catalogue::Catalogue;
+use super::intake::FieldValidation;
 use super::metadata;
 use super::options::Object;
+use super::spoken;
 use super::state::Registry;
-
-/// The version of a Scale.
-const VERSION: &str = "autoscaling/v1";
 
 impl Registry {
     /// The Scale of an object.
@@ -89,54 +88,33 @@ pub(super) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Checks that what was sent is a Scale.
+/// Reads what was sent as a Scale. Answers the fields that are in vain, as they are told.
 ///
 /// # Errors
-/// 400 for another kind or version. Custom resources have a scheme of their own for scales, which
-/// knows nothing else.
-pub(super) fn check_kind(
+/// 400 for what does not decode.
+pub(super) fn read(
     catalogue: &Catalogue,
     resource: &Resource,
-    scale: &Value,
-) -> Result<(), Status> {
-    let text = |field: &str, absent| {
-        let sent = scale[field].as_str().unwrap_or_default();
-        if sent.is_empty() { absent } else { sent }
-    };
-    let (version, kind) = (text("apiVersion", VERSION), text("kind", "Scale"));
-    if (version, kind) == (VERSION, "Scale") {
-        return Ok(());
-    }
-    let short = version.rsplit('/').next().unwrap_or_default();
-    let why = if resource.built_in && catalogue.knows_kind(version, kind) {
-        format!("converting ({short}.{kind}) to (autoscaling.Scale): unknown conversion")
+    scale: &mut Value,
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let kind = if resource.built_in {
+        spoken::SCALE
     } else {
-        let scheme = if resource.built_in {
-            "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
-        } else {
-            "k8s.io/client-go/scale/util.go:132"
-        };
-        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
+        spoken::CUSTOM_SCALE
     };
-    Err(Status::bad_request(format!(
-        "{kind} in version \"{short}\" cannot be handled as a Scale: {why}"
-    )))
+    kind.read(catalogue, scale, validation)
 }
 
 /// Writes a Scale's wish into a copy of the object, and answers it with the Scale's own
 /// preconditions in its metadata.
 ///
 /// # Errors
-/// 400 for what does not decode, 422 for a negative number.
+/// 422 for a negative number.
 pub(super) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());
     };
-    types::decode(VERSION, "Scale", &mut scale.clone()).map_err(|why| {
-        Status::bad_request(format!(
-            "Scale in version \"v1\" cannot be handled as a Scale: {why}"
-        ))
-    })?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     if replicas < 0 {
         let name = metadata::text(object, "name");

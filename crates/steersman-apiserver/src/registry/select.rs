@@ -40,7 +40,10 @@ impl Selection {
     pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
-            if matches!(label, "metadata.name" | "metadata.namespace") {
+            // The conversions of some kinds that are in no namespace do not know of any.
+            let strict = resource.field_refusal == FieldRefusal::NotSupported;
+            let no_namespace = strict && resource.built_in && !resource.namespaced;
+            if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {
                 continue;
             }
             let Some(field) = resource.fields.iter().find(|field| field.label == label) else {

@@ -7,7 +7,6 @@ use crate::schema::StorageKey;
 use crate::status::{FieldError, Status, Subject};
 
 use super::metadata;
-use super::pods;
 use super::state::Registry;
 
 /// Whom a token is for where its request does not say.
@@ -22,7 +21,14 @@ impl Registry {
         body: &Value,
         now: Timestamp,
     ) -> Result<Value, Status> {
-        pods::expect_kind(body, "TokenRequest")?;
+        let subject = Subject::new("authentication.k8s.io", "TokenRequest");
+        let own = metadata::text(body, "name");
+        if !own.is_empty() && own != name {
+            let quoted = Value::from(own).to_string();
+            let why = "must match the service account name if specified";
+            let error = FieldError::invalid("metadata.name", &quoted, why);
+            return Err(Status::invalid(subject, name, &[error]));
+        }
         let accounts = StorageKey::new("", "serviceaccounts");
         let Some(account) = self.store.get(&accounts, namespace, name).cloned() else {
             return Err(Status::not_found(Subject::new("", "serviceaccounts"), name));
@@ -38,7 +44,6 @@ impl Registry {
         };
         if let Some(why) = refusal {
             let error = FieldError::invalid("spec.expirationSeconds", &lasts.to_string(), why);
-            let subject = Subject::new("authentication.k8s.io", "TokenRequest");
             return Err(Status::invalid(subject, "", &[error]));
         }
         let mut claims = json!({

@@ -88,7 +88,8 @@ impl Registry {
         let creates = resource.create_on_update && subresource == Subresource::Main;
         let mut sent = None;
         if scale {
-            scale::check_kind(&self.catalogue, resource, &body)?;
+            let read = scale::read(&self.catalogue, resource, &mut body, checked.1);
+            self.note_unknown(read?);
         } else {
             intake::check_kind(&self.catalogue, resource, &mut body)?;
             if found.is_some() || !creates {
@@ -202,13 +203,13 @@ impl Registry {
             strategic.unwrap_or_else(|| order::patched(&patched, reached_metadata))
         })?;
         if scale {
-            patched = scale::check_kind(&self.catalogue, resource, &patched)
-                .and_then(|()| check_name(&patched, name))
-                .and_then(|()| scale::rescale(resource, shown.value(), &patched))
-                .map_err(|status| {
-                    let sent = order::patched(&patched, reached_metadata);
-                    intake::undecodable_patch("Scale", &sent, status)
-                })?;
+            let sent = order::patched(&patched, reached_metadata);
+            let read = scale::read(&self.catalogue, resource, &mut patched, checked.1);
+            let unknown =
+                read.map_err(|status| intake::undecodable_patch("Scale", &sent, status))?;
+            oddities.extend(unknown);
+            check_name(&patched, name)?;
+            patched = scale::rescale(resource, shown.value(), &patched)?;
         } else {
             patched::check_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
         }

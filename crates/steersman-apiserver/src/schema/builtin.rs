@@ -97,6 +97,8 @@ const FIELDS: &[(&str, &str, &[&str])] = &[
             "spec.hostNetwork=false",
             "status.phase",
             "status.podIP",
+            "status.podIPs",
+            "spec.host",
             "status.nominatedNodeName",
         ],
     ),
@@ -246,6 +248,10 @@ fn fields(row: &Row) -> Vec<SelectableField> {
             let (label, default) = entry.split_once('=').unwrap_or((entry, ""));
             let path = match label {
                 "source" => "source.component",
+                // Old clients send it.
+                "spec.host" => "spec.nodeName",
+                // It is taken, and no Pod has it.
+                "status.podIPs" => "status.podIPs.none",
                 "status.successful" => "status.succeeded",
                 "reportingController" => "reportingComponent",
                 other => other,

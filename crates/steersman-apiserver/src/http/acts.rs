@@ -1,0 +1,98 @@
+//! Machine: subresources and reviews that are done rather than kept.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::http::call::Call;
+use crate::http::decode;
+use crate::http::negotiate::{self, Reader};
+use crate::http::reply::{Reply, TEXT};
+use crate::http::vain::Sent;
+use crate::registry::{Deed, Registry, Target, check_options};
+use crate::schema::{Act, Resource};
+use crate::status::Status;
+
+/// The types that the route of logs answers.
+const LOGS: [&str; 4] = [
+    "text/plain",
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
+
+/// Something that is done, and the verbs that do it.
+pub(crate) type Allowed = (Act, &'static [&'static str]);
+
+/// Does what a subresource stands for. Answers are plain, whatever view was asked for.
+pub(crate) fn perform(
+    registry: &mut Registry,
+    call: &Call<'_>,
+    resource: &Resource,
+    (act, verbs): Allowed,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Reply, Status> {
+    let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
+    let name = call.path.name.as_deref().unwrap_or_default();
+    let by_body = act == Act::Review || (act == Act::Bind && resource.kind == "Binding");
+    if !verbs.contains(&verb.as_str()) || name.is_empty() != by_body {
+        return Err(Status::method_not_allowed());
+    }
+    let namespace = match &call.path.namespace {
+        Some(namespace) => namespace.as_str(),
+        None if resource.namespaced => return Err(Status::method_not_allowed()),
+        None => "",
+    };
+    let kind = match act {
+        Act::Log => {
+            negotiate::routed(call.accept, &LOGS)?;
+            negotiate::objects(call.accept, Reader::Handler)?;
+            let container = call.query.get("container").unwrap_or_default();
+            return Ok(match registry.pod_log(namespace, name, container)? {
+                Some(log) => Reply::new(200, TEXT, log),
+                None => Reply::new(204, "", ""),
+            });
+        }
+        Act::Connect => {
+            let target = Target::object(resource, call.path.namespace.as_deref(), name);
+            let part = call.path.subresource.as_deref().unwrap_or_default();
+            registry.admit_connection(target, part, call.query.pairs(), &call.write_options())?;
+            return Err(registry.no_connection(&resource.plural, namespace, name));
+        }
+        Act::Bind => "Binding",
+        Act::Evict => "Eviction",
+        Act::Token => "TokenRequest",
+        Act::Review => &resource.kind,
+    };
+    let media = negotiate::objects(call.accept, Reader::Route)?;
+    let format = negotiate::body(Some(call.content_type))?;
+    let options = call.write_options();
+    check_options("CreateOptions", &options)?;
+    let object = decode::object(body, format, kind)?;
+    let mode = call.query.get("fieldValidation").unwrap_or_default();
+    let sent = Sent::new(body, format, mode, (resource, kind), &object)?;
+    if act == Act::Review {
+        let target = Target::collection(resource, call.path.namespace.as_deref());
+        let answer = registry.review(target, object, &options, now);
+        let answer = sent.settle(registry, answer)?;
+        return Ok(Reply::document(201, &answer, media.format));
+    }
+    let deed = Deed {
+        act,
+        namespace,
+        name,
+        body: &object,
+    };
+    let answer = registry.act(deed, &options, now);
+    let answer = sent.settle(registry, answer)?;
+    let answer = answer.unwrap_or_else(|| {
+        json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "code": 201,
+        })
+    });
+    Ok(Reply::document(201, &answer, media.format))
+}
