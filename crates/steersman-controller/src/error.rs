@@ -86,7 +86,7 @@ pub enum ControllerError {
     /// The cache stopped watching a kind while the controller ran.
     #[error(
         "controller {controller:?} ended: the cache stopped watching {kind}; \
-         stop controllers before the cache"
+         stop controllers before the cache, and remove no kind from it that one watches"
     )]
     WatchEnded {
         /// The controller.
@@ -96,7 +96,7 @@ pub enum ControllerError {
     },
     /// Reconciles went on past the grace of shutting down, and were dropped.
     #[error(
-        "controller {controller:?} dropped what still ran {grace:?} after it was told to stop: {};          let reconciles return when their context is cancelled",
+        "controller {controller:?} dropped what still ran {grace:?} after it was told to stop: {}; let reconciles return when their context is cancelled",
         requests.join(", ")
     )]
     StillRunning {

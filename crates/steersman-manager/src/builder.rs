@@ -20,6 +20,7 @@ pub struct ManagerBuilder {
     connection: Connection,
     cache: CacheOptions,
     client: ClientOptions,
+    preflight: bool,
     options: ManagerOptions,
 }
 
@@ -35,6 +36,7 @@ impl Manager {
             connection,
             cache: CacheOptions::new(),
             client: ClientOptions::new(),
+            preflight: false,
             options,
         }
     }
@@ -75,6 +77,13 @@ impl ManagerBuilder {
         self
     }
 
+    /// Whether the manager asks the server, as its cache starts, what the cache may read: see
+    /// [`Cluster::preflight`]. Off by default.
+    pub fn preflight(mut self, on: bool) -> Self {
+        self.preflight = on;
+        self
+    }
+
     /// The wall clock that reconcilers see; the system's by default.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.options.clock = Arc::new(clock);
@@ -100,6 +109,9 @@ impl ManagerBuilder {
             self.client.metrics(metrics.map_err(Error::Metrics)?)
         };
         let cluster = Cluster::with_client_options(self.connection, cache, client)?;
-        Ok(Manager::new(cluster, self.options))
+        Ok(Manager::new(
+            cluster.preflight(self.preflight),
+            self.options,
+        ))
     }
 }

@@ -6,6 +6,8 @@ use std::future::pending;
 use steersman_api::Connection;
 use steersman_cache::{Begun, Cache, CacheOptions};
 use steersman_client::{Client, ClientOptions};
+use steersman_object::report;
+use tracing::{info, warn};
 
 use crate::error::{BoxError, Error};
 use crate::order::Group;
@@ -22,6 +24,7 @@ pub struct Cluster {
     connection: Connection,
     cache: Cache,
     client: Client,
+    preflight: bool,
     /// Of the one that a manager is about to run.
     begun: Option<Begun>,
 }
@@ -32,6 +35,7 @@ impl Clone for Cluster {
             connection: self.connection.clone(),
             cache: self.cache.clone(),
             client: self.client.clone(),
+            preflight: self.preflight,
             begun: None,
         }
     }
@@ -63,8 +67,17 @@ impl Cluster {
             connection,
             cache,
             client,
+            preflight: false,
             begun: None,
         })
+    }
+
+    /// Whether the server is asked, as the cache starts, what the cache may read. What is missing is one
+    /// warning with the rules to paste; it is no error, for who is granted a rule later recovers. Off by
+    /// default.
+    pub fn preflight(mut self, on: bool) -> Self {
+        self.preflight = on;
+        self
     }
 
     /// The recipe that makes connections.
@@ -81,6 +94,16 @@ impl Cluster {
     /// Reads from memory, writes to the server.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+}
+
+/// Asks what the cache may read, and says what it may not.
+async fn preflight(cache: &Cache, connection: &Connection) {
+    match cache.preflight(connection).await {
+        Ok(found) if found.is_ready() => info!("{found}"),
+        Ok(found) => warn!("the cache may not read all that it is to\n{found}"),
+        // The informers meet the same, and go on trying.
+        Err(error) => warn!(error = %report(&error), "nobody knows what the cache may read"),
     }
 }
 
@@ -105,8 +128,15 @@ impl Runnable for Cluster {
 
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
-        let run = begun.run(self.connection, context.cancellation());
-        let readiness = async {
+        let run = begun.run(self.connection.clone(), context.cancellation());
+        let asking = async {
+            // Beside the start, which it does not hold up.
+            if self.preflight {
+                preflight(&self.cache, &self.connection).await;
+            }
+            pending::<Infallible>().await
+        };
+        let settled = async {
             // What cannot sync keeps nobody waiting: its informer has logged why, who reads it is told, and
             // who watches it has a limit.
             self.cache.settled().await;
@@ -115,7 +145,8 @@ impl Runnable for Cluster {
         };
         tokio::select! {
             ended = run => Ok(ended?),
-            never = readiness => match never {},
+            never = settled => match never {},
+            never = asking => match never {},
         }
     }
 }

@@ -83,6 +83,28 @@ async fn a_forbidden_kind_ends_its_controller_and_with_it_the_manager() {
     assert!(text.contains(r#"resources: ["services"]"#), "{text}");
 }
 
+/// A controller that went on without its events would miss all that happens.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_removed_from_the_cache_ends_the_controller_that_watches_it() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let manager = manager_of(&server).build().unwrap();
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    manager.controller::<ConfigMap>().run(Tell(told)).unwrap();
+    let started = start(&manager);
+    assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    assert_eq!(manager.cache().remove::<Service>(), 0);
+    assert_eq!(manager.cache().remove::<ConfigMap>(), 1);
+    let error = started.ended().await.unwrap_err();
+    assert_eq!(error.failed(), Some("controller \"configmap\""));
+    let text = report(&error).to_string();
+    assert!(
+        text.contains("the cache stopped watching ConfigMap.v1")
+            && text.contains("remove no kind from it that one watches"),
+        "{text}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     let refuse = |_: http::Request<kube_client::client::Body>| async {

@@ -5,6 +5,7 @@ mod world;
 mod order;
 mod stop;
 mod failures;
+mod preflight;
 mod controllers;
 mod declaring;
 #[cfg(unix)]

@@ -1,0 +1,82 @@
+//! What a manager says of what its cache may read.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use serde_json::json;
+use steersman_api::Connection;
+use steersman_apiserver::{ApiServer, Authorization, User};
+use steersman_manager::Manager;
+use steersman_testenv::log::{CapturedLog, capture};
+
+use crate::world::start;
+
+const REVIEWS: &str = "selfsubjectaccessreviews.authorization.k8s.io";
+
+/// A server on which the operator may read ConfigMaps and nothing else.
+fn server() -> ApiServer {
+    let server = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build();
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "op"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "op"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "op"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "op"}],
+    });
+    for object in [role, binding] {
+        server.create(object).unwrap();
+    }
+    server
+}
+
+/// Runs a manager until its kinds have settled, and what was asked for it was answered.
+async fn log_of(server: &ApiServer, asks: bool, services: bool) -> CapturedLog {
+    let log = capture();
+    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let manager = Manager::builder(connection).preflight(asks);
+    let manager = manager.build().unwrap();
+    manager.cache().informer::<ConfigMap>().unwrap();
+    if services {
+        manager.cache().informer::<Service>().unwrap();
+    }
+    let started = start(&manager);
+    manager.cache().settled().await;
+    // In process each request is answered at once: a moment of the paused clock is enough for all.
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    started.stop().await.unwrap();
+    log
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_asks_logs_the_missing_rules_and_starts_all_the_same() {
+    let server = server();
+    let log = log_of(&server, true, true).await.text();
+    assert!(
+        log.contains("not allowed: get, list, watch services"),
+        "{log}"
+    );
+    assert!(log.contains("kind: ClusterRole\n"), "{log}");
+    assert!(
+        !log.contains("not allowed: get, list, watch configmaps"),
+        "{log}"
+    );
+
+    let log = log_of(&server, true, false).await.text();
+    assert!(
+        log.contains("the cache may read all that it is to"),
+        "{log}"
+    );
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_asks_nothing_unless_it_is_told_to() {
+    let server = server();
+    let log = log_of(&server, false, true).await.text();
+    assert!(!log.contains("not allowed: get"), "{log}");
+    assert_eq!(server.requests().count(|r| r.is_for(REVIEWS)), 0);
+}
