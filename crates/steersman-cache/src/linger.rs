@@ -79,6 +79,10 @@ mod tests {
 
     const AFTER: Duration = Duration::from_secs(600);
 
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
     fn slot(kind: &str) -> Slot {
         Slot {
             gvk: Gvk::new("", "v1", kind),
@@ -90,8 +94,8 @@ mod tests {
     /// informer was over.
     fn over(linger: &mut Linger, looks: u32, used: impl Fn(u32) -> bool) -> Option<u32> {
         (1..=looks).find(|number| {
-            let now = linger.next_look().unwrap();
-            let over = linger.handle_look([(slot("Pod"), used(*number))], now);
+            let due = linger.next_look().unwrap();
+            let over = linger.handle_look([(slot("Pod"), used(*number))], due);
             !over.is_empty()
         })
     }
@@ -99,7 +103,7 @@ mod tests {
     /// CACHE-8
     #[test]
     fn what_is_idle_for_long_enough_is_over_once() {
-        let mut linger = Linger::new(Some(AFTER), Instant::now());
+        let mut linger = Linger::new(Some(AFTER), now());
         // The first look finds it idle, and the tenth after that finds it so for the whole time.
         assert_eq!(over(&mut linger, 100, |_| false), Some(LOOKS + 1));
         assert_eq!(over(&mut linger, LOOKS, |_| false), None, "it begins anew");
@@ -108,7 +112,7 @@ mod tests {
     /// CACHE-8
     #[test]
     fn any_use_between_two_looks_begins_the_time_anew() {
-        let mut linger = Linger::new(Some(AFTER), Instant::now());
+        let mut linger = Linger::new(Some(AFTER), now());
         let now_and_then = |number: u32| number.is_multiple_of(LOOKS);
         assert_eq!(over(&mut linger, 1000, now_and_then), None);
         assert_eq!(over(&mut linger, 1000, |_| false), Some(LOOKS + 1));
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_was_declared_or_removed_meanwhile_is_forgotten() {
-        let start = Instant::now();
+        let start = now();
         let mut linger = Linger::new(Some(AFTER), start);
         linger.handle_look([(slot("Pod"), false)], start);
         linger.handle_look([(slot("Node"), false)], start + AFTER);
@@ -127,6 +131,6 @@ mod tests {
 
     #[test]
     fn without_a_time_nobody_looks() {
-        assert_eq!(Linger::new(None, Instant::now()).next_look(), None);
+        assert_eq!(Linger::new(None, now()).next_look(), None);
     }
 }

@@ -32,12 +32,13 @@ impl Queue {
     }
 
     /// Takes a delta, or gives it back where the bound is reached.
-    pub(crate) fn push(&mut self, delta: Queued) -> Result<(), Queued> {
+    #[must_use = "it may be given back"]
+    pub(crate) fn push(&mut self, delta: Queued) -> Option<Queued> {
         if self.waiting.len() >= self.bound {
-            return Err(delta);
+            return Some(delta);
         }
         self.waiting.push_back(delta);
-        Ok(())
+        None
     }
 
     /// Takes all that waits; empty where nothing does.
@@ -82,11 +83,11 @@ mod tests {
     #[test]
     fn deltas_leave_in_arrival_order_and_past_the_bound_they_are_given_back() {
         let mut queue = Queue::new(2);
-        queue.push(bookmark(1)).unwrap();
-        queue.push(bookmark(2)).unwrap();
-        let third = queue.push(bookmark(3)).unwrap_err();
+        assert!(queue.push(bookmark(1)).is_none());
+        assert!(queue.push(bookmark(2)).is_none());
+        let third = queue.push(bookmark(3)).unwrap();
         assert_eq!(versions(queue.pop_batch()), ["1", "2"]);
-        queue.push(third).unwrap();
+        assert!(queue.push(third).is_none());
         assert_eq!(versions(queue.pop_batch()), ["3"]);
         assert!(queue.pop_batch().is_empty());
     }

@@ -42,8 +42,8 @@ impl Sender {
         loop {
             let pushed = self.shared.queue.lock().push(delta);
             match pushed {
-                Ok(()) => break self.shared.filled.notify_one(),
-                Err(refused) => delta = refused,
+                None => break self.shared.filled.notify_one(),
+                Some(refused) => delta = refused,
             }
             // A permit is kept where room was made since, so no wake-up is lost.
             self.shared.drained.notified().await;
