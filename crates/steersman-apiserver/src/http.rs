@@ -16,6 +16,7 @@ mod vain;
 mod call;
 mod acts;
 mod discovery;
+mod openapi_paths;
 mod openapi;
 mod openapi_v2;
 mod verbs;

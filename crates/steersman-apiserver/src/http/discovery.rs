@@ -244,17 +244,18 @@ fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -
 }
 
 /// A subresource as both documents list it.
-struct Below<'a> {
-    name: &'a str,
+#[derive(Debug)]
+pub(crate) struct Below<'a> {
+    pub(crate) name: &'a str,
     /// Empty where the kind is one of the resource's own group and version.
-    group: &'a str,
-    version: &'a str,
-    kind: &'a str,
-    verbs: &'a [&'a str],
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) verbs: &'a [&'a str],
 }
 
 /// The subresources of a resource: by name, those of custom resources the other way round.
-fn subresources(resource: &Resource) -> Vec<Below<'_>> {
+pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
     let mut all: Vec<Below<'_>> = further(resource)
         .map(|further| Below {
             name: further.name,

@@ -1,11 +1,15 @@
-//! Machine: OpenAPI v3, as much of it as kubectl needs to validate what it sends and to explain it.
+//! Machine: OpenAPI v3: what kubectl validates with and explains, and clients are generated from.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::http::discovery::{group_versions, of_version};
+use crate::http::discovery::{Below, group_version, group_versions, of_version};
+use crate::http::openapi_paths::{self, Components};
 use crate::schema::{Resource, types};
+
+const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
 /// Where there are documents, below `/openapi/v3/`.
 pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
@@ -33,27 +37,30 @@ pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value>
         .find(|(group, version)| document_path(group, version) == path)?;
     let mut paths = Map::new();
     let mut schemas = Map::new();
+    let options = types::describe_named("meta.v1.DeleteOptions", &mut schemas);
+    let status = types::describe_named("meta.v1.Status", &mut schemas);
+    schemas.insert(PATCH.to_owned(), json!({ "type": "object" }));
+    schemas.insert(EVENT.to_owned(), event());
     for resource in of_version(resources, group, version) {
-        let collection = if resource.namespaced {
-            format!("/{path}/namespaces/{{namespace}}/{}", resource.plural)
-        } else {
-            format!("/{path}/{}", resource.plural)
+        let (object, list) = add_schema(resource, &mut schemas);
+        let components = Components {
+            object: &object,
+            list: &list,
+            options: &options,
+            status: &status,
+            patch: PATCH,
+            event: EVENT,
         };
-        let schema = add_schema(resource, &mut schemas);
-        let reference = json!({ "$ref": format!("#/components/schemas/{schema}") });
-        if resource.verbs.contains(&"create") {
-            let post = json!({ "post": operation(resource, "post", &reference) });
-            paths.insert(collection.clone(), post);
-        }
-        let mut named = Map::new();
-        for (verb, action) in [("get", "get"), ("patch", "patch"), ("update", "put")] {
-            if resource.verbs.contains(&verb) {
-                named.insert(action.to_owned(), operation(resource, action, &reference));
-            }
-        }
-        if !named.is_empty() {
-            paths.insert(format!("{collection}/{{name}}"), Value::Object(named));
-        }
+        let component = |below: &Below<'_>| {
+            let version = if below.group.is_empty() {
+                resource.api_version()
+            } else {
+                group_version(below.group, below.version)
+            };
+            types::describe(&version, below.kind, &mut schemas)
+        };
+        let root = format!("/{path}");
+        openapi_paths::add(resource, &root, components, component, &mut paths);
     }
     Some(json!({
         "openapi": "3.0.0",
@@ -71,62 +78,42 @@ fn document_path(group: &str, version: &str) -> String {
     }
 }
 
-fn operation(resource: &Resource, action: &str, schema: &Value) -> Value {
-    let parameter = |name: &str, about: &str| {
-        json!({
-            "name": name,
-            "in": "query",
-            "description": about,
-            "schema": { "type": "string", "uniqueItems": true },
-        })
-    };
-    let mut operation = json!({
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": kind(resource),
-        "responses": {
-            "200": {
-                "description": "OK",
-                "content": { "application/json": { "schema": schema } },
-            },
-        },
-    });
-    if action != "get" {
-        operation["parameters"] = json!([
-            parameter("dryRun", "All: nothing is stored."),
-            parameter("fieldManager", "Who is writing."),
-            parameter(
-                "fieldValidation",
-                "Ignore, Warn or Strict: what becomes of unknown fields."
-            ),
-        ]);
-    }
-    operation
+/// A change as a watch tells it.
+fn event() -> Value {
+    json!({
+        "type": "object",
+        "required": ["type", "object"],
+        "properties": { "type": { "type": "string" }, "object": { "type": "object" } },
+    })
 }
 
 fn kind(resource: &Resource) -> Value {
     json!({ "group": resource.group, "version": resource.version, "kind": resource.kind })
 }
 
-/// Adds the schema of a resource's objects and answers its name.
-fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
+/// Adds the schemas of a resource's objects and of lists of them, and answers their names.
+fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> (String, String) {
     let known = if resource.built_in {
         types::describe(&resource.api_version(), &resource.kind, schemas)
     } else {
         None
     };
-    let Some(name) = known else {
+    let name = if let Some(name) = known {
+        schemas[&name]["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
+        name
+    } else {
         let name = schema_name(resource, &resource.kind);
         let metadata = reference(&types::describe_metadata(false, schemas));
         schemas.insert(name.clone(), component(resource, &metadata));
-        if !resource.built_in {
-            let of_list = reference(&types::describe_metadata(true, schemas));
-            let list = list(resource, &name, &of_list);
-            schemas.insert(schema_name(resource, &resource.list_kind), list);
-        }
-        return name;
+        name
     };
-    schemas[&name]["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
-    name
+    let before = name.strip_suffix(&resource.kind).unwrap_or_default();
+    let list_name = format!("{before}{}", resource.list_kind);
+    if resource.verbs.contains(&"list") {
+        let of_list = reference(&types::describe_metadata(true, schemas));
+        schemas.insert(list_name.clone(), list(resource, &name, &of_list));
+    }
+    (name, list_name)
 }
 
 /// `com.example.v1.Website`: the group backwards, the version, the kind.

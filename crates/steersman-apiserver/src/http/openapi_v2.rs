@@ -51,11 +51,16 @@ pub(crate) fn json(resources: &[Arc<Resource>]) -> Value {
         };
         for (path, item) in of_version {
             let Value::Object(item) = item else { continue };
-            let item: Map<String, Value> = item
-                .into_iter()
-                .map(|(action, operation)| (action, in_v2(operation)))
-                .collect();
-            paths.insert(path, Value::Object(item));
+            let mut of_path = Map::new();
+            for (name, mut member) in item {
+                if name == "parameters" {
+                    parameters_in_v2(&mut member);
+                } else {
+                    member = in_v2(member);
+                }
+                of_path.insert(name, member);
+            }
+            paths.insert(path, Value::Object(of_path));
         }
     }
     json!({
@@ -66,9 +71,9 @@ pub(crate) fn json(resources: &[Arc<Resource>]) -> Value {
     })
 }
 
-/// An operation whose parameters and answers have their types where v2 has them.
-fn in_v2(mut operation: Value) -> Value {
-    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+/// Parameters whose types are where v2 has them.
+fn parameters_in_v2(parameters: &mut Value) {
+    for parameter in parameters.as_array_mut().into_iter().flatten() {
         if let (Value::Object(schema), Some(parameter)) =
             (parameter["schema"].take(), parameter.as_object_mut())
         {
@@ -76,19 +81,49 @@ fn in_v2(mut operation: Value) -> Value {
             parameter.extend(schema);
         }
     }
-    let answers = operation["responses"].as_object_mut();
+}
+
+/// An operation whose parameters, body and answers are where v2 has them.
+fn in_v2(mut operation: Value) -> Value {
+    let Some(members) = operation.as_object_mut() else {
+        return operation;
+    };
+    let mut parameters = members.remove("parameters").unwrap_or_else(|| json!([]));
+    parameters_in_v2(&mut parameters);
+    if let Some(mut body) = members.remove("requestBody") {
+        let (media, schema) = one_schema(&mut body);
+        let told = json!({"name": "body", "in": "body", "schema": schema,
+            "required": body["required"] == true});
+        if let Some(list) = parameters.as_array_mut() {
+            list.push(told);
+        }
+        members.insert("consumes".to_owned(), json!(media));
+    }
+    if parameters != json!([]) {
+        members.insert("parameters".to_owned(), parameters);
+    }
+    let mut produces = Vec::new();
+    let answers = members.get_mut("responses").and_then(Value::as_object_mut);
     for answer in answers.into_iter().flat_map(Map::values_mut) {
-        answer["schema"] = answer["content"]["application/json"]["schema"].take();
-        if let Some(answer) = answer.as_object_mut() {
-            answer.remove("content");
+        let (media, schema) = one_schema(answer);
+        if !schema.is_null() {
+            answer["schema"] = schema;
+            produces = media;
         }
     }
-    if operation["parameters"].is_null()
-        && let Some(operation) = operation.as_object_mut()
-    {
-        operation.remove("parameters");
-    }
+    members.insert("produces".to_owned(), json!(produces));
     operation
+}
+
+/// Takes out of what may come in several forms these forms, and the one schema that they have.
+fn one_schema(holder: &mut Value) -> (Vec<String>, Value) {
+    let content = holder.as_object_mut().and_then(|one| one.remove("content"));
+    let Some(Value::Object(mut forms)) = content else {
+        return (Vec::new(), Value::Null);
+    };
+    let media = forms.keys().cloned().collect();
+    let schema = forms.values_mut().next().map(|form| form["schema"].take());
+    (media, schema.unwrap_or_default())
 }
 
 /// References lead to where v2 keeps its schemas. A document of ours is only as deep as schemas
@@ -249,6 +284,16 @@ mod tests {
         let schema = reference.strip_prefix("#/definitions/").unwrap();
         assert!(document["definitions"][schema]["properties"]["spec"].is_object());
         assert_eq!(patch["parameters"][0]["type"], "string");
+        let body = patch["parameters"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&body["in"], &body["required"]),
+            (&json!("body"), &json!(true))
+        );
+        assert!(body["schema"]["$ref"].is_string() && patch.get("requestBody").is_none());
+        assert_eq!(patch["consumes"].as_array().unwrap().len(), 4);
+        assert_eq!(document["paths"][name]["parameters"][0]["type"], "string");
+        assert_eq!(patch["produces"][0], "application/json");
+        assert!(!document.to_string().contains("\"content\""));
         assert!(patch["parameters"][0].get("schema").is_none());
         assert!(!document.to_string().contains("#/components/"));
     }

@@ -15,7 +15,7 @@ use super::structural::{Additional, Structural};
 
 pub(crate) use decode::{decode, decode_metadata};
 pub(crate) use go::word;
-pub(crate) use openapi::{describe, describe_metadata};
+pub(crate) use openapi::{describe, describe_metadata, describe_named};
 pub(crate) use protobuf::Envelope;
 use table::{Node, Type};
 pub(crate) use zeros::{drop_zeros, write_required};

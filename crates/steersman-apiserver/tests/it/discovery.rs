@@ -1,5 +1,7 @@
 //! What the server says about itself.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::support::{ask, get, send, server, website_crd};
@@ -179,6 +181,71 @@ async fn openapi_has_what_kubectl_looks_for() {
     ] {
         let none = get(&server, path).await;
         assert_eq!((none.status, none.text.as_str()), (404, ""), "{path}");
+    }
+}
+
+/// What generators of clients build on: every operation under a name of its own, with parameters,
+/// and every reference leading somewhere.
+#[tokio::test(start_paused = true)]
+async fn openapi_has_every_operation() {
+    let server = server();
+    server.install_crd(website_crd()).unwrap();
+    let index = get(&server, "/openapi/v3").await.expect(200);
+    let mut ids = BTreeSet::new();
+    for path in index["paths"].as_object().unwrap().keys() {
+        let document = get(&server, &format!("/openapi/v3/{path}")).await;
+        let text = document.text.clone();
+        let document = document.expect(200);
+        for reference in text.split("#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            let found = &document["components"]["schemas"][name];
+            assert!(found.is_object(), "{path} has {name}");
+        }
+        for (path, item) in document["paths"].as_object().unwrap() {
+            let named = item["parameters"].as_array().unwrap();
+            for part in path.split('/').filter_map(|part| part.strip_prefix('{')) {
+                let part = part.trim_end_matches('}');
+                let is_it = |one: &Value| one["name"] == part && one["required"] == true;
+                assert!(named.iter().any(is_it), "{path} takes {part}");
+            }
+            for (method, operation) in item.as_object().unwrap() {
+                if method != "parameters" {
+                    let id = operation["operationId"].as_str().unwrap().to_owned();
+                    assert!(ids.insert(id.clone()), "{id} is there once");
+                }
+            }
+        }
+    }
+    for id in [
+        "listCoreV1NamespacedPod",
+        "listCoreV1PodForAllNamespaces",
+        "watchCoreV1NamespacedPodList",
+        "createCoreV1NamespacedPodEviction",
+        "readCoreV1NamespacedPodLog",
+        "connectCoreV1GetNamespacedPodExec",
+        "createCoreV1NamespacedServiceAccountToken",
+        "deleteCoreV1CollectionNode",
+        "replaceCoreV1NamespaceFinalize",
+        "patchAppsV1NamespacedDeploymentScale",
+        "readRbacAuthorizationV1ClusterRole",
+        "createAuthorizationV1SubjectAccessReview",
+        "replaceExampleComV1NamespacedWebsiteStatus",
+    ] {
+        assert!(ids.contains(id), "{id}");
+    }
+    assert!(!ids.contains("listAuthorizationV1SubjectAccessReview"));
+    for (path, object, strategic) in [
+        ("apis/apps/v1", "deployments", true),
+        ("apis/example.com/v1", "websites", false),
+    ] {
+        let document = get(&server, &format!("/openapi/v3/{path}"))
+            .await
+            .expect(200);
+        let object = format!("/{path}/namespaces/{{namespace}}/{object}/{{name}}");
+        let taken = &document["paths"][object]["patch"]["requestBody"]["content"];
+        assert!(taken["application/merge-patch+json"].is_object());
+        let strategy = &taken["application/strategic-merge-patch+json"];
+        assert_eq!(strategy.is_object(), strategic, "{path}");
     }
 }
 

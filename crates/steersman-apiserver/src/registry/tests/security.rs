@@ -18,7 +18,7 @@ fn pod(name: &str, spec: Value) -> Value {
     pod
 }
 
-fn told(server: &mut Server) -> Vec<String> {
+fn told(server: &Server) -> Vec<String> {
     server.registry.take_warnings().1
 }
 
@@ -76,7 +76,7 @@ fn a_workload_is_warned_of_and_a_generated_name_is_told() {
     server
         .create("deployments", super::deployment("web"))
         .unwrap();
-    let warnings = told(&mut server);
+    let warnings = told(&server);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0].starts_with("would violate PodSecurity \"restricted:v1.30\": allowPrivilege")
@@ -87,7 +87,7 @@ fn a_workload_is_warned_of_and_a_generated_name_is_told() {
     let name = message.split('"').nth(1).unwrap();
     assert_eq!(name.len(), "web-".len() + 5, "{message}");
     // What is refused is not warned of too.
-    assert!(told(&mut server).is_empty());
+    assert!(told(&server).is_empty());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn labels_are_checked_and_existing_pods_told() {
     );
     let others = "allowPrivilegeEscalation != false, unrestricted capabilities, runAsNonRoot != true, seccompProfile";
     assert_eq!(
-        told(&mut server),
+        told(&server),
         [
             "existing pods in namespace \"default\" violate the new PodSecurity enforce level \"restricted:latest\"".to_owned(),
             format!("a (and 1 other pod): {others}"),
@@ -116,7 +116,7 @@ fn labels_are_checked_and_existing_pods_told() {
         &mut server,
         json!({"pod-security.kubernetes.io/enforce": "baseline"}),
     );
-    assert!(told(&mut server).is_empty());
+    assert!(told(&server).is_empty());
     let bad = json!({"metadata": {"name": "n",
         "labels": {"pod-security.kubernetes.io/enforce": "strict"}}});
     assert_eq!(

@@ -28,7 +28,8 @@ pub(crate) fn describe_metadata(of_list: bool, schemas: &mut Map<String, Value>)
     describe_named(name, schemas)
 }
 
-fn describe_named(root: &'static str, schemas: &mut Map<String, Value>) -> String {
+/// Adds the schema of a built-in type, for instance `meta.v1.Status`, and answers its name.
+pub(crate) fn describe_named(root: &'static str, schemas: &mut Map<String, Value>) -> String {
     let mut waiting = vec![root];
     while let Some(name) = waiting.pop() {
         let component = component(name);

@@ -1,0 +1,432 @@
+//! Machine: the operations of a resource as OpenAPI v3 has them, under the names from which clients
+//! are generated.
+//!
+//! Kubernetes source: `apiserver/pkg/endpoints/installer.go`, and `GetOperationIDAndTags` of
+//! `apiserver/pkg/endpoints/openapi`.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::discovery::{Below, subresources};
+use crate::schema::Resource;
+
+/// The components that operations refer to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Components<'a> {
+    pub(crate) object: &'a str,
+    pub(crate) list: &'a str,
+    pub(crate) options: &'a str,
+    pub(crate) status: &'a str,
+    pub(crate) patch: &'a str,
+    pub(crate) event: &'a str,
+}
+
+/// An operation before it is written.
+struct Operation<'a> {
+    /// For instance `read`.
+    word: &'a str,
+    /// For instance `NamespacedPodStatus`.
+    of: String,
+    action: &'a str,
+    /// Group, version and kind.
+    kind: [&'a str; 3],
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    answer: Value,
+    /// The codes beside 200 with which the answer may come.
+    codes: &'a [&'a str],
+}
+
+const ANSWERS: [&str; 2] = ["application/json", "application/yaml"];
+/// kubectl merges by hand what does not take the last of them: custom resources.
+const PATCHES: [&str; 4] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// Adds the paths of a resource, with everything below it, to those of its version's document; `root`
+/// is `/api/v1` and its like. `component` answers the component of a kind of another group.
+pub(crate) fn add(
+    resource: &Resource,
+    root: &str,
+    components: Components<'_>,
+    mut component: impl FnMut(&Below<'_>) -> Option<String>,
+    paths: &mut Map<String, Value>,
+) {
+    let own = [&*resource.group, &*resource.version, &*resource.kind];
+    let plural = &resource.plural;
+    let (place, prefix) = if resource.namespaced {
+        ("/namespaces/{namespace}", "Namespaced")
+    } else {
+        ("", "")
+    };
+    let scope = resource.namespaced.then(|| path_parameter("namespace"));
+    let scope: Vec<Value> = scope.into_iter().collect();
+    let named: Vec<Value> = std::iter::once(path_parameter("name"))
+        .chain(scope.clone())
+        .collect();
+    let of = format!("{prefix}{}", resource.kind);
+    let mut put = |path: String, parameters: &[Value], item: Map<String, Value>| {
+        if !item.is_empty() {
+            let mut item = item;
+            let mut all = parameters.to_vec();
+            all.push(query("pretty", "string"));
+            item.insert("parameters".to_owned(), Value::Array(all));
+            paths.insert(path, Value::Object(item));
+        }
+    };
+    let writer = Writer {
+        resource,
+        components,
+    };
+    let collection = writer.collection(&of, own);
+    put(format!("{root}{place}/{plural}"), &scope, collection);
+    let object = writer.object(&of, own, components.object, resource.verbs);
+    put(format!("{root}{place}/{plural}/{{name}}"), &named, object);
+    if resource.namespaced && resource.verbs.contains(&"list") {
+        let all = format!("{}ForAllNamespaces", resource.kind);
+        let item = method("get", writer.list(&all, own));
+        put(format!("{root}/{plural}"), &[], item);
+    }
+    if resource.verbs.contains(&"watch") {
+        let list = writer.watch(&format!("{of}List"), own, "watchlist");
+        let watch = format!("{root}/watch");
+        put(format!("{watch}{place}/{plural}"), &scope, list);
+        let one = writer.watch(&of, own, "watch");
+        put(format!("{watch}{place}/{plural}/{{name}}"), &named, one);
+        if resource.namespaced {
+            let all = format!("{}ListForAllNamespaces", resource.kind);
+            let list = writer.watch(&all, own, "watchlist");
+            put(format!("{watch}/{plural}"), &[], list);
+        }
+    }
+    for below in subresources(resource) {
+        let path = format!("{root}{place}/{plural}/{{name}}/{}", below.name);
+        let of = format!("{of}{}", capital(below.name));
+        let kind = if below.group.is_empty() {
+            [own[0], own[1], below.kind]
+        } else {
+            [below.group, below.version, below.kind]
+        };
+        let item = if below.name == "log" {
+            method("get", writer.text("read", &of, "get", kind))
+        } else if below.kind.ends_with("Options") {
+            writer.connect(&of, kind, below.verbs)
+        } else {
+            let object = if below.kind == resource.kind {
+                Some(components.object.to_owned())
+            } else {
+                component(&below)
+            };
+            let Some(object) = object else { continue };
+            let mut item = writer.object(&of, kind, &object, below.verbs);
+            if below.verbs.contains(&"create") {
+                item.extend(method("post", writer.create(&of, kind, &object)));
+            }
+            item
+        };
+        put(path, &named, item);
+    }
+}
+
+struct Writer<'a> {
+    resource: &'a Resource,
+    components: Components<'a>,
+}
+
+impl Writer<'_> {
+    fn collection(&self, of: &str, kind: [&str; 3]) -> Map<String, Value> {
+        let mut item = Map::new();
+        for verb in self.resource.verbs {
+            match *verb {
+                "list" => item.extend(method("get", self.list(of, kind))),
+                "create" => {
+                    let created = self.create(of, kind, self.components.object);
+                    item.extend(method("post", created));
+                }
+                "deletecollection" => {
+                    let mut parameters = deletion();
+                    parameters.extend(selection());
+                    let deleted = self.operation(Operation {
+                        word: "delete",
+                        of: format!("Collection{of}"),
+                        action: "deletecollection",
+                        kind,
+                        parameters,
+                        body: Some(self.options()),
+                        answer: json_answer(self.components.status),
+                        codes: &[],
+                    });
+                    item.extend(method("delete", deleted));
+                }
+                _ => {}
+            }
+        }
+        item
+    }
+
+    fn object(
+        &self,
+        of: &str,
+        kind: [&str; 3],
+        object: &str,
+        verbs: &[&str],
+    ) -> Map<String, Value> {
+        let mut item = Map::new();
+        for verb in verbs {
+            let (word, http, action, parameters, body, codes): (_, _, _, _, _, &[&str]) =
+                match *verb {
+                    "get" => ("read", "get", "get", Vec::new(), None, &[]),
+                    "update" => {
+                        let body = Some(body(&["*/*"], object, true));
+                        ("replace", "put", "put", writing(), body, &["201"])
+                    }
+                    "patch" => {
+                        let mut parameters = writing();
+                        parameters.push(query("force", "boolean"));
+                        let taken = PATCHES.len() - usize::from(!self.resource.built_in);
+                        let body = Some(body(&PATCHES[..taken], self.components.patch, true));
+                        ("patch", "patch", "patch", parameters, body, &["201"])
+                    }
+                    "delete" => {
+                        let body = Some(self.options());
+                        ("delete", "delete", "delete", deletion(), body, &["202"])
+                    }
+                    _ => continue,
+                };
+            let made = self.operation(Operation {
+                word,
+                of: of.to_owned(),
+                action,
+                kind,
+                parameters,
+                body,
+                answer: json_answer(object),
+                codes,
+            });
+            item.extend(method(http, made));
+        }
+        item
+    }
+
+    fn create(&self, of: &str, kind: [&str; 3], object: &str) -> Value {
+        self.operation(Operation {
+            word: "create",
+            of: of.to_owned(),
+            action: "post",
+            kind,
+            parameters: writing(),
+            body: Some(body(&["*/*"], object, true)),
+            answer: json_answer(object),
+            codes: &["201", "202"],
+        })
+    }
+
+    fn list(&self, of: &str, kind: [&str; 3]) -> Value {
+        let mut content = json_answer(self.components.list);
+        content["application/json;stream=watch"] = content["application/json"].clone();
+        self.operation(Operation {
+            word: "list",
+            of: of.to_owned(),
+            action: "list",
+            kind,
+            parameters: selection(),
+            body: None,
+            answer: content,
+            codes: &[],
+        })
+    }
+
+    fn watch(&self, of: &str, kind: [&str; 3], action: &str) -> Map<String, Value> {
+        let mut content = json_answer(self.components.event);
+        content["application/json;stream=watch"] = content["application/json"].clone();
+        let watched = self.operation(Operation {
+            word: "watch",
+            of: of.to_owned(),
+            action,
+            kind,
+            parameters: selection(),
+            body: None,
+            answer: content,
+            codes: &[],
+        });
+        method("get", watched)
+    }
+
+    fn text(&self, word: &str, of: &str, action: &str, kind: [&str; 3]) -> Value {
+        self.operation(Operation {
+            word,
+            of: of.to_owned(),
+            action,
+            kind,
+            parameters: Vec::new(),
+            body: None,
+            answer: json!({"text/plain": {"schema": {"type": "string"}}}),
+            codes: &[],
+        })
+    }
+
+    fn connect(&self, of: &str, kind: [&str; 3], verbs: &[&str]) -> Map<String, Value> {
+        let mut item = Map::new();
+        for verb in verbs {
+            let http = match *verb {
+                "create" => "post",
+                "update" => "put",
+                other => other,
+            };
+            let of = format!("{}{of}", capital(http));
+            item.extend(method(http, self.text("connect", &of, "connect", kind)));
+        }
+        item
+    }
+
+    fn options(&self) -> Value {
+        body(&["*/*"], self.components.options, false)
+    }
+
+    fn operation(&self, operation: Operation<'_>) -> Value {
+        let (group, version) = (group_name(&self.resource.group), &self.resource.version);
+        let [kind_group, kind_version, kind] = operation.kind;
+        let mut responses = Map::new();
+        for code in std::iter::once("200").chain(operation.codes.iter().copied()) {
+            let about = match code {
+                "201" => "Created",
+                "202" => "Accepted",
+                _ => "OK",
+            };
+            let answer = json!({"description": about, "content": operation.answer});
+            responses.insert(code.to_owned(), answer);
+        }
+        responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+        let id = format!(
+            "{}{}{}{}",
+            operation.word,
+            capital(&group),
+            capital(version),
+            operation.of
+        );
+        let mut told = json!({
+            "tags": [format!("{group}_{version}")],
+            "operationId": id,
+            "x-kubernetes-action": operation.action,
+            "x-kubernetes-group-version-kind": {
+                "group": kind_group, "version": kind_version, "kind": kind,
+            },
+            "responses": responses,
+        });
+        if !operation.parameters.is_empty() {
+            told["parameters"] = Value::Array(operation.parameters);
+        }
+        if let Some(body) = operation.body {
+            told["requestBody"] = body;
+        }
+        told
+    }
+}
+
+fn method(http: &str, operation: Value) -> Map<String, Value> {
+    std::iter::once((http.to_owned(), operation)).collect()
+}
+
+/// `core`, or a group in one word: `rbacAuthorization`, `exampleCom`.
+fn group_name(group: &str) -> String {
+    if group.is_empty() {
+        return "core".to_owned();
+    }
+    let group = group.strip_suffix(".k8s.io").unwrap_or(group);
+    let mut words = group.split(['.', '-']);
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| name + &capital(word))
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn parameter(name: &str, place: &str, kind: &str) -> Value {
+    json!({"name": name, "in": place, "schema": {"type": kind, "uniqueItems": true}})
+}
+
+fn query(name: &str, kind: &str) -> Value {
+    parameter(name, "query", kind)
+}
+
+fn path_parameter(name: &str) -> Value {
+    let mut parameter = parameter(name, "path", "string");
+    parameter["required"] = true.into();
+    parameter
+}
+
+fn writing() -> Vec<Value> {
+    let names = ["dryRun", "fieldManager", "fieldValidation"];
+    names.map(|name| query(name, "string")).into()
+}
+
+fn deletion() -> Vec<Value> {
+    [
+        ("dryRun", "string"),
+        ("gracePeriodSeconds", "integer"),
+        ("orphanDependents", "boolean"),
+        ("propagationPolicy", "string"),
+    ]
+    .map(|(name, kind)| query(name, kind))
+    .into()
+}
+
+fn selection() -> Vec<Value> {
+    [
+        ("allowWatchBookmarks", "boolean"),
+        ("continue", "string"),
+        ("fieldSelector", "string"),
+        ("labelSelector", "string"),
+        ("limit", "integer"),
+        ("resourceVersion", "string"),
+        ("resourceVersionMatch", "string"),
+        ("sendInitialEvents", "boolean"),
+        ("timeoutSeconds", "integer"),
+        ("watch", "boolean"),
+    ]
+    .map(|(name, kind)| query(name, kind))
+    .into()
+}
+
+fn body(media: &[&str], component: &str, required: bool) -> Value {
+    let mut body = json!({ "content": content(media, component) });
+    if required {
+        body["required"] = true.into();
+    }
+    body
+}
+
+fn json_answer(component: &str) -> Value {
+    content(&ANSWERS, component)
+}
+
+fn content(media: &[&str], component: &str) -> Value {
+    let schema = json!({"schema": {"$ref": format!("#/components/schemas/{component}")}});
+    let all = media
+        .iter()
+        .map(|media| ((*media).to_owned(), schema.clone()));
+    Value::Object(all.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_named_in_one_word() {
+        for (group, name) in [
+            ("", "core"),
+            ("apps", "apps"),
+            ("rbac.authorization.k8s.io", "rbacAuthorization"),
+            ("flowcontrol.apiserver.k8s.io", "flowcontrolApiserver"),
+            ("my-team.example.com", "myTeamExampleCom"),
+        ] {
+            assert_eq!(group_name(group), name);
+        }
+    }
+}
