@@ -1,4 +1,4 @@
-//! Handle: ends informers while the cache goes on. Those that nobody declared end by themselves (CACHE-8).
+//! Handle: ends informers while the cache goes on; those that nobody declared end by themselves.
 
 use steersman_object::{Kind, TypedObject};
 

@@ -86,7 +86,8 @@ impl Cache {
         self.register(&FieldIndex::new(key.name(), texts))
     }
 
-    /// Indexes the owners of each object: see [`ListOptions::owned_by`].
+    /// Indexes the owners of each object: see
+    /// [`ListOptions::owned_by`](crate::ListOptions::owned_by).
     ///
     /// # Errors
     ///
@@ -95,7 +96,8 @@ impl Cache {
         self.each::<K>(OWNER_UID, Informer::index_owner_uids)
     }
 
-    /// Indexes the controlling owner of each object: see [`ListOptions::controlled_by`].
+    /// Indexes the controlling owner of each object: see
+    /// [`ListOptions::controlled_by`](crate::ListOptions::controlled_by).
     ///
     /// # Errors
     ///

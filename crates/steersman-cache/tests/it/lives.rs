@@ -245,3 +245,22 @@ async fn reads_and_subscriptions_race_with_the_end_and_are_served() {
     assert!(world.server.requests().watch_lists("services") > 1);
     world.stop().await.unwrap();
 }
+
+/// CACHE-7: nobody has to wait for what is not wanted any more.
+#[tokio::test(start_paused = true)]
+async fn waiting_for_sync_forgets_what_was_removed_meanwhile() {
+    let mut world = World::new(CacheOptions::new());
+    let slow = Duration::from_secs(60);
+    let _slow = world.server.faults().delay(None, "services", slow);
+    world.cache.informer::<ConfigMap>().unwrap();
+    world.cache.informer::<Service>().unwrap();
+    world.start();
+    let cache = world.cache.clone();
+    let waiting = tokio::spawn(async move { cache.wait_for_sync().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = tokio::time::Instant::now();
+    assert_eq!(world.cache.remove::<Service>(), 1);
+    soon(waiting).await.unwrap().unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    world.stop().await.unwrap();
+}
