@@ -322,9 +322,10 @@ impl ApiServer {
         self.context.with_registry(Registry::compact);
     }
 
-    /// Does to clients what a restart of the server does. Open watches break off; without its
-    /// history, watches and lists that resume from before are answered 410 from then on. The
-    /// objects stay, and revisions count on. Returns how many watches were open.
+    /// Does to clients what a restart of the server does. Open watches break off, and connections
+    /// over which nothing is asked are closed; without its history, watches and lists that resume
+    /// from before are answered 410 from then on. The objects stay, and revisions count on. Returns
+    /// how many watches were open.
     pub fn restart(&self, history: History) -> usize {
         self.context.restart(history == History::Kept)
     }

@@ -44,6 +44,8 @@ pub(crate) struct Context {
     registry: Mutex<Registry>,
     changes: Mutex<HashMap<StorageKey, watch::Sender<u64>>>,
     any_change: watch::Sender<u64>,
+    /// Marked changed at every restart.
+    restarts: watch::Sender<u64>,
     clock: Clock,
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
@@ -68,6 +70,7 @@ impl Context {
             registry: Mutex::new(registry),
             changes: Mutex::new(HashMap::new()),
             any_change: watch::Sender::new(0),
+            restarts: watch::Sender::new(0),
             clock,
             tuning,
             log,
@@ -145,13 +148,16 @@ impl Context {
         gate::admit(&registry, &mut impersonations, parts, default, &asked, now)
     }
 
-    /// Does to clients what a restart of the server does: open watches break off, and without its
-    /// history nothing can be resumed from before. Answers how many watches there were.
+    /// Does to clients what a restart of the server does: open watches break off, connections that
+    /// idle are closed, and without its history nothing can be resumed from before. Answers how many
+    /// watches there were.
     pub(crate) fn restart(&self, keep_history: bool) -> usize {
         if !keep_history {
             self.with_registry(Registry::compact);
         }
-        self.faults.break_watches()
+        let broken = self.faults.break_watches();
+        self.restarts.send_modify(|number| *number += 1);
+        broken
     }
 
     /// Something that is marked changed whenever the storage is. Subscribe before the first poll.
@@ -163,6 +169,11 @@ impl Context {
             .entry(storage.clone())
             .or_insert_with(|| watch::Sender::new(0))
             .subscribe()
+    }
+
+    /// Something that is marked changed at every restart from now on.
+    pub(crate) fn subscribe_to_restarts(&self) -> watch::Receiver<u64> {
+        self.restarts.subscribe()
     }
 
     /// Something that is marked changed whenever anything is stored.

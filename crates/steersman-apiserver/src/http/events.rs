@@ -57,10 +57,8 @@ impl EventEncoder {
                 revision,
                 initial_events_end,
             } => {
-                return line(
-                    "BOOKMARK",
-                    &self.bookmark(*revision, *initial_events_end, now),
-                );
+                let body = self.bookmark(*revision, *initial_events_end, now);
+                return line("BOOKMARK", &body);
             }
             WatchEvent::Error(status) => {
                 return line("ERROR", &serde_json::to_vec(status).unwrap_or_default());
@@ -97,19 +95,9 @@ impl EventEncoder {
         value.to_string().into()
     }
 
-    fn bookmark(&self, revision: u64, initial_events_end: bool, now: Timestamp) -> Bytes {
+    fn bookmark(&mut self, revision: u64, initial_events_end: bool, now: Timestamp) -> Bytes {
         let revision = revision.to_string();
-        if let View::Table(maker) = &self.view {
-            let meta = TableMeta {
-                resource_version: revision,
-                ..TableMeta::default()
-            };
-            return maker
-                .table(std::iter::empty(), &meta, false, now)
-                .to_string()
-                .into();
-        }
-        let mut metadata = json!({ "resourceVersion": revision });
+        let mut metadata = json!({ "resourceVersion": &revision });
         if initial_events_end {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
@@ -119,7 +107,17 @@ impl EventEncoder {
         };
         let object: Value =
             json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
-        object.to_string().into()
+        // A Table has a row for it as for any object.
+        let View::Table(maker) = &self.view else {
+            return object.to_string().into();
+        };
+        let meta = TableMeta {
+            resource_version: revision,
+            ..TableMeta::default()
+        };
+        let first = !std::mem::replace(&mut self.columns_sent, true);
+        let table = maker.table(std::iter::once(&object), &meta, first, now);
+        table.to_string().into()
     }
 }
 

@@ -166,11 +166,11 @@ impl Route {
     }
 }
 
+/// The parts of a path. Go decodes it as a whole, so that an escaped slash divides, too.
 fn decode_segments(path: &str) -> Option<Vec<String>> {
-    path.strip_prefix('/')?
-        .split('/')
-        .map(|segment| percent_decode(segment, false))
-        .collect()
+    let path = percent_decode(path, false)?;
+    let parts = path.strip_prefix('/')?.split('/');
+    Some(parts.map(str::to_owned).collect())
 }
 
 /// Decodes percent escapes, and `+` as a space where that is the rule (queries). `None` where an

@@ -149,7 +149,8 @@ impl TableMaker {
     fn row(&self, object: &Value, now: Timestamp) -> Value {
         let mut cells = Vec::new();
         if !self.says_name() {
-            cells.push(object["metadata"]["name"].clone());
+            let name = object["metadata"]["name"].as_str();
+            cells.push(name.unwrap_or_default().into());
         }
         match &self.columns {
             Source::BuiltIn(columns) => cells.extend((columns.row)(object, now)),

@@ -154,6 +154,9 @@ fn perform_on(
     let name = call.path.name.as_deref().unwrap_or_default();
     let query = call.query;
     let target = Target::object(resource, namespace, name).part(subresource);
+    if matches!(verb, Verb::Get | Verb::Patch | Verb::Delete) {
+        check_name(name)?;
+    }
     match verb {
         Verb::Get => {
             let object = registry.get(target, &query.get_options())?;
@@ -214,6 +217,20 @@ fn perform_on(
     }
 }
 
+/// Refuses names that no key is made of: see `path.IsValidPathSegmentName`. Slashes have divided the
+/// path before.
+fn check_name(name: &str) -> Result<(), Status> {
+    let why = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        name if name.contains('%') => "may not contain '%'".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Status::bad_request(format!(
+        "Name parameter invalid: {}: {why}",
+        Value::from(name)
+    )))
+}
+
 /// The verb, if the resource has it here.
 fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Result<Verb, Status> {
     let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
@@ -230,6 +247,16 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
     let known = subresource != Subresource::Main || resource.verbs.contains(&verb.as_str());
     if here && known && !across {
         Ok(verb)
+    } else if verb == Verb::Watch && resource.verbs.contains(&"list") {
+        // The route is that of the list.
+        let name = &resource.plural;
+        let message = format!("watch is not supported on resources of kind \"{name}\"");
+        let details = Details {
+            kind: name.clone(),
+            group: resource.group.clone(),
+            ..Details::default()
+        };
+        Err(Status::failure(405, "MethodNotAllowed", message).with_details(details))
     } else {
         Err(Status::method_not_allowed())
     }

@@ -61,9 +61,45 @@ impl Catalogue {
 
     /// Whether a kind of that name is known in the group version.
     pub(crate) fn knows_kind(&self, api_version: &str, kind: &str) -> bool {
-        self.all
-            .iter()
-            .any(|known| known.kind == kind && known.api_version() == api_version)
+        if (api_version, kind) == ("v1", "Status") {
+            return true;
+        }
+        self.all.iter().any(|known| {
+            let list = known.built_in && known.list_kind == kind;
+            (list || known.kind == kind) && known.api_version() == api_version
+        })
+    }
+
+    /// Whether objects of a resource are known in another version, served or not, that upstream
+    /// still reads.
+    pub(crate) fn reads_version(&self, resource: &Resource, api_version: &str) -> bool {
+        let (kind, plural) = (resource.kind.as_str(), resource.plural.as_str());
+        let retired = match api_version {
+            "apps/v1beta1" => &["deployments", "statefulsets", "controllerrevisions"][..],
+            "apps/v1beta2" => &[
+                "deployments",
+                "statefulsets",
+                "controllerrevisions",
+                "daemonsets",
+                "replicasets",
+            ],
+            "extensions/v1beta1" => &[
+                "deployments",
+                "daemonsets",
+                "replicasets",
+                "ingresses",
+                "networkpolicies",
+            ],
+            "networking.k8s.io/v1beta1" => &["ingresses", "ingressclasses"],
+            "batch/v1beta1" => &["cronjobs"],
+            "policy/v1beta1" => &["poddisruptionbudgets"],
+            _ => &[],
+        };
+        retired.contains(&plural)
+            || self.all.iter().any(|known| {
+                let same = known.storage == resource.storage && known.kind == kind;
+                same && known.api_version() == api_version
+            })
     }
 
     /// Replaces what a custom resource definition serves.

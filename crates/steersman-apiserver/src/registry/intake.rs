@@ -168,6 +168,11 @@ fn check_built_in(
     if kind == resource.kind && version == expected {
         return Ok(());
     }
+    if kind == resource.kind && catalogue.reads_version(resource, version) {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        )));
+    }
     let short = version.rsplit('/').next().unwrap_or_default();
     let wanted = &resource.kind;
     let why = unconvertible(catalogue, resource, version, kind);

@@ -209,7 +209,8 @@ impl Accepting {
     }
 }
 
-/// Serves one connection until the client closes it, it breaks, or the listener stops.
+/// Serves one connection until the client closes it, it breaks, the listener stops, or the server is
+/// told to do as if it restarted.
 async fn serve(
     socket: TcpStream,
     acceptor: TlsAcceptor,
@@ -233,6 +234,7 @@ async fn serve(
     let certificate = session.peer_certificates().and_then(<[_]>::first);
     let shown = certificate.and_then(|certificate| user_of(certificate));
     let service = server.network(shown, stop.clone());
+    let mut restarts = server.context.subscribe_to_restarts();
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -248,10 +250,10 @@ async fn serve(
     let mut connection = pin!(connection);
     // Errors are those of the connection: the client went away, or sent what is no HTTP.
     tokio::select! {
-        _ = connection.as_mut() => {}
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            let _ = tokio::time::timeout(GRACE, connection).await;
-        }
+        _ = connection.as_mut() => return,
+        () = stop.cancelled() => {}
+        _ = restarts.changed() => {}
     }
+    connection.as_mut().graceful_shutdown();
+    let _ = tokio::time::timeout(GRACE, connection).await;
 }

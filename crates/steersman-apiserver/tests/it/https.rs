@@ -18,7 +18,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 use steersman_apiserver::play::Played;
-use steersman_apiserver::{ApiServer, Error, Serving};
+use steersman_apiserver::{ApiServer, Error, History, Serving};
 use steersman_testenv::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -360,6 +360,31 @@ async fn one_http2_connection_carries_a_watch_and_requests_beside_it() {
     drop(sender);
     let closed = tokio::time::timeout(TOO_LONG, connection).await.unwrap();
     closed.unwrap().unwrap();
+}
+
+/// A client finds its pooled connections closed, as after any restart.
+#[tokio::test]
+async fn a_restart_closes_connections_over_which_nothing_is_asked() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let stream = speak_tls(&serving).await;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    let connection = tokio::spawn(connection);
+    let host = serving.addr().to_string();
+    let request = http::Request::builder()
+        .uri("/version")
+        .header("host", host);
+    let request = request
+        .body(http_body_util::Full::new(Bytes::new()))
+        .unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    answer.collect().await.unwrap();
+    server.restart(History::Kept);
+    let closed = tokio::time::timeout(TOO_LONG, connection).await;
+    closed.unwrap().unwrap().unwrap();
+    assert!(sender.is_closed());
 }
 
 #[tokio::test]
