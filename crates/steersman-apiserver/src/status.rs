@@ -365,6 +365,16 @@ impl Status {
         Self::failure(405, "MethodNotAllowed", message).with_details(Details::default())
     }
 
+    /// 405: what custom resources are not there for.
+    #[must_use]
+    pub(crate) fn method_not_supported(subject: Subject<'_>, verb: &str) -> Self {
+        let message = format!(
+            "{verb} is not supported on resources of kind \"{}\"",
+            subject.qualified()
+        );
+        Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
+    }
+
     /// 405: what the definition of custom resources that goes does not take any more.
     #[must_use]
     pub(crate) fn terminating(subject: Subject<'_>) -> Self {

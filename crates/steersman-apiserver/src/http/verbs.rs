@@ -35,7 +35,7 @@ pub(crate) fn perform(
         return Err(unknown_version(registry, &path.group));
     };
     let resource = &*resource;
-    let outcome = face_of(resource, path).and_then(|face| {
+    let outcome = face_of(resource, path, call.verb).and_then(|face| {
         match face {
             Face::Object(subresource) => {
                 perform_on(registry, call, resource, subresource, body, now)
@@ -74,15 +74,21 @@ enum Face {
     Act(Allowed),
 }
 
-fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
+fn face_of(resource: &Resource, path: &ObjectPath, verb: Option<Verb>) -> Result<Face, Refusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = if in_namespace {
         !resource.namespaced
     } else {
         resource.namespaced
     };
-    // Without a namespace a namespaced collection still spans all of them.
-    if misplaced && (in_namespace || path.name.is_some()) {
+    // Without a namespace a namespaced collection still spans all of them, to be read if it is one
+    // of custom resources.
+    let spans = if resource.built_in {
+        path.name.is_none()
+    } else {
+        matches!(verb, Some(Verb::List | Verb::Watch))
+    };
+    if misplaced && (in_namespace || !spans) {
         return Err(if resource.built_in {
             Status::no_such_path().into()
         } else {
@@ -108,7 +114,7 @@ fn face_of(resource: &Resource, path: &ObjectPath) -> Result<Face, Refusal> {
         Some("approval") if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
             Ok(Face::Object(Subresource::Approval))
         }
-        Some("status" | "scale") if !resource.built_in => {
+        Some(_) if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
             let subject = Subject::new(&resource.group, &resource.plural);
             Err(Status::not_found(subject, name).into())
@@ -171,6 +177,7 @@ fn perform_on(
             let options = call.write_options();
             let asked = (subresource, "CreateOptions", &options);
             let (object, sent) = object_body(call, resource, asked, body)?;
+            let target = Target::collection(resource, namespace).part(subresource);
             let created = registry.create(target, object, &options, now);
             let written = sent.settle(registry, created)?;
             answer_write(&view, resource, &written)
@@ -233,6 +240,9 @@ fn check_name(name: &str) -> Result<(), Status> {
 
 /// The verb, if the resource has it here.
 fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Result<Verb, Status> {
+    if !resource.built_in {
+        return allowed_on_custom(call, resource, subresource);
+    }
     let verb = call.verb.ok_or_else(Status::method_not_allowed)?;
     let named = call.path.name.is_some();
     let here = match (subresource, verb) {
@@ -260,6 +270,31 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
     } else {
         Err(Status::method_not_allowed())
     }
+}
+
+/// As `crdHandler` of apiextensions-apiserver, which knows no routes: an object may be created
+/// beside any name, and a write misses its name only once its handler has it.
+fn allowed_on_custom(
+    call: &Call<'_>,
+    resource: &Resource,
+    subresource: Subresource,
+) -> Result<Verb, Status> {
+    let main = subresource == Subresource::Main;
+    let verb = call
+        .verb
+        .filter(|verb| main || matches!(verb, Verb::Get | Verb::Update | Verb::Patch));
+    let Some(verb) = verb else {
+        let subject = Subject::new(&resource.group, &resource.plural);
+        let verb = call.verb.map_or("", |verb| verb.as_str());
+        return Err(Status::method_not_supported(subject, verb));
+    };
+    if matches!(verb, Verb::Update | Verb::Patch) && call.path.name.is_none() {
+        if verb == Verb::Patch {
+            patch_kind(call, resource)?;
+        }
+        return Err(Status::bad_request("name must be provided"));
+    }
+    Ok(verb)
 }
 
 /// The object in the body, and what of it is in vain. The query is looked at first.

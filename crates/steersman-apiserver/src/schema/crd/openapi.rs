@@ -254,9 +254,8 @@ fn defaults(node: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) 
             defaults(sub, &format!("{path}.properties[{name}]"), false, errors);
         }
     }
-    for name in ["items", "additionalProperties"] {
-        if node[name].is_object() {
-            defaults(&node[name], &format!("{path}.{name}"), false, errors);
-        }
+    // Not into the values of maps: upstream's `ValidateDefaults` takes it that they have no defaults.
+    if node["items"].is_object() {
+        defaults(&node["items"], &format!("{path}.items"), false, errors);
     }
 }
