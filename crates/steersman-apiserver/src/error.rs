@@ -19,7 +19,10 @@ pub enum Error {
         source: io::Error,
     },
     /// The address can be reached from other machines, and the server checks nobody's identity.
-    #[error("{address} is not a loopback address: the embedded server authenticates nobody")]
+    #[error(
+        "{address} is not a loopback address: the embedded server authenticates nobody, so others are \
+         let in by `serve_others`, or --insecure-let-others-in, alone"
+    )]
     NotLoopback {
         /// The address that was resolved.
         address: SocketAddr,

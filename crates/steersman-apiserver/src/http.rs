@@ -32,6 +32,7 @@ mod context;
 mod admin;
 mod chop;
 mod watch;
+mod receive;
 mod service;
 
 pub use body::{BodyError, ResponseBody};

@@ -1,7 +1,26 @@
-//! Machine: writes the kubeconfig with which kubectl and other clients find a server.
+//! Machine: writes the kubeconfig with which kubectl and other clients find a server, and knows one.
 
+use crate::yaml;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+/// What cluster, user and context are named.
+const NAME: &str = "steersman";
+
+/// What a file holds that is no kubeconfig of a server like this one, and so is not to be lost;
+/// `None` where it may be written over.
+pub(crate) fn foreign(held: &str) -> Option<String> {
+    if held.trim().is_empty() {
+        return None;
+    }
+    let read = yaml::parse(held.as_bytes()).unwrap_or_default();
+    let Some(clusters) = read["clusters"].as_array() else {
+        return Some("something that is no kubeconfig".to_owned());
+    };
+    let names = clusters.iter().filter_map(|one| one["name"].as_str());
+    let others: Vec<&str> = names.filter(|name| *name != NAME).collect();
+    (!others.is_empty()).then(|| format!("the way to {}", others.join(", ")))
+}
 
 /// The text of a kubeconfig for a server at `url` whose certificates `ca_pem` vouches for.
 ///
@@ -30,4 +49,24 @@ users:
     token: {token}
 "
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_elsewhere_is_known() {
+        let own = text("https://127.0.0.1:1", "ca", "token");
+        assert_eq!(foreign(&own), None);
+        assert_eq!(foreign(" \n"), None);
+        let both = own.replace(
+            "clusters:\n",
+            "clusters:\n- name: production\n  cluster: {server: https://example.com}\n",
+        );
+        assert_eq!(foreign(&both).unwrap(), "the way to production");
+        for other in ["fn main() {}", "a: 1", "{", "clusters: production"] {
+            assert_eq!(foreign(other).unwrap(), "something that is no kubeconfig");
+        }
+    }
 }

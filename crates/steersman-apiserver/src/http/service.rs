@@ -1,17 +1,16 @@
 //! Driver: the tower service: reads a request, does it, and writes the answer.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task;
-use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +22,6 @@ use crate::http::call::{self, Call, Refusal};
 use crate::http::chop;
 use crate::http::context::Context;
 use crate::http::deadline;
-use crate::http::decode::LIMIT;
 use crate::http::documents::{self, Ask};
 use crate::http::gate::Admitted;
 use crate::http::gzip;
@@ -31,15 +29,12 @@ use crate::http::metrics;
 use crate::http::negotiate::{self, Format};
 use crate::http::path::{ObjectPath, Route};
 use crate::http::query::Query;
+use crate::http::receive::read;
 use crate::http::reply::{Reply, ReplyBody};
 use crate::http::verbs;
 use crate::http::watch;
 use crate::registry::Registry;
 use crate::status::Status;
-
-/// How much of a body that is too long is read and dropped, and for how long.
-const DRAINED: usize = 64 * 1024 * 1024;
-const DRAIN_FOR: Duration = Duration::from_secs(5);
 
 /// What a client is told of a panic, as kube-apiserver tells it.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
@@ -86,11 +81,17 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
+        let is_head = request.method() == Method::HEAD;
         Box::pin(async move {
-            match caught(service.handle(request)).await {
-                Ok(answer) => answer,
-                Err(status) => Ok(plain(Reply::status(&status, Format::Json))),
-            }
+            let answer = match caught(service.handle(request)).await {
+                Ok(answer) => answer?,
+                Err(status) => plain(Reply::status(&status, Format::Json)),
+            };
+            Ok(if is_head {
+                without_body(answer)
+            } else {
+                answer
+            })
         })
     }
 }
@@ -402,6 +403,16 @@ fn plain(reply: Reply) -> Response<ResponseBody> {
     response
 }
 
+/// What a `HEAD` is told: all but the body, which in HTTP/2 would break the stream.
+fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    let (mut parts, body) = answer.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        let length = HeaderValue::from(length);
+        parts.headers.insert(header::CONTENT_LENGTH, length);
+    }
+    Response::from_parts(parts, ResponseBody::whole(Bytes::new()))
+}
+
 /// The answer that a refusal is.
 fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
     match refusal {
@@ -434,64 +445,4 @@ fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.append(name, value);
     }
-}
-
-/// Reads a body, up to the limit.
-async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Status>
-where
-    B: Body,
-{
-    let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    let mut body = pin!(body);
-    if announced.is_some_and(|length: u64| length > LIMIT as u64) {
-        // A client that waits to be told to go on sends nothing of it.
-        if !headers.contains_key(header::EXPECT) {
-            drain(body).await;
-        }
-        return Err(Status::too_large(LIMIT));
-    }
-    let mut all = BytesMut::new();
-    while let Some(piece) = next_piece(body.as_mut()).await {
-        let data = piece.map_err(|()| Status::bad_request("the request body ended too early"))?;
-        if all.len() + data.remaining() > LIMIT {
-            drop((all, data));
-            drain(body).await;
-            return Err(Status::too_large(LIMIT));
-        }
-        all.put(data);
-    }
-    Ok(all.freeze())
-}
-
-/// The next data of a body; an error where it breaks off.
-async fn next_piece<B: Body>(mut body: Pin<&mut B>) -> Option<Result<B::Data, ()>> {
-    loop {
-        let frame = poll_fn(|context| {
-            let frame = body.as_mut().poll_frame(context);
-            frame.map(|frame| frame.map(|frame| frame.map_err(|_| ())))
-        });
-        match frame.await? {
-            Ok(frame) => {
-                if let Ok(data) = frame.into_data() {
-                    return Some(Ok(data));
-                }
-            }
-            Err(()) => return Some(Err(())),
-        }
-    }
-}
-
-/// Reads the rest of a body that is refused, and drops it, within bounds: a client that still
-/// sends when the connection is closed loses the answer to the reset of the connection.
-async fn drain<B: Body>(mut body: Pin<&mut B>) {
-    let rest = async {
-        let mut dropped = 0;
-        while dropped < DRAINED
-            && let Some(Ok(data)) = next_piece(body.as_mut()).await
-        {
-            dropped += data.remaining();
-        }
-    };
-    // A client that stalls is answered all the same.
-    let _ = tokio::time::timeout(DRAIN_FOR, rest).await;
 }

@@ -1,5 +1,6 @@
 //! Driver: the HTTPS listener on loopback and its connections.
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
@@ -9,8 +10,10 @@ use std::time::Duration;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,6 +26,9 @@ use super::ApiServer;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// What a client that speaks HTTP without TLS is told, as by Go's servers.
+const NO_TLS: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 /// How long requests in flight may take when the listener stops. Watches end at once.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long the head of a request may be, as in Go's servers.
@@ -133,13 +139,15 @@ impl Serving {
         kubeconfig::text(&self.url(), &self.ca_pem, &token)
     }
 
-    /// Writes the kubeconfig to a file, readable by its owner alone where there are owners.
+    /// Writes the kubeconfig to a file, readable by its owner alone where there are owners. One that
+    /// a server like this one wrote is replaced; a file that holds anything else stays as it is.
     ///
     /// # Errors
-    /// [`Error::WriteKubeconfig`] with what the operating system says.
+    /// [`Error::WriteKubeconfig`] with what the operating system says, or with what the file holds.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        write_private(path, &self.kubeconfig()).map_err(|source| Error::WriteKubeconfig {
+        let written = spare(path).and_then(|()| write_private(path, &self.kubeconfig()));
+        written.map_err(|source| Error::WriteKubeconfig {
             path: path.to_owned(),
             source,
         })
@@ -163,9 +171,27 @@ impl Drop for Serving {
     }
 }
 
+/// Refuses to write over what is not the server's own: a home's kubeconfig is the only way to many
+/// a cluster.
+fn spare(path: &Path) -> io::Result<()> {
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    let held = if is_file {
+        std::fs::read(path)?
+    } else {
+        Vec::new()
+    };
+    match kubeconfig::foreign(&String::from_utf8_lossy(&held)) {
+        None => Ok(()),
+        Some(what) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("it holds {what}, and stays as it is; name another file"),
+        )),
+    }
+}
+
 #[cfg(unix)]
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    use io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -173,7 +199,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
     std::fs::write(path, text)
 }
 
@@ -209,6 +235,24 @@ impl Accepting {
     }
 }
 
+/// The client's TLS, or nothing where it spoke HTTP without, which it is told.
+async fn shake_hands(
+    mut socket: TcpStream,
+    acceptor: TlsAcceptor,
+) -> io::Result<Option<TlsStream<TcpStream>>> {
+    let mut first = [0];
+    // A record of TLS begins with a number below 32, a request of HTTP with its method.
+    if socket.peek(&mut first).await? == 0 || !first[0].is_ascii_uppercase() {
+        return acceptor.accept(socket).await.map(Some);
+    }
+    // What is not read when a socket is closed resets it, and the answer is lost.
+    let mut head = [0; 4096];
+    let _ = socket.read(&mut head).await?;
+    socket.write_all(NO_TLS).await?;
+    socket.shutdown().await?;
+    Ok(None)
+}
+
 /// Serves one connection until the client closes it, it breaks, the listener stops, or the server is
 /// told to do as if it restarted.
 async fn serve(
@@ -220,13 +264,13 @@ async fn serve(
     // Without it every small answer waits for the acknowledgement of the one before. A socket that
     // refuses is slower, not wrong.
     let _ = socket.set_nodelay(true);
-    let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket));
+    let handshake = tokio::time::timeout(HANDSHAKE, shake_hands(socket, acceptor));
     let stream = tokio::select! {
         () = stop.cancelled() => return,
         shaken = handshake => match shaken {
-            Ok(Ok(stream)) => stream,
+            Ok(Ok(Some(stream))) => stream,
             // A client that does not trust the certificate, or speaks no TLS, is its own problem.
-            Ok(Err(_)) | Err(_) => return,
+            Ok(_) | Err(_) => return,
         },
     };
     let (_, session) = stream.get_ref();

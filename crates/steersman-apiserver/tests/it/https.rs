@@ -401,6 +401,47 @@ async fn only_loopback_is_served() {
     );
 }
 
+/// A `HEAD` is answered as a `GET` without its body, which in HTTP/2 would break the stream.
+#[tokio::test]
+async fn a_head_is_answered_without_a_body() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let stream = speak_tls_as(&serving, vec![b"h2".to_vec()]).await;
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    let connection = tokio::spawn(connection);
+    for (path, code) in [("/healthz", 200), ("/version", 405), ("/nowhere", 404)] {
+        let request = http::Request::head(format!("{}{path}", serving.url()));
+        let request = request.body(http_body_util::Empty::<Bytes>::new()).unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), code, "{path}");
+        assert_ne!(answer.headers()["content-length"], "0", "{path}");
+        let body = answer.into_body().collect().await.unwrap();
+        assert!(body.to_bytes().is_empty(), "{path}");
+    }
+    drop(sender);
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn who_speaks_no_tls_is_told_so() {
+    let serving = ApiServer::new().serve("127.0.0.1:0").await.unwrap();
+    let mut socket = TcpStream::connect(serving.addr()).await.unwrap();
+    socket
+        .write_all(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let mut told = String::new();
+    socket.read_to_string(&mut told).await.unwrap();
+    assert!(told.starts_with("HTTP/1.0 400 "), "{told}");
+    assert!(
+        told.ends_with("Client sent an HTTP request to an HTTPS server.\n"),
+        "{told}"
+    );
+}
+
 #[tokio::test]
 async fn the_kubeconfig_is_written_for_its_owner() {
     let server = ApiServer::new();
@@ -414,4 +455,17 @@ async fn the_kubeconfig_is_written_for_its_owner() {
     let missing = folder.path().join("missing").join("kubeconfig");
     let refused = serving.write_kubeconfig(&missing).unwrap_err();
     assert!(refused.to_string().contains("missing"), "{refused}");
+    // That of an earlier server is written over, and nothing else.
+    let second = ApiServer::new().serve("127.0.0.1:0").await.unwrap();
+    second.write_kubeconfig(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), second.kubeconfig());
+    let theirs = text.replace("name: steersman\n  cluster", "name: production\n  cluster");
+    std::fs::write(&path, &theirs).unwrap();
+    let refused = serving.write_kubeconfig(&path).unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(
+        why.starts_with("it holds the way to production, and stays"),
+        "{why}"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
 }
