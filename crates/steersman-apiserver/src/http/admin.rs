@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::auth::{MASTERS, User};
-use crate::faults::{FaultSpec, PlannedFault, RequestRecord, WatchMode};
+use crate::faults::{FaultGuard, FaultSpec, PlannedFault, RequestRecord, WatchMode};
 use crate::http::context::Context;
 use crate::http::negotiate::Format;
 use crate::http::query::Query;
@@ -92,15 +92,31 @@ fn describe(fault: &PlannedFault) -> Value {
     told
 }
 
+/// Plans a fault, or all of a list; of a list with one that is none, none.
 fn add(context: &Context, body: &[u8]) -> Done {
-    let spec: FaultSpec = serde_json::from_slice(body)
-        .map_err(|error| Status::bad_request(format!("this is no fault: {error}")))?;
-    let guard = context.faults.add(spec)?;
-    let id = guard.id();
-    guard.keep();
+    let is_list = body.trim_ascii_start().starts_with(b"[");
+    let read = if is_list {
+        serde_json::from_slice(body)
+    } else {
+        serde_json::from_slice(body).map(|one: FaultSpec| vec![one])
+    };
+    let specs = read.map_err(|error| Status::bad_request(format!("this is no fault: {error}")))?;
+    let mut guards = Vec::new();
+    for spec in specs {
+        guards.push(context.faults.add(spec)?);
+    }
+    let ids: Vec<u64> = guards.iter().map(FaultGuard::id).collect();
+    guards.into_iter().for_each(FaultGuard::keep);
     let planned = context.faults.planned();
-    let own = planned.iter().find(|fault| fault.id == id);
-    Ok((201, own.map(describe).unwrap_or_default()))
+    let own = planned.iter().filter(|fault| ids.contains(&fault.id));
+    let mut told: Vec<Value> = own.map(describe).collect();
+    Ok(match told.pop() {
+        Some(one) if !is_list => (201, one),
+        last => {
+            told.extend(last);
+            (201, json!({"items": told}))
+        }
+    })
 }
 
 fn requests(context: &Context, query: &Query) -> Done {

@@ -268,6 +268,12 @@ async fn faults_are_had_over_http_also_when_nothing_else_gets_through() {
         "effect": {"type": "answer", "code": 429, "retryAfterSeconds": 3},
     });
     admin("POST", "faults", throttle).await.expect(201);
+    let both =
+        json!([{"verb": "get", "effect": {"type": "swallow"}}, {"effect": {"type": "swallow"}}]);
+    let added = admin("POST", "faults", both).await.expect(201);
+    assert_eq!([&added["items"][0]["id"], &added["items"][1]["id"]], [2, 3]);
+    admin("DELETE", "faults/2", json!({})).await.expect(200);
+    admin("DELETE", "faults/3", json!({})).await.expect(200);
     let listed = admin("GET", "faults", json!({})).await.expect(200);
     assert_eq!(listed["items"][1]["effect"]["code"], 429);
     assert_eq!(listed["items"][1]["verb"], "create");
@@ -345,7 +351,11 @@ async fn a_fault_that_is_none_is_refused_with_its_reason() {
             json!({"effect": {"type": "answer", "code": 200}}),
             "from 400 to 599",
         ),
-        (json!([]), "this is no fault"),
+        (json!(1), "this is no fault"),
+        (
+            json!([{"effect": {"type": "swallow"}}, {"effect": {"type": "answer", "code": 200}}]),
+            "from 400 to 599",
+        ),
     ] {
         let refused = ask(&server, "POST", "/steersman/faults", &[], body.to_string())
             .await
