@@ -1,14 +1,29 @@
 //! Driver: the objects in YAML and JSON files.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use crate::yaml;
 
 /// How deep folders are read.
 const DEEPEST: usize = 16;
 /// What the names of manifests in a folder end with.
 const KINDS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// An object, and where it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// What stands there.
+    pub object: Value,
+    /// The file.
+    pub file: PathBuf,
+    /// The line at which its document begins, from one; of an item of a List, the List's.
+    pub line: u64,
+}
 
 /// Why a manifest could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,26 +47,42 @@ pub enum ManifestError {
     },
 }
 
+/// Shows the place: `crd/site.yaml:12`.
+impl fmt::Display for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
 /// The objects of a file, or of the `.yaml`, `.yml` and `.json` files of a folder and those below
 /// it, in the order of their names. A file may hold several documents; a List stands for its items.
+/// YAML is read as kubectl reads it, so that `0400` is 256 and `yes` is true.
 ///
 /// # Errors
 /// [`ManifestError`], which names the file.
-pub fn read(path: impl AsRef<Path>) -> Result<Vec<Value>, ManifestError> {
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<Manifest>, ManifestError> {
     let mut files = Vec::new();
     find(path.as_ref(), DEEPEST, &mut files)?;
-    let mut objects = Vec::new();
+    let mut all = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).map_err(unreadable(&file))?;
-        match documents(&text) {
-            Ok(found) => objects.extend(found),
+        let found = match yaml::documents(&text) {
+            Ok(found) => found,
             Err(problem) => {
                 let path = file;
                 return Err(ManifestError::Parse { path, problem });
             }
+        };
+        for document in found {
+            let line = document.referenced.line();
+            all.extend(objects(document).map(|object| Manifest {
+                object,
+                file: file.clone(),
+                line,
+            }));
         }
     }
-    Ok(objects)
+    Ok(all)
 }
 
 fn find(path: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> Result<(), ManifestError> {
@@ -78,25 +109,19 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
     move |source| ManifestError::Read { path, source }
 }
 
-fn documents(text: &str) -> Result<Vec<Value>, String> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
-    let mut all = Vec::new();
-    for mut document in documents {
-        let is_list = document["kind"]
-            .as_str()
-            .is_some_and(|kind| kind.ends_with("List"));
-        match document
-            .get_mut("items")
-            .filter(|_| is_list)
-            .map(Value::take)
-        {
-            Some(Value::Array(items)) => all.extend(items),
-            _ if document.is_null() => {}
-            _ => all.push(document),
-        }
+/// What a document holds: the items of a List, nothing where it is empty, or itself.
+fn objects(document: Spanned<Value>) -> impl Iterator<Item = Value> {
+    let mut document = document.value;
+    let is_list = document["kind"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("List"));
+    let items = document.get_mut("items").filter(|_| is_list);
+    match items.map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ if document.is_null() => Vec::new(),
+        _ => vec![document],
     }
-    Ok(all)
+    .into_iter()
 }
 
 #[cfg(test)]
@@ -119,7 +144,7 @@ items:
 
     fn kinds(path: &Path) -> Vec<String> {
         let all = read(path).unwrap();
-        let kind = |one: &Value| one["kind"].as_str().unwrap().to_owned();
+        let kind = |one: &Manifest| one.object["kind"].as_str().unwrap().to_owned();
         all.iter().map(kind).collect()
     }
 
@@ -133,6 +158,21 @@ items:
         std::fs::write(folder.path().join("readme.md"), "- no: [yaml").unwrap();
         assert_eq!(kinds(folder.path()), ["A", "B", "C", "D", "E"]);
         assert_eq!(kinds(&folder.path().join("z.json")), ["E"]);
+    }
+
+    #[test]
+    fn objects_know_their_place() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("a.yaml");
+        std::fs::write(&path, TEXT).unwrap();
+        let places: Vec<_> = read(&path)
+            .unwrap()
+            .iter()
+            .map(Manifest::to_string)
+            .collect();
+        let place = |line| format!("{}:{line}", path.display());
+        // The items of the list are told by its line.
+        assert_eq!(places, [1, 5, 8, 8].map(place));
     }
 
     #[test]

@@ -5,6 +5,30 @@ mod emit;
 
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
+use serde_saphyr::{Budget, Spanned};
+
+/// Reads all documents of a file, each with its place. The error shows where it is; a key that is
+/// there twice is one.
+pub(crate) fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        budget: budget(text.len()),
+    };
+    let read = serde_saphyr::from_multiple_with_options(text, options);
+    read.map_err(|error| error.to_string())
+}
+
+/// What a text may cost to read. Its length was bounded before; by the parser its nesting is, and what
+/// aliases repeat (SRV-3).
+fn budget(length: usize) -> Option<Budget> {
+    // A question mark alone is a mapping, its key and its value.
+    let most = length.saturating_mul(4).saturating_add(16);
+    serde_saphyr::budget! {
+        max_nodes: most,
+        max_events: most,
+        max_documents: most,
+    }
+}
 
 /// Reads a document, of a key that is there twice the last. The error is in the words of the real
 /// server.
@@ -48,11 +72,19 @@ fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String
     if body.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
+    // JSON is YAML, which programs send, and their objects may be deeper than the YAML parser goes.
+    if let DuplicateKeyPolicy::LastWins = duplicate_keys
+        && body.trim_ascii_start().starts_with(b"{")
+        && let Ok(value) = serde_json::from_slice(body)
+    {
+        return Ok(value);
+    }
     // SRV-3: the parser bounds depth, aliases and events, and answers with an error.
     let options = serde_saphyr::options! {
         duplicate_keys: duplicate_keys,
         legacy_octal_numbers: true,
         with_snippet: false,
+        budget: budget(body.len()),
     };
     serde_saphyr::from_slice_with_options(body, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
@@ -170,6 +202,30 @@ mod tests {
         let text = write(&value);
         assert_eq!(parse(text.as_bytes()).unwrap(), value);
         assert!(text.contains("a: \"yes\"\n"), "{text}");
+    }
+
+    #[test]
+    fn all_documents_of_a_file_are_read_with_their_places() {
+        let found = documents("# One.\na: yes\n---\n\n---\nb: 0400\n").unwrap();
+        let places: Vec<_> = found
+            .iter()
+            .map(|one| (one.referenced.line(), &one.value))
+            .collect();
+        assert_eq!(places, [(2, &json!({"a": true})), (6, &json!({"b": 256}))]);
+        let problem = documents("a: 1\n---\nb: 1\nb: 2\n").unwrap_err();
+        assert!(problem.contains("line 4"), "{problem}");
+    }
+
+    #[test]
+    fn what_is_long_is_read_and_json_as_deep_as_json_goes() {
+        let wide = format!("[{}1]", "1,".repeat(250_000));
+        let wide = parse(wide.as_bytes()).unwrap();
+        assert_eq!(wide.as_array().unwrap().len(), 250_001);
+        let many = "a: 1\n---\n".repeat(1_100);
+        assert_eq!(documents(&many).unwrap().len(), 1_100);
+        let deep = format!("{}1{}", "{\"a\":".repeat(120), "}".repeat(120));
+        let expected: Value = serde_json::from_str(&deep).unwrap();
+        assert_eq!(parse(deep.as_bytes()).unwrap(), expected);
     }
 
     #[test]

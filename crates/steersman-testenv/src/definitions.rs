@@ -17,8 +17,8 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// The definitions in a file, or in the YAML and JSON files of a folder and those below it. What
 /// else is in a folder is left alone.
 pub(crate) fn collect(path: &Path) -> Result<Vec<Value>, Error> {
-    let mut found = manifests::read(path)?;
-    found.retain(is_definition);
+    let found = manifests::read(path)?.into_iter().map(|one| one.object);
+    let found: Vec<Value> = found.filter(is_definition).collect();
     if found.is_empty() {
         let path = path.to_owned();
         return Err(Error::NoDefinition { path });

@@ -32,10 +32,12 @@ pub(crate) enum Problem {
         path: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    #[error("the server refused {what} of {}", path.display())]
+    #[error("there is no {what} in {}", path.display())]
+    Nothing { what: &'static str, path: PathBuf },
+    #[error("the server refused {what} of {place}")]
     Refused {
         what: String,
-        path: PathBuf,
+        place: String,
         source: Box<Status>,
     },
     #[error("cannot serve")]

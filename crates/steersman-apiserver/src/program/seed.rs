@@ -12,24 +12,36 @@ use super::problem::Problem;
 const MANAGER: &str = "steersman-apiserver";
 
 /// Installs the definitions, then applies the rest: namespaces first, otherwise in their order.
+///
+/// Of the first paths everything but definitions is left alone. A path without anything to take is
+/// refused: it is a mistake to name it.
 pub(crate) fn plant(
     server: &ApiServer,
     definitions: &[PathBuf],
     others: &[PathBuf],
 ) -> Result<(), Problem> {
-    let mut objects: Vec<(&Path, Value)> = Vec::new();
-    for path in definitions.iter().chain(others) {
+    let mut all = Vec::new();
+    for path in definitions {
         let found = manifests::read(path)?.into_iter();
-        let only = definitions.contains(path);
-        let found = found.filter(|one| !only || rank(one) == 0);
-        objects.extend(found.map(|object| (path.as_path(), object)));
+        let before = all.len();
+        all.extend(found.filter(|one| rank(&one.object) == 0));
+        nothing_of(all.len() == before, path, "CustomResourceDefinition")?;
     }
-    objects.sort_by_key(|(_, object)| rank(object));
-    for (path, object) in objects {
+    for path in others {
+        let found = manifests::read(path)?;
+        nothing_of(found.is_empty(), path, "object")?;
+        all.extend(found);
+    }
+    all.sort_by_key(|one| rank(&one.object));
+    for manifest in all {
+        let place = manifest.to_string();
+        let object = manifest.object;
         let what = format!(
             "{} {}",
             object["kind"].as_str().unwrap_or("an object without kind"),
-            object["metadata"]["name"].as_str().unwrap_or_default()
+            object["metadata"]["name"]
+                .as_str()
+                .unwrap_or("without name")
         );
         let done = if rank(&object) == 0 {
             server.install_crd(object)
@@ -38,9 +50,17 @@ pub(crate) fn plant(
         };
         done.map_err(|status| Problem::Refused {
             what,
-            path: path.to_owned(),
+            place,
             source: Box::new(status),
         })?;
+    }
+    Ok(())
+}
+
+fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), Problem> {
+    if nothing {
+        let path = path.to_owned();
+        return Err(Problem::Nothing { what, path });
     }
     Ok(())
 }

@@ -132,6 +132,13 @@ kind: Site
 metadata: {name: home, namespace: web, labels: {a: b}}
 ---
 apiVersion: v1
+kind: Pod
+metadata: {name: octal, namespace: web}
+spec:
+  containers: [{name: a, image: a}]
+  volumes: [{name: a, secret: {secretName: a, defaultMode: 0400}}]
+---
+apiVersion: v1
 kind: Namespace
 metadata: {name: web}
 ---
@@ -147,7 +154,14 @@ spec:
 ";
     std::fs::write(folder.path().join("all.yaml"), manifests).unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
-    let seeds = ["--seed-dir", text(folder.path()), "--log"];
+    // A folder may be named for both; what is in it and no definition is a manifest all the same.
+    let seeds = [
+        "--crds",
+        text(folder.path()),
+        "--seed-dir",
+        text(folder.path()),
+        "--log",
+    ];
     let running = start(&[&seeds[..], &["--kubeconfig", text(&kubeconfig)]].concat()).await;
     assert_eq!(running.kubeconfig, kubeconfig);
     let path = "/apis/example.com/v1/namespaces/web/sites/home";
@@ -156,6 +170,11 @@ spec:
         home["metadata"]["managedFields"][0]["manager"],
         "steersman-apiserver"
     );
+    let octal = running
+        .get("/api/v1/namespaces/web/pods/octal")
+        .await
+        .unwrap();
+    assert_eq!(octal["spec"]["volumes"][0]["secret"]["defaultMode"], 256);
     let mut errors = BufReader::new(running.child.stderr.unwrap()).lines();
     let line = tokio::time::timeout(TOO_LONG, errors.next_line()).await;
     let line = line.unwrap().unwrap().unwrap();
@@ -172,13 +191,27 @@ async fn what_cannot_be_begins_nothing() {
         said.contains("0.0.0.0:0 is not a loopback address"),
         "{said}"
     );
+    assert!(said.contains("--insecure-let-others-in"), "{said}");
     let said = refused(&["--manifests", "/nowhere/at.yaml"]).await;
     assert!(said.contains("/nowhere/at.yaml cannot be read"), "{said}");
     let folder = TempDir::new().unwrap();
     let wrong = folder.path().join("wrong.yaml");
-    std::fs::write(&wrong, "apiVersion: v1\nkind: Cat\nmetadata: {name: tom}\n").unwrap();
-    let said = refused(&["--manifests", text(&wrong)]).await;
-    assert!(said.contains("the server refused Cat tom of "), "{said}");
+    let right = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
+    let cat = "apiVersion: v1\nkind: Cat\nmetadata: {name: tom}\n";
+    std::fs::write(&wrong, format!("{right}---\n{cat}")).unwrap();
+    // A folder is named by the file in it, and a file by the line.
+    let said = refused(&["--manifests", text(folder.path())]).await;
+    let place = format!("the server refused Cat tom of {}:5: ", text(&wrong));
+    assert!(said.contains(&place), "{said}");
+    // What is named holds something.
+    let said = refused(&["--crds", text(&wrong)]).await;
+    assert!(
+        said.contains("there is no CustomResourceDefinition in "),
+        "{said}"
+    );
+    std::fs::write(&wrong, "# Nothing yet.\n").unwrap();
+    let said = refused(&["--manifests", text(folder.path())]).await;
+    assert!(said.contains("there is no object in "), "{said}");
 }
 
 #[tokio::test]
