@@ -242,6 +242,12 @@ async fn reads_and_subscriptions_race_with_the_end_and_are_served() {
     for task in tasks {
         task.await.unwrap();
     }
+    // However often it ended meanwhile: now it does, and begins anew.
+    let (kind, key) = (Kind::of::<Service>(), key("a", "s"));
+    while world.cache.mirror_of(kind.gvk(), &key).is_some() {
+        tokio::task::yield_now().await;
+    }
+    world.cache.get::<Service>(&key).await.unwrap();
     assert!(world.server.requests().watch_lists("services") > 1);
     world.stop().await.unwrap();
 }
