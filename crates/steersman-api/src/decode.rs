@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use memchr::memchr;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use steersman_object::{Kind, Object, ResourceVersion};
 use crate::asked::Asked;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, Malformed, PageEnd, WatchEvent};
-use crate::head::RawObject;
+use crate::head::{Head, RawObject};
 use crate::items::{Items, MAX_VALUE, NoList};
 use crate::lines::{Lines, MAX_LINE, TooLong};
 use crate::raw;
@@ -74,8 +75,7 @@ impl Decoder {
     /// One object; what does not decode is kept with what could be read of it.
     pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
         let prepared = raw::prepare(raw, self.kind.gvk(), self.drop_managed_fields);
-        let bytes = prepared.as_deref().unwrap_or(raw);
-        let error = match decode_json::<K>(bytes, !is_secret(&self.kind)) {
+        let error = match decode_json::<K>(&prepared.json, !is_secret(&self.kind)) {
             Ok(object) if !object.key().name().is_empty() => return Decoded::Good(object),
             Ok(_) => "metadata.name is missing".to_owned(),
             Err(error) => error,
@@ -86,20 +86,33 @@ impl Decoder {
     /// One object that nobody decodes yet; where not even its metadata is readable, it is
     /// malformed for everybody.
     pub(crate) fn raw_object(&self, raw: &[u8]) -> Decoded<RawObject> {
-        let (gvk, drop) = (self.kind.gvk(), self.drop_managed_fields);
-        let prepared = if self.metadata_only {
-            raw::metadata_of(raw, gvk, drop)
-        } else {
-            raw::prepare(raw, gvk, drop)
-        };
-        let json = prepared.unwrap_or_else(|| raw.to_vec());
-        match RawObject::from_json(json) {
+        let object = self.plain_object(raw);
+        match object.or_else(|json| RawObject::from_json(json.into_owned())) {
             Ok(object) => Decoded::Good(object),
             // An error may quote a value, and an annotation of a Secret may hold all of it.
             Err(error) if is_secret(&self.kind) && !error.starts_with("metadata.name") => {
                 Decoded::Malformed(malformed(raw, "its metadata has another shape".to_owned()))
             }
             Err(error) => Decoded::Malformed(malformed(raw, error)),
+        }
+    }
+
+    /// One object of which only the metadata has to be read to know what it is: whether the rest is
+    /// JSON is seen by who decodes it. Its bytes, where that does not do.
+    fn plain_object<'a>(&self, raw: &'a [u8]) -> Result<RawObject, Cow<'a, [u8]>> {
+        let (gvk, drop) = (self.kind.gvk(), self.drop_managed_fields);
+        let prepared = if self.metadata_only {
+            raw::metadata_of(raw, gvk, drop)
+        } else {
+            Some(raw::prepare(raw, gvk, drop))
+        };
+        let Some(prepared) = prepared else {
+            return Err(Cow::Borrowed(raw));
+        };
+        let metadata = prepared.metadata.and_then(|at| prepared.json.get(at));
+        match metadata.and_then(Head::of_json) {
+            Some(head) => Ok(RawObject::of_parts(head, prepared.json.into_owned())),
+            None => Err(prepared.json),
         }
     }
 }
@@ -274,6 +287,27 @@ impl Events {
     }
 
     fn decode(&self, text: &[u8]) -> Line {
+        let plain = self.plain_event(text).map(Line::Event);
+        plain.unwrap_or_else(|| self.parsed_event(text))
+    }
+
+    /// An event of an object as servers spell it, type first and nothing behind the object: what it is
+    /// shows without a parser. `None` for anything else, which a parser takes.
+    fn plain_event(&self, text: &[u8]) -> Option<WatchEvent> {
+        let text = text.trim_ascii_end().strip_prefix(b"{\"type\":\"")?;
+        let end = memchr(b'"', text)?;
+        let event = match &text[..end] {
+            b"ADDED" => WatchEvent::Added,
+            b"MODIFIED" => WatchEvent::Modified,
+            b"DELETED" => WatchEvent::Deleted,
+            _ => return None,
+        };
+        let object = text[end..].strip_prefix(b"\",\"object\":")?;
+        let object = self.decoder.plain_object(object.strip_suffix(b"}")?);
+        object.ok().map(|object| event(Decoded::Good(object)))
+    }
+
+    fn parsed_event(&self, text: &[u8]) -> Line {
         let event: RawEvent<'_> = match serde_json::from_slice(text) {
             Ok(event) => event,
             Err(error) if error.is_eof() => return Line::Open,

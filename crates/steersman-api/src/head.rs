@@ -76,6 +76,13 @@ impl Head {
         }
     }
 
+    /// The head of an object with metadata of this JSON; `None` where that cannot be read, or names
+    /// nothing.
+    pub(crate) fn of_json(metadata: &[u8]) -> Option<Self> {
+        let metadata = serde_json::from_slice(metadata).ok()?;
+        Some(Self::of(metadata)).filter(|head| !head.key.name().is_empty())
+    }
+
     fn of(metadata: Metadata) -> Self {
         let version = metadata.resource_version.unwrap_or_default();
         Self {
@@ -111,15 +118,25 @@ impl RawObject {
         if first != Some(&b'{') {
             return Err("invalid type: it is not a JSON object".to_owned());
         }
-        let mut deserializer = Deserializer::from_slice(&json);
-        let top = serde_path_to_error::deserialize::<_, Top>(&mut deserializer);
-        let top = top.map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
-        deserializer.end().map_err(|error| error.to_string())?;
+        let top: Top = serde_json::from_slice(&json).map_err(|error| {
+            // Once more for the path, which costs time that good objects need not spend.
+            let mut deserializer = Deserializer::from_slice(&json);
+            match serde_path_to_error::deserialize::<_, Top>(&mut deserializer) {
+                Err(error) => format!("{}: {}", error.path(), error.inner()),
+                Ok(_) => error.to_string(),
+            }
+        })?;
         let head = Head::of(top.metadata.unwrap_or_default());
         if head.key.name().is_empty() {
             return Err("metadata.name is missing".to_owned());
         }
         Ok(Self { head, json })
+    }
+
+    /// The object of a head and its JSON.
+    pub(crate) fn of_parts(head: Head, json: impl Into<Box<[u8]>>) -> Self {
+        let json = json.into();
+        Self { head, json }
     }
 
     /// The object as it would come over the wire, for those who implement

@@ -7,12 +7,10 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use serde::de::IgnoredAny;
 
+use crate::scan::{MAX_DEPTH, Scan, TooDeep};
+
 /// The longest value that is taken: many times what etcd stores in one object.
 pub(crate) const MAX_VALUE: usize = 32 << 20;
-/// The most levels of one value: Go's `encoding/json` reads no more, so no server that is written
-/// in it ever took an object that has them.
-const MAX_DEPTH: usize = 10_000;
-
 /// The body of a list, as far as it has come.
 #[derive(Debug)]
 pub(crate) struct Items {
@@ -83,24 +81,11 @@ enum Role {
     Item,
 }
 
-/// A value, and how far into it the bytes have come.
+/// A value that has begun.
 #[derive(Debug)]
 struct Open {
     role: Role,
-    place: Place,
-    depth: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// In a number or a word, which ends where something else begins.
-    Bare,
-    /// In a text.
-    Text,
-    /// In a text, behind a backslash.
-    Escape,
-    /// Between texts.
-    Nested,
+    scan: Scan,
 }
 
 // ===== impl Items =====
@@ -129,7 +114,8 @@ impl Items {
                     false => return Ok(None),
                 }
             };
-            let end = open.go_on(chunk)?;
+            let end = open.scan.go_on(chunk);
+            let end = end.map_err(|TooDeep| NoList::TooDeep)?;
             let role = open.role;
             let length = end.unwrap_or(chunk.len());
             // LIST-1: more than one object is never kept.
@@ -191,17 +177,8 @@ impl Items {
     }
 
     fn begin(&mut self, byte: u8, role: Role) -> Result<bool, NoList> {
-        let place = match byte {
-            // The first byte is looked at again, from outside.
-            b'"' | b'{' | b'[' => Place::Nested,
-            byte if is_bare(byte) => Place::Bare,
-            _ => return Err(self.unexpected()),
-        };
-        self.open = Some(Open {
-            role,
-            place,
-            depth: 0,
-        });
+        let scan = Scan::begin(byte).ok_or_else(|| self.unexpected())?;
+        self.open = Some(Open { role, scan });
         Ok(true)
     }
 
@@ -266,70 +243,6 @@ impl Items {
         let at = self.at;
         NoList::Unexpected { at, expected }
     }
-}
-
-// ===== impl Open =====
-
-impl Open {
-    /// Goes on through the bytes; where the value ends, if it does.
-    fn go_on(&mut self, bytes: &[u8]) -> Result<Option<usize>, NoList> {
-        let mut at = 0;
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            match self.place {
-                Place::Bare => {
-                    return Ok(rest.iter().position(|byte| !is_bare(*byte)).map(|n| at + n));
-                }
-                Place::Escape => {
-                    at += 1;
-                    self.place = Place::Text;
-                }
-                Place::Text => {
-                    let Some(stop) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))
-                    else {
-                        return Ok(None);
-                    };
-                    at += stop + 1;
-                    self.place = if rest[stop] == b'\\' {
-                        Place::Escape
-                    } else {
-                        Place::Nested
-                    };
-                }
-                Place::Nested => {
-                    let Some(stop) = rest.iter().position(|byte| is_mark(*byte)) else {
-                        return Ok(None);
-                    };
-                    at += stop + 1;
-                    match rest[stop] {
-                        b'"' => {
-                            self.place = Place::Text;
-                            continue;
-                        }
-                        b'{' | b'[' => self.depth += 1,
-                        // A value begins with a bracket, so there is one to close.
-                        _ => self.depth -= 1,
-                    }
-                    if self.depth > MAX_DEPTH {
-                        return Err(NoList::TooDeep);
-                    }
-                }
-            }
-            if self.depth == 0 && matches!(self.place, Place::Nested) {
-                return Ok(Some(at));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// What numbers and words are made of.
-fn is_bare(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
-}
-
-/// What matters between texts.
-fn is_mark(byte: u8) -> bool {
-    matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! - [`head`] has [`RawObject`], the JSON of an object that nobody has decoded yet, and its [`Head`].
 //! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
 //! - `about` reads which object an answer is about; `warning` reads what a server warns of.
-//! - `url` builds paths and queries; `raw` looks into an object's bytes before they are decoded;
+//! - `url` builds paths and queries; `scan` finds where a value ends; `raw` looks into an object's bytes before they are decoded;
 //!   `lines` cuts a watch body into lines and `items` that of a list into its objects; `decode` makes
 //!   pages and events of them.
 //! - `transport` sends a request and collects its answer within bounds of time.
@@ -34,6 +34,7 @@ pub mod event;
 mod about;
 mod warning;
 mod url;
+mod scan;
 mod raw;
 mod lines;
 mod items;

@@ -1,6 +1,7 @@
 //! Machine: cuts the body of a watch into lines, however it arrives in chunks.
 
 use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
 
 /// The longest line that is taken: many times what etcd stores in one object.
 pub(crate) const MAX_LINE: usize = 32 << 20;
@@ -37,7 +38,7 @@ impl Lines {
     /// The next whole line, without its end.
     pub(crate) fn next_line(&mut self) -> Result<Option<Bytes>, TooLong> {
         let fresh = &self.buffer[self.searched..];
-        let Some(end) = fresh.iter().position(|b| *b == b'\n') else {
+        let Some(end) = memchr(b'\n', fresh) else {
             self.searched = self.buffer.len();
             return self.check(self.searched).map(|()| None);
         };

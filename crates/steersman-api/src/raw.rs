@@ -3,9 +3,12 @@
 //! The bytes are JSON that was checked before; on anything else the scan gives up and finds
 //! nothing, and never reads out of bounds.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
+
+use crate::scan::Scan;
 
 /// What the scan found at the top of an object and in its metadata.
 #[derive(Debug, Default)]
@@ -14,6 +17,9 @@ struct Shape {
     kind: bool,
     /// The value of `metadata`, where it is an object.
     metadata: Option<Range<usize>>,
+    /// Whether there is nothing about the names of its members, or behind it, that a parser would see
+    /// in another way: names with escapes, two of metadata, further values.
+    plain: bool,
     /// `"managedFields": […]` of the metadata, with the comma that goes with it.
     managed_fields: Option<Range<usize>>,
 }
@@ -27,57 +33,76 @@ struct Identity {
     version: String,
 }
 
+/// An object's bytes as they are read.
+#[derive(Debug)]
+pub(crate) struct Prepared<'a> {
+    pub(crate) json: Cow<'a, [u8]>,
+    /// Where its metadata stands in them; `None` where that takes a parser to say.
+    pub(crate) metadata: Option<Range<usize>>,
+}
+
 /// The object's bytes with its `apiVersion` and `kind` (items of a list have none) and, if asked,
-/// without its managedFields. `None` where the bytes are right as they are.
-pub(crate) fn prepare(raw: &[u8], gvk: &Gvk, drop_managed_fields: bool) -> Option<Vec<u8>> {
-    let shape = scan(raw)?;
+/// without its managedFields.
+pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -> Prepared<'a> {
+    let as_it_is = |metadata| Prepared {
+        json: Cow::Borrowed(raw),
+        metadata,
+    };
+    let Some(shape) = scan(raw) else {
+        return as_it_is(None);
+    };
+    let metadata = shape.metadata.filter(|_| shape.plain);
     let cut = shape.managed_fields.filter(|_| drop_managed_fields);
     let typed = shape.api_version && shape.kind;
+    let Some(open) = raw.iter().position(|byte| *byte == b'{') else {
+        return as_it_is(metadata);
+    };
     if typed && cut.is_none() {
-        return None;
+        return as_it_is(metadata);
     }
-    let open = raw.iter().position(|b| *b == b'{')? + 1;
-    let mut out = Vec::with_capacity(raw.len() + 96);
-    out.extend_from_slice(&raw[..open]);
+    let (head, rest) = raw.split_at(open + 1);
+    let mut added = Vec::new();
     if !shape.api_version {
-        push_member(&mut out, "apiVersion", &gvk.api_version());
+        push_member(&mut added, "apiVersion", &gvk.api_version());
     }
     if !shape.kind {
-        push_member(&mut out, "kind", gvk.kind());
+        push_member(&mut added, "kind", gvk.kind());
     }
     // An object without any member of its own has no comma coming after these.
-    if !typed && raw[open..].iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'}') {
-        out.pop();
+    if !typed && rest.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'}') {
+        added.pop();
     }
-    match cut {
-        Some(cut) => {
-            out.extend_from_slice(&raw[open..cut.start]);
-            out.extend_from_slice(&raw[cut.end..]);
-        }
-        None => out.extend_from_slice(&raw[open..]),
+    let cut = cut.unwrap_or(raw.len()..raw.len());
+    let json = [head, &added[..], &raw[open + 1..cut.start], &raw[cut.end..]].concat();
+    Prepared {
+        json: Cow::Owned(json),
+        // What is cut out is part of it.
+        metadata: metadata.map(|at| at.start + added.len()..at.end + added.len() - cut.len()),
     }
-    Some(out)
 }
 
 /// An object of which only the metadata is kept, with its own `apiVersion` and `kind`: servers send
 /// metadata under those of `PartialObjectMetadata`. `None` where it has no metadata to find.
-pub(crate) fn metadata_of(raw: &[u8], gvk: &Gvk, drop_managed_fields: bool) -> Option<Vec<u8>> {
+pub(crate) fn metadata_of(
+    raw: &[u8],
+    gvk: &Gvk,
+    drop_managed_fields: bool,
+) -> Option<Prepared<'static>> {
     let shape = scan(raw)?;
     let metadata = shape.metadata?;
-    let mut out = Vec::with_capacity(metadata.len() + 96);
-    out.push(b'{');
-    push_member(&mut out, "apiVersion", &gvk.api_version());
-    push_member(&mut out, "kind", gvk.kind());
-    out.extend_from_slice(b"\"metadata\":");
-    match shape.managed_fields.filter(|_| drop_managed_fields) {
-        Some(cut) => {
-            out.extend_from_slice(&raw[metadata.start..cut.start]);
-            out.extend_from_slice(&raw[cut.end..metadata.end]);
-        }
-        None => out.extend_from_slice(&raw[metadata]),
-    }
-    out.push(b'}');
-    Some(out)
+    let cut = shape.managed_fields.filter(|_| drop_managed_fields);
+    let cut = cut.unwrap_or(metadata.end..metadata.end);
+    let mut head = vec![b'{'];
+    push_member(&mut head, "apiVersion", &gvk.api_version());
+    push_member(&mut head, "kind", gvk.kind());
+    head.extend_from_slice(b"\"metadata\":");
+    let kept = [&raw[metadata.start..cut.start], &raw[cut.end..metadata.end]];
+    let json = [&head[..], kept[0], kept[1], b"}"].concat();
+    let metadata = head.len()..json.len() - 1;
+    Some(Prepared {
+        json: Cow::Owned(json),
+        metadata: shape.plain.then_some(metadata),
+    })
 }
 
 /// What can be read of an object's identity when the object itself does not decode.
@@ -117,14 +142,19 @@ fn push_member(out: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 fn scan(raw: &[u8]) -> Option<Shape> {
-    let mut shape = Shape::default();
+    let mut shape = Shape {
+        plain: true,
+        ..Shape::default()
+    };
     let mut cursor = Cursor { raw, at: 0 };
     cursor.members(|cursor, name, _| {
+        shape.plain &= !name.contains(&b'\\');
         match name {
             b"apiVersion" => shape.api_version = true,
             b"kind" => shape.kind = true,
             b"metadata" if cursor.peek() == Some(b'{') => {
                 let start = cursor.at;
+                shape.plain &= shape.metadata.is_none();
                 shape.managed_fields = managed_fields(cursor)?;
                 shape.metadata = Some(start..cursor.at);
                 return Some(());
@@ -133,6 +163,7 @@ fn scan(raw: &[u8]) -> Option<Shape> {
         }
         cursor.skip_value()
     })?;
+    shape.plain &= cursor.peek().is_none();
     Some(shape)
 }
 
@@ -240,52 +271,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn skip_string(&mut self) -> Option<()> {
-        self.expect(b'"')?;
-        loop {
-            match self.raw.get(self.at)? {
-                b'"' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
-        }
+        (self.peek()? == b'"').then(|| self.skip_value())?
     }
 
     fn skip_value(&mut self) -> Option<()> {
-        match self.peek()? {
-            b'"' => self.skip_string(),
-            b'{' | b'[' => self.skip_nested(),
-            _ => {
-                while let Some(byte) = self.raw.get(self.at) {
-                    if matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace() {
-                        break;
-                    }
-                    self.at += 1;
-                }
-                Some(())
-            }
-        }
-    }
-
-    fn skip_nested(&mut self) -> Option<()> {
-        let mut depth = 0_usize;
-        loop {
-            match self.raw.get(self.at)? {
-                b'"' => {
-                    self.skip_string()?;
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.checked_sub(1)?,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return Some(());
-            }
-        }
+        let mut scan = Scan::begin(self.peek()?)?;
+        self.at += scan.go_on(&self.raw[self.at..]).ok()??;
+        Some(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Machine: what each writing verb sends, and how its answer is read.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
@@ -160,7 +162,7 @@ impl<K: Object> Api<K> {
         let (asked, url) = self.part("update", key, subresource)?;
         let body = encode(&asked, body)?;
         // A dynamic object may not name its kind; a body of another kind always does.
-        let body = raw::prepare(&body, self.kind.gvk(), false).unwrap_or(body);
+        let body = self.with_kind(body);
         let call = call(Method::PUT, asked, url.write(options), JSON, body.into());
         Ok(self.other(call))
     }
@@ -219,9 +221,15 @@ impl<K: Object> Api<K> {
 
     fn encode(&self, asked: &Asked, object: &impl Serialize) -> Result<Bytes, Error> {
         let bytes = encode(asked, object)?;
-        Ok(raw::prepare(&bytes, self.kind.gvk(), false)
-            .unwrap_or(bytes)
-            .into())
+        Ok(self.with_kind(bytes).into())
+    }
+
+    /// The object with its `apiVersion` and `kind`.
+    fn with_kind(&self, object: Vec<u8>) -> Vec<u8> {
+        match raw::prepare(&object, self.kind.gvk(), false).json {
+            Cow::Owned(typed) => typed,
+            Cow::Borrowed(_) => object,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_core::DynamicObject;
+use proptest::prelude::*;
 use serde_json::json;
 use steersman_object::ObjectKey;
 
@@ -339,4 +340,73 @@ fn of_metadata_alone_nothing_else_is_kept_whatever_the_server_sends() {
             "metadata": {"name": "a", "labels": {"l": "v"}}});
         assert_eq!(json, expected);
     }
+}
+
+#[test]
+fn what_is_about_an_object_and_not_in_it_is_left_to_a_parser() {
+    let plain = |text: &str| {
+        let events = Events::new(decoder::<ConfigMap>(), asked());
+        events.plain_event(text.as_bytes()).is_some()
+    };
+    let object = r#"{"metadata":{"name":"a"},"data":{"k":"}"}}"#;
+    assert!(plain(&format!(r#"{{"type":"ADDED","object":{object}}}"#)));
+    assert!(plain(&format!(
+        r#"{{"type":"DELETED","object": {object} }} "#
+    )));
+    for text in [
+        format!(r#"{{"type":"ADDED","object":{object},"more":1}}"#),
+        format!(r#"{{"type":"ADDED","object":{object}"#),
+        format!(r#"{{"type":"ADDED","object":{object}}}}}"#),
+        format!(r#"{{"object":{object},"type":"ADDED"}}"#),
+        format!(r#"{{"type":"BOOKMARK","object":{object}}}"#),
+        r#"{"type":"ADDED","object":{"metadata":{"name":"a"}"#.to_owned(),
+        r#"{"type":"ADDED","object":{"metadata":{"labels":{}}}}"#.to_owned(),
+        r#"{"type":"ADDED","object":{"metadata":{"name":"a","labels":7}}}"#.to_owned(),
+        r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"metadata":{}}}"#.to_owned(),
+    ] {
+        assert!(!plain(&text), "{text}");
+    }
+    // What is wrong within the object is seen by those who decode it.
+    let broken = r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"data":tru}}"#;
+    assert_eq!(events(&[broken, "\n"]), ["added a"]);
+}
+
+proptest! {
+    #[test]
+    fn an_event_is_the_same_without_a_parser_as_with_one(
+        kind in prop::sample::select(vec!["ADDED", "MODIFIED", "DELETED"]),
+        name in "[a-z]{0,3}",
+        label in any::<String>(),
+        data in any::<String>(),
+        shape in 0..4_usize,
+        edits in prop::collection::vec((0..200_usize, prop::sample::select(&b"{}[]\",:\\ 1n"[..])), 0..2),
+    ) {
+        let metadata = json!({"name": name, "labels": {"l": label}, "managedFields": [{"a": label}]});
+        let object = match shape {
+            0 => json!({"metadata": metadata, "data": {"k": data}}),
+            1 => json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}),
+            2 => json!({"data": data, "spec": {"metadata": metadata}, "metadata": metadata}),
+            _ => json!({"metadata": metadata, "nested": [[data, {"metadata": {}}]]}),
+        };
+        let mut text = format!(r#"{{"type":"{kind}","object":{object}}}"#).into_bytes();
+        for (place, byte) in edits {
+            let place = place.min(text.len());
+            text.insert(place, byte);
+        }
+        let events = Events::new(decoder::<ConfigMap>(), asked());
+        let shown = |event: &WatchEvent| match event {
+            WatchEvent::Added(Decoded::Good(object)) => format!("+{:?} {:?}", object.head(), value(object)),
+            WatchEvent::Modified(Decoded::Good(object)) => format!("~{:?} {:?}", object.head(), value(object)),
+            WatchEvent::Deleted(Decoded::Good(object)) => format!("-{:?} {:?}", object.head(), value(object)),
+            other => format!("{other:?}"),
+        };
+        // Where a parser takes it, nothing else is made of it.
+        if let (Some(plain), Line::Event(parsed)) = (events.plain_event(&text), events.parsed_event(&text)) {
+            prop_assert_eq!(shown(&plain), shown(&parsed));
+        }
+    }
+}
+
+fn value(object: &RawObject) -> Option<serde_json::Value> {
+    serde_json::from_slice(object.json()).ok()
 }

@@ -10,8 +10,12 @@ fn pod() -> Gvk {
 }
 
 fn prepared(raw: &str, drop: bool) -> Value {
-    let bytes = prepare(raw.as_bytes(), &pod(), drop).unwrap_or_else(|| raw.as_bytes().to_vec());
+    let bytes = prepare(raw.as_bytes(), &pod(), drop).json;
     serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{e}: {bytes:?}"))
+}
+
+fn is_as_it_was(raw: &str, drop: bool) -> bool {
+    matches!(prepare(raw.as_bytes(), &pod(), drop).json, Cow::Borrowed(_))
 }
 
 #[test]
@@ -31,7 +35,7 @@ fn managed_fields_are_cut_wherever_they_stand() {
             .unwrap()
             .remove("managedFields");
         assert_eq!(prepared(&raw, true), expected);
-        assert!(prepare(raw.as_bytes(), &pod(), false).is_none());
+        assert!(is_as_it_was(&raw, false));
     }
 }
 
@@ -39,7 +43,7 @@ fn managed_fields_are_cut_wherever_they_stand() {
 fn only_the_metadata_of_the_object_itself_is_touched() {
     let raw = r#"{"apiVersion":"v1","kind":"Pod","spec":{"metadata":{"managedFields":[1]}},
         "managedFields":[2],"metadata":{"annotations":{"managedFields":"3"}}}"#;
-    assert!(prepare(raw.as_bytes(), &pod(), true).is_none());
+    assert!(is_as_it_was(raw, true));
 }
 
 #[test]
@@ -54,6 +58,22 @@ fn an_item_of_a_list_gets_its_kind() {
         prepared(" { } ", true),
         json!({"apiVersion": "v1", "kind": "Pod"})
     );
+}
+
+#[test]
+fn where_the_metadata_stands_is_told_only_where_a_parser_would_find_it_there() {
+    let plain = |raw: &str| prepare(raw.as_bytes(), &pod(), true).metadata.is_some();
+    assert!(plain(r#" {"metadata":{"managedFields":[]},"spec":1} "#));
+    for raw in [
+        r#"{"metadata":{},"metadata":{}}"#,
+        r#"{"metadata":{},"m\u0065tadata":{}}"#,
+        r#"{"metadata":{}},"x":1"#,
+        r#"{"metadata":{}"#,
+        r#"{"metadata":null}"#,
+        "[]",
+    ] {
+        assert!(!plain(raw), "{raw}");
+    }
 }
 
 #[test]
@@ -126,9 +146,16 @@ proptest! {
                 metadata.remove("managedFields");
             }
         }
-        let bytes = prepare(text.as_bytes(), &pod(), true).unwrap_or_else(|| text.into_bytes());
+        let prepared = prepare(text.as_bytes(), &pod(), true);
         let expected: Value = serde_json::from_str(&expected.to_string()).unwrap();
-        prop_assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), expected);
+        let metadata = expected.get("metadata").filter(|metadata| metadata.is_object());
+        for prepared in metadata_of(text.as_bytes(), &pod(), true).iter().chain([&prepared]) {
+            if let Some(at) = &prepared.metadata {
+                let found: Value = serde_json::from_slice(&prepared.json[at.clone()]).unwrap();
+                prop_assert_eq!(Some(&found), metadata);
+            }
+        }
+        prop_assert_eq!(serde_json::from_slice::<Value>(&prepared.json).unwrap(), expected);
     }
 
     #[test]
