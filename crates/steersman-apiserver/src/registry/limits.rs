@@ -296,3 +296,52 @@ fn too_wide(
     let found = limit / request;
     (found > ratio.approximate()).then(|| format!("{lead}, but provided ratio is {found:.6}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu(amount: &str) -> Quantity {
+        Quantity::parse(amount).unwrap()
+    }
+
+    /// What runs beside all others is added, what runs before them only has to fit.
+    #[test]
+    fn a_pod_asks_for_what_its_containers_need_at_once() {
+        let container = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});
+        let mut beside = container("1");
+        beside["restartPolicy"] = json!("Always");
+        for (containers, before, needed) in [
+            (vec![container("1"), container("1")], vec![], "2"),
+            (vec![container("1")], vec![container("3")], "3"),
+            (vec![container("1")], vec![beside.clone()], "2"),
+            (
+                vec![container("1")],
+                vec![beside.clone(), container("3")],
+                "4",
+            ),
+            (vec![container("1")], vec![container("3"), beside], "3"),
+        ] {
+            let spec = json!({"containers": containers, "initContainers": before});
+            let asked = asked_by_pod(&spec).requests;
+            assert_eq!(asked.get("cpu"), Some(&cpu(needed)), "{spec}");
+        }
+    }
+
+    #[test]
+    fn limits_themselves_are_allowed() {
+        let (one, two) = (cpu("1"), cpu("2"));
+        let of = ("Container", "cpu");
+        assert_eq!(too_little(of, one, (Some(&one), Some(&one))), None);
+        assert_eq!(too_much(of, two, (Some(&two), Some(&two))), None);
+        assert_eq!(too_wide(of, two, (Some(&one), Some(&two))), None);
+        let told = |wrong: Option<String>| wrong.unwrap();
+        assert!(told(too_little(of, two, (Some(&one), None))).ends_with("but request is 1"));
+        assert!(told(too_little(of, two, (Some(&two), Some(&one)))).ends_with("but limit is 1"));
+        assert!(told(too_little(of, two, (None, None))).ends_with("No request is specified"));
+        assert!(told(too_much(of, one, (Some(&one), Some(&two)))).ends_with("but limit is 2"));
+        assert!(told(too_much(of, one, (Some(&two), Some(&one)))).ends_with("but request is 2"));
+        assert!(told(too_much(of, one, (None, None))).ends_with("No limit is specified"));
+        assert!(told(too_wide(of, one, (Some(&one), Some(&two)))).ends_with("ratio is 2.000000"));
+    }
+}

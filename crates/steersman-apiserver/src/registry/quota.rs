@@ -185,9 +185,6 @@ impl Registry {
         let zero = Quantity::of(0);
         let mut differences = Difference::new();
         for tally in tallies {
-            if !counts_less && tally.new.is_none() {
-                continue;
-            }
             let share = |one: Option<&Arc<Stored>>| {
                 let one =
                     one.filter(|one| limited(&quota.value, &tally.storage, &one.value).is_some());

@@ -302,3 +302,100 @@ pub(super) fn add_masked(to: &mut Amounts, used: Amounts, hard: &Amounts) {
         .collect();
     add(to, masked);
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn within(plural: &str, selector: &Value, object: &Value) -> bool {
+        let spec = json!({"scopeSelector": {"matchExpressions": [selector]}});
+        in_scopes(&StorageKey::new("", plural), &spec, object)
+    }
+
+    #[test]
+    fn an_object_is_within_a_scope_or_not() {
+        let scope = |name: &str| json!({"scopeName": name, "operator": "Exists"});
+        let ending = json!({"spec": {"activeDeadlineSeconds": 5}});
+        let poor = json!({"status": {"qosClass": "BestEffort"}});
+        let pod = |name: &str, object: &Value| within("pods", &scope(name), object);
+        assert!(pod("Terminating", &ending) && !pod("NotTerminating", &ending));
+        assert!(!pod("Terminating", &poor) && pod("NotTerminating", &poor));
+        assert!(pod("BestEffort", &poor) && !pod("NotBestEffort", &poor));
+        assert!(!pod("BestEffort", &ending) && pod("NotBestEffort", &ending));
+        let near = |term: Value| {
+            json!({"spec": {"affinity": {"podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [term]}}}})
+        };
+        for (term, across) in [
+            (json!({}), false),
+            (json!({"namespaces": []}), false),
+            (json!({"namespaces": ["a"]}), true),
+            (json!({"namespaceSelector": {}}), true),
+        ] {
+            let found = pod("CrossNamespacePodAffinity", &near(term.clone()));
+            assert_eq!(found, across, "{term}");
+        }
+        assert!(!within("configmaps", &scope("Terminating"), &ending));
+    }
+
+    #[test]
+    fn a_class_is_selected_or_not() {
+        let classed = json!({"spec": {"priorityClassName": "high"}});
+        let plain = json!({"spec": {}});
+        for (operator, values, of_classed, of_plain) in [
+            ("Exists", json!([]), true, false),
+            ("DoesNotExist", json!([]), false, true),
+            ("In", json!(["high"]), true, false),
+            ("In", json!(["low"]), false, false),
+            ("NotIn", json!(["high"]), false, true),
+            ("NotIn", json!(["low"]), true, true),
+        ] {
+            let selector =
+                json!({"scopeName": "PriorityClass", "operator": operator, "values": values});
+            let told = [&classed, &plain].map(|pod| within("pods", &selector, pod));
+            assert_eq!(told, [of_classed, of_plain], "{selector}");
+        }
+    }
+
+    #[test]
+    fn resources_belong_to_kinds() {
+        for (plural, resource, covered) in [
+            ("pods", "requests.cpu", true),
+            ("pods", "hugepages-2Mi", true),
+            ("pods", "requests.example.com/gpu", true),
+            ("pods", "requests.node.kubernetes.io/gpu", false),
+            ("pods", "services", false),
+            (
+                "persistentvolumeclaims",
+                "count/persistentvolumeclaims",
+                true,
+            ),
+            ("persistentvolumeclaims", "requests.storage", true),
+            (
+                "persistentvolumeclaims",
+                "fast.storageclass.storage.k8s.io/requests.storage",
+                true,
+            ),
+            ("persistentvolumeclaims", "count/pods", false),
+            ("configmaps", "configmaps", true),
+            ("leases", "leases", false),
+        ] {
+            let storage = StorageKey::new("", plural);
+            assert_eq!(covers(&storage, resource), covered, "{plural} {resource}");
+        }
+    }
+
+    #[test]
+    fn a_claim_uses_what_was_given_where_that_is_more() {
+        let claim = |given: &str| {
+            let claim = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}},
+                "status": {"allocatedResources": {"storage": given}}});
+            usage(&StorageKey::new("", "persistentvolumeclaims"), &claim)["requests.storage"]
+                .to_string()
+        };
+        assert_eq!(claim("3Gi"), "3Gi");
+        assert_eq!(claim("1Gi"), "2Gi");
+    }
+}

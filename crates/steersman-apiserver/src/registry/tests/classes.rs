@@ -193,6 +193,38 @@ fn limit_ranges_fill_in_and_refuse() {
 }
 
 #[test]
+fn limit_ranges_are_about_pods_and_claims_too() {
+    let mut server = Server::new();
+    let range = json!({"metadata": {"name": "l"}, "spec": {"limits": [
+        {"type": "Pod", "max": {"cpu": "1"}},
+        {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]}});
+    server.create("limitranges", range).unwrap();
+    let two = |amount: &str| {
+        let resources = json!({"limits": {"cpu": amount}});
+        let container = |name: &str| json!({"name": name, "image": "i", "resources": resources});
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [container("a"), container("b")]}})
+    };
+    let told = server.create("pods", two("600m")).unwrap_err();
+    assert_eq!(
+        told.message,
+        "pods \"p\" is forbidden: maximum cpu usage per Pod is 1, but limit is 1200m"
+    );
+    server.create("pods", two("500m")).unwrap();
+    let claim = |amount: &str| {
+        json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": amount}}}})
+    };
+    let told = server.create("persistentvolumeclaims", claim("2Gi"));
+    assert_eq!(
+        told.unwrap_err().message,
+        "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
+    );
+    server
+        .create("persistentvolumeclaims", claim("1Gi"))
+        .unwrap();
+}
+
+#[test]
 fn what_is_wrong_with_the_metadata_of_an_update_is_told_first() {
     let mut server = Server::new();
     let mut made = server

@@ -195,3 +195,72 @@ fn expressions_are_compiled_when_they_are_written() {
         "spec.auditAnnotations[0].valueExpression: Invalid value: \"2\": must evaluate to one of [string null_type] but got int"
     );
 }
+
+#[test]
+fn what_cannot_be_judged_passes_where_that_is_wanted() {
+    let mut server = Server::new();
+    let odd = json!([{"name": "odd", "expression": "object.none.none == 1"}]);
+    policy(
+        &mut server,
+        "odd",
+        &json!({"failurePolicy": "Ignore", "matchConditions": odd,
+            "validations": [{"expression": "false"}]}),
+    );
+    binding(&mut server, "odd", &json!({}));
+    server.create("configmaps", config_map("a")).unwrap();
+}
+
+#[test]
+fn a_long_message_is_not_told() {
+    let mut server = Server::new();
+    let long = format!("'{}'", "x".repeat(6_000));
+    policy(
+        &mut server,
+        "long",
+        &json!({"validations": [{"expression": "false", "messageExpression": long}]}),
+    );
+    binding(&mut server, "long", &json!({}));
+    let message = refused(server.create("configmaps", config_map("a"))).1;
+    assert!(message.ends_with("failed expression: false"), "{message}");
+}
+
+#[test]
+fn parameters_may_lie_elsewhere() {
+    let mut server = Server::new();
+    let params = json!({"metadata": {"name": "limits"}, "data": {"most": "0"}});
+    let resource = server.resource("configmaps");
+    let target = crate::registry::Target::collection(&resource, Some("kube-system"));
+    let options = crate::registry::WriteOptions::default();
+    let now = server.now;
+    server
+        .registry
+        .create(target, params, &options, now)
+        .unwrap();
+    policy(
+        &mut server,
+        "limit",
+        &json!({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "validations": [{"expression": "size(object.data) <= int(params.data.most)"}]}),
+    );
+    let place = json!({"name": "limits", "namespace": "kube-system",
+        "parameterNotFoundAction": "Allow"});
+    binding(&mut server, "limit", &json!({"paramRef": place}));
+    assert_eq!(refused(server.create("configmaps", config_map("a"))).0, 422);
+}
+
+/// CEL-1: all conditions together have a budget, of which two checks of the authorizer take much.
+#[test]
+fn conditions_share_a_budget() {
+    let mut server = Server::new();
+    let twice = "authorizer.path('/a').check('get').allowed() && authorizer.path('/b').check('get').allowed()";
+    let condition = |at: usize| json!({"name": format!("c{at}"), "expression": twice});
+    for (count, passes) in [(3, true), (4, false)] {
+        let name = format!("p{count}");
+        let conditions: Vec<Value> = (0..count).map(condition).collect();
+        let with = json!({"matchConditions": conditions, "validations": [{"expression": "true"}]});
+        policy(&mut server, &name, &with);
+        binding(&mut server, &name, &json!({}));
+        let made = server.create("configmaps", config_map(&name));
+        assert_eq!(made.is_ok(), passes, "{count}: {made:?}");
+    }
+}

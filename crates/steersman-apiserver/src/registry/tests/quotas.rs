@@ -203,3 +203,46 @@ fn a_rehearsal_is_not_counted() {
     }
     assert_eq!(used(&server)["configmaps"], "0");
 }
+
+/// What was counted before an update is not counted a second time, also where the quota has become
+/// too small for it.
+#[test]
+fn an_update_is_counted_by_what_it_adds() {
+    let mut server = Server::new();
+    quota(&mut server, json!({"hard": {"services.nodeports": "2"}}));
+    let service = json!({"metadata": {"name": "a"}, "spec": {"type": "NodePort",
+        "selector": {"a": "b"}, "ports": [{"name": "p", "port": 80}, {"name": "q", "port": 81}]}});
+    server.create("services", service).unwrap();
+    let label = |server: &mut Server, value: &str| {
+        let labels = json!({"metadata": {"labels": {"a": value}}});
+        server.merge("services", "a", labels)
+    };
+    label(&mut server, "1").unwrap();
+    let less = json!({"spec": {"hard": {"services.nodeports": "1"}}});
+    server.merge("resourcequotas", "q", less).unwrap();
+    // What a quota limits is what it says since then.
+    let status = server.get("resourcequotas", "q").unwrap()["status"].clone();
+    assert_eq!(
+        status,
+        json!({"hard": {"services.nodeports": "1"}, "used": {"services.nodeports": "2"}})
+    );
+    label(&mut server, "2").unwrap();
+}
+
+#[test]
+fn a_resize_is_counted() {
+    let mut server = Server::new();
+    quota(&mut server, json!({"hard": {"requests.cpu": "1"}}));
+    let asked = json!({"requests": {"cpu": "500m"}, "limits": {"cpu": "3"}});
+    let mut made = server.create("pods", pod("a", asked)).unwrap();
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("2");
+    let (code, message) = refused(server.put("pods", Subresource::Resize, made.clone()));
+    assert_eq!(code, 403, "{message}");
+    assert!(
+        message.contains("requested: requests.cpu=1500m"),
+        "{message}"
+    );
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("1");
+    server.put("pods", Subresource::Resize, made).unwrap();
+    assert_eq!(used(&server)["requests.cpu"], "1");
+}

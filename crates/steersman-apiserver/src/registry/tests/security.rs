@@ -127,3 +127,48 @@ fn labels_are_checked_and_existing_pods_told() {
         )
     );
 }
+
+/// A Pod that was there before the labels is judged by what an update changes of it.
+#[test]
+fn what_is_there_is_judged_by_what_changes() {
+    let mut server = Server::new();
+    server.create("pods", pod("a", json!({}))).unwrap();
+    let workload = super::deployment("d");
+    let mut workload = server.create("deployments", workload).unwrap();
+    label(
+        &mut server,
+        json!({"pod-security.kubernetes.io/enforce": "restricted",
+            "pod-security.kubernetes.io/warn": "restricted"}),
+    );
+    told(&server);
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    server.merge("pods", "a", labels).unwrap();
+    let mut running = server.get("pods", "a").unwrap();
+    running["status"]["phase"] = json!("Running");
+    server.put("pods", Subresource::Status, running).unwrap();
+    workload["status"]["replicas"] = json!(0);
+    server
+        .put("deployments", Subresource::Status, workload)
+        .unwrap();
+    assert!(told(&server).is_empty());
+    let mut image = server.get("pods", "a").unwrap();
+    image["spec"]["containers"][0]["image"] = json!("other");
+    let (code, message) = refused(server.put("pods", Subresource::Main, image));
+    assert_eq!(
+        (code, message.contains("violates PodSecurity")),
+        (403, true)
+    );
+}
+
+/// Labels that say nothing are refused when they are written, not whenever something else is.
+#[test]
+fn labels_from_before_are_left_alone() {
+    let mut server = Server::new();
+    let mut namespace = server.get("namespaces", "default").unwrap();
+    namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = json!("none");
+    let storage = crate::schema::StorageKey::new("", "namespaces");
+    server.registry.put(&storage, "", "default", namespace);
+    label(&mut server, json!({"team": "a"}));
+    let worse = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "some"}}});
+    assert_eq!(refused(server.merge("namespaces", "default", worse)).0, 422);
+}

@@ -124,3 +124,41 @@ fn nobody_asks_for_everything_and_not_everybody_approves() {
         .unwrap();
     approve(&mut server, User::new("ann")).unwrap();
 }
+
+/// Conditions are a signer's too, another signer may sign for anybody, and nobody says himself who he
+/// is.
+#[test]
+fn signers_write_the_status() {
+    let mut server = Server::with(RegistryOptions {
+        authorization: Authorization::Rbac,
+        ..RegistryOptions::default()
+    });
+    let mut other = request("system:masters");
+    other["spec"]["signerName"] = json!("example.com/own");
+    for (field, value) in [("uid", json!("1")), ("groups", json!(["system:masters"]))] {
+        other["spec"][field] = value;
+    }
+    let mut made = server.create(PLURAL, other).unwrap();
+    assert_eq!(made["spec"].get("uid"), None);
+    assert_eq!(made["spec"].get("groups"), None);
+    made["status"] = json!({"conditions": [condition("Failed")]});
+    let (code, message) = refused(server.put(PLURAL, Subresource::Status, made));
+    assert_eq!(code, 403);
+    assert!(
+        message
+            .ends_with("user not permitted to sign requests with signerName \"example.com/own\"")
+    );
+}
+
+#[test]
+fn a_condition_keeps_the_time_of_its_change() {
+    let old = json!({"status": {"conditions": [
+        {"type": "A", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"},
+        {"type": "B", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}]}});
+    let mut new = json!({"status": {"conditions": [
+        {"type": "A", "status": "True"}, {"type": "B", "status": "False"}]}});
+    let now = "2026-01-02T03:04:05Z".parse().unwrap();
+    crate::registry::signing::time_conditions(&mut new, &old, now);
+    let times = [0, 1].map(|at| new["status"]["conditions"][at]["lastTransitionTime"].clone());
+    assert_eq!(times, ["2020-01-01T00:00:00Z", "2026-01-02T03:04:05Z"]);
+}
