@@ -351,7 +351,7 @@ impl ApiServer {
         let written = self
             .context
             .with_registry(|registry| registry.install_crd(crd, now))?;
-        Ok(written.object.value().clone())
+        Ok(written.object.look().into_owned())
     }
 
     /// An object, if it exists.
@@ -362,7 +362,7 @@ impl ApiServer {
             let target = Target::object(&resource, scope(&resource, namespace), name);
             let options = GetOptions::default();
             let found = registry.get(target.part(subresource), &options).ok()?;
-            Some(found.value().clone())
+            Some(found.look().into_owned())
         })
     }
 
@@ -375,7 +375,10 @@ impl ApiServer {
             registry.list(&resource, namespace, &ListOptions::default())
         });
         let items = page.map(|page| page.items).unwrap_or_default();
-        items.iter().map(|object| object.value().clone()).collect()
+        items
+            .iter()
+            .map(|object| object.look().into_owned())
+            .collect()
     }
 
     /// Creates an object; its kind and version say where. Without a namespace it goes to `default`.
@@ -397,7 +400,7 @@ impl ApiServer {
             let target = Target::collection(&resource, scope(&resource, &namespace));
             let options = WriteOptions::default();
             let written = registry.create(target, object, &options, now)?;
-            Ok(written.object.value().clone())
+            Ok(written.object.look().into_owned())
         })
     }
 
@@ -418,7 +421,7 @@ impl ApiServer {
             let options = WriteOptions::default();
             let target = Target::object(&resource, namespace, name).part(subresource);
             let written = registry.update(target, object, &options, now)?;
-            Ok(written.object.value().clone())
+            Ok(written.object.look().into_owned())
         })
     }
 
@@ -441,7 +444,7 @@ impl ApiServer {
             let target = Target::object(&resource, namespace, name).part(subresource);
             let body = body.as_bytes();
             let written = registry.patch(target, PatchKind::Merge, body, &options, now)?;
-            Ok(written.object.value().clone())
+            Ok(written.object.look().into_owned())
         })
     }
 
@@ -476,3 +479,6 @@ impl fmt::Debug for ApiServer {
         f.debug_struct("ApiServer").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,5 +14,6 @@ mod object;
 mod machine;
 
 pub use decoded::{Decoded, Draft};
+pub(crate) use head::Field;
 pub use machine::{Change, Store, Unreadable};
 pub use object::{Made, Stored};

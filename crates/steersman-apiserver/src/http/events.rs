@@ -80,15 +80,16 @@ impl EventEncoder {
     fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
         let value = match &self.view {
             View::Whole => return object.bytes(),
-            View::Partial(version) => partial(object.value(), *version),
+            View::Partial(version) => partial(&object.look(), *version),
             View::Table(maker) => {
-                let version = object.value()["metadata"]["resourceVersion"].as_str();
+                let value = object.look();
+                let version = value["metadata"]["resourceVersion"].as_str();
                 let meta = TableMeta {
                     resource_version: version.unwrap_or_default().to_owned(),
                     ..TableMeta::default()
                 };
                 let first = !self.columns_sent;
-                maker.table(std::iter::once(object.value()), &meta, first, now)
+                maker.table(std::iter::once(value), &meta, first, now)
             }
         };
         self.columns_sent = true;

@@ -90,23 +90,22 @@ impl View {
         let value = match self.media.shape {
             Shape::Whole => return Ok(self.bytes(code, object.bytes())),
             Shape::Table(version) => {
-                let metadata = &object.value()["metadata"];
-                let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
+                let value = object.look();
+                let revision = value["metadata"]["resourceVersion"].as_str();
                 let meta = TableMeta {
-                    resource_version: revision.to_owned(),
+                    resource_version: revision.unwrap_or_default().to_owned(),
                     ..TableMeta::default()
                 };
-                let objects = std::iter::once(object.value());
-                let is_scale = resource.built_in && object.value()["kind"] == "Scale";
+                let is_scale = resource.built_in && value["kind"] == "Scale";
                 let maker = if is_scale {
                     TableMaker::of_scale(version, include)
                 } else {
                     TableMaker::new(resource, version, include)
                 };
-                maker.table(objects, &meta, true, self.now)
+                maker.table(std::iter::once(value), &meta, true, self.now)
             }
             Shape::Partial(version) | Shape::PartialList(version) => {
-                partial(object.value(), version)
+                partial(&object.look(), version)
             }
         };
         Ok(self.value(code, &value))
@@ -124,7 +123,7 @@ impl View {
                     continue_token: page.continue_token.clone(),
                     remaining: page.remaining,
                 };
-                let objects = page.items.iter().map(Object::value);
+                let objects = page.items.iter().map(Object::look);
                 let table = TableMaker::new(resource, version, include)
                     .table(objects, &meta, true, self.now);
                 self.value(200, &table)
@@ -260,7 +259,7 @@ fn partial_page(page: &Page, version: MetaVersion) -> Value {
     let items: Vec<Value> = page
         .items
         .iter()
-        .map(|object| partial(object.value(), version))
+        .map(|object| partial(&object.look(), version))
         .collect();
     json!({
         "kind": "PartialObjectMetadataList",

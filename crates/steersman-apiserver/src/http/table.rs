@@ -14,6 +14,8 @@ mod storage;
 mod workloads;
 mod builtin;
 
+use std::borrow::Borrow;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -83,9 +85,9 @@ impl TableMaker {
     }
 
     /// A Table of these objects. `with_columns` is off for the later events of a watch.
-    pub(crate) fn table<'a>(
+    pub(crate) fn table<O: Borrow<Value>>(
         &self,
-        objects: impl Iterator<Item = &'a Value>,
+        objects: impl Iterator<Item = O>,
         meta: &TableMeta,
         with_columns: bool,
         now: Timestamp,
@@ -102,7 +104,9 @@ impl TableMaker {
         } else {
             Value::Null
         };
-        let rows: Vec<Value> = objects.map(|object| self.row(object, now)).collect();
+        let rows: Vec<Value> = objects
+            .map(|object| self.row(object.borrow(), now))
+            .collect();
         json!({
             "kind": "Table",
             "apiVersion": self.version.api_version(),

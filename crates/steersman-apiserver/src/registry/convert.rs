@@ -29,7 +29,7 @@ impl Registry {
         resource: &Resource,
         stored: &Arc<Stored>,
     ) -> Result<Object, Status> {
-        if self.is_foreign(resource, stored.lean()) {
+        if self.is_foreign(resource, stored.api_version()) {
             let values = self.convert(resource, resource, "", &[&stored.value])?;
             let value = values.into_iter().next().unwrap_or_default();
             return Ok(shown(resource, stored, value));
@@ -46,7 +46,7 @@ impl Registry {
             resource.version == resource.storage_version
         } else {
             // What was stored before another version became the stored one keeps its own.
-            is_of(stored.lean(), &resource.version)
+            is_of(stored.api_version(), &resource.version)
         };
         if own {
             return Ok(Object {
@@ -56,7 +56,7 @@ impl Registry {
         let mut value = (*stored.value).clone();
         if let Some(schema) = &resource.storage_structural
             && resource.defaults_on_read
-            && is_of(&value, &resource.storage_version)
+            && is_of(version_of(&value), &resource.storage_version)
         {
             schema.apply_defaults(&mut value);
         }
@@ -73,7 +73,7 @@ impl Registry {
         resource: &Resource,
         all: &[Arc<Stored>],
     ) -> Result<Vec<Object>, Status> {
-        let foreign = |one: &&Arc<Stored>| self.is_foreign(resource, &one.value);
+        let foreign = |one: &&Arc<Stored>| self.is_foreign(resource, one.api_version());
         let sent: Vec<&Value> = all.iter().filter(foreign).map(|one| &*one.value).collect();
         if sent.is_empty() {
             return all.iter().map(|one| self.present(resource, one)).collect();
@@ -127,7 +127,7 @@ impl Registry {
         resource: &Resource,
         state: &Value,
     ) -> Result<Option<Value>, Status> {
-        if !self.is_foreign(resource, state) {
+        if !self.is_foreign(resource, version_of(state)) {
             return Ok(None);
         }
         let values = self.convert(resource, resource, "", &[state])?;
@@ -183,8 +183,8 @@ impl Registry {
 
     /// Whether only a webhook can tell what an object is in the resource's version.
     #[expect(clippy::unused_self, reason = "reads with its neighbours")]
-    fn is_foreign(&self, resource: &Resource, object: &Value) -> bool {
-        resource.conversion.is_some() && object["apiVersion"] != *resource.api_version()
+    fn is_foreign(&self, resource: &Resource, version: &str) -> bool {
+        resource.conversion.is_some() && version != resource.api_version()
     }
 
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
@@ -197,7 +197,7 @@ impl Registry {
             to.version = version.to_owned();
             to.structural.clone_from(&from.storage_structural);
         }
-        if !self.is_foreign(&to, &value) {
+        if !self.is_foreign(&to, version_of(&value)) {
             return Ok(value);
         }
         let values = self.convert(from, &to, "", &[&value])?;
@@ -287,9 +287,13 @@ fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object 
     restamped(stored, value)
 }
 
-/// Whether an object is of that version of its group.
-fn is_of(object: &Value, version: &str) -> bool {
-    let named = object["apiVersion"].as_str().unwrap_or_default();
+/// The `apiVersion` of an object.
+fn version_of(object: &Value) -> &str {
+    object["apiVersion"].as_str().unwrap_or_default()
+}
+
+/// Whether an `apiVersion` names that version of its group.
+fn is_of(named: &str, version: &str) -> bool {
     named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }
 

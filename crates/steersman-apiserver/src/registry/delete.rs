@@ -64,7 +64,10 @@ impl Registry {
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));
         // What the answer may need is asked before anything is done.
-        let foreseen = self.foresee(resource, &stored.value)?;
+        let foreseen = match resource.conversion {
+            Some(_) => self.foresee(resource, &stored.look_whole())?,
+            None => None,
+        };
         if admitted && self.is_judged() && !is_pending(&stored, grace) {
             let shown = self.answered(resource, &stored, foreseen.clone())?;
             let admission = Admission::of_delete(target, name, options);
@@ -200,7 +203,7 @@ impl Registry {
         stored: &Arc<Stored>,
         now: Timestamp,
     ) -> Progress {
-        let storage = super::definitions::storage_of(&stored.value);
+        let storage = super::definitions::storage_of(stored.lean());
         let mut marked = Arc::clone(stored);
         if stored.meta("deletionTimestamp").is_empty() {
             let mut crd = stored.draft();
@@ -333,7 +336,7 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<Policy> {
 
 /// Whether an object only waits for its grace period to end, which the delete does not shorten.
 fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
-    let left = stored.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let left = left.unwrap_or_default();
     let shorter = grace.is_some_and(|grace| grace < left);
     !stored.meta("deletionTimestamp").is_empty() && left > 0 && !shorter

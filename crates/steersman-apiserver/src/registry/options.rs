@@ -1,5 +1,6 @@
 //! Words: what a caller may ask of a verb, and what a verb answers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -249,7 +250,13 @@ impl Object {
         self.stored.lean()
     }
 
-    /// The decoded object.
+    /// The whole object for one look: it is as decoded afterwards as it was before (SRV-STORE-7).
+    #[must_use]
+    pub fn look(&self) -> Cow<'_, Value> {
+        self.stored.look_whole()
+    }
+
+    /// The decoded object, which stays decoded as long as this lives.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.stored.value

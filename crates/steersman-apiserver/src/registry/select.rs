@@ -8,7 +8,7 @@ use crate::schema::{FieldRefusal, Resource};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::shard::ShardSelector;
 use crate::status::Status;
-use crate::store::Stored;
+use crate::store::{Field, Stored};
 
 /// The parsed selectors of one request, checked against its resource.
 #[derive(Debug, Clone)]
@@ -104,6 +104,16 @@ impl Selection {
             && self.fields.matches(|label| self.field(label, stored))
     }
 
+    /// Everything of an object that may be selected by: who asks for one field often asks again.
+    fn pick(&self, value: &Value) -> Box<[Field]> {
+        let known = self.known.iter();
+        let fields = known.map(|(label, path, default)| {
+            let found = read(value, path, default);
+            (label.as_str().into(), (&*found).into())
+        });
+        fields.collect()
+    }
+
     fn field<'a>(&self, label: &str, stored: &'a Stored) -> Cow<'a, str> {
         match label {
             "metadata.name" => Cow::Borrowed(&*stored.name),
@@ -111,7 +121,12 @@ impl Selection {
             label => {
                 let found = self.known.iter().find(|(known, _, _)| known == label);
                 found.map_or(Cow::Borrowed(""), |(_, path, default)| {
-                    read(&stored.value, path, default)
+                    let mut picked = stored.fields(|value| self.pick(value)).iter();
+                    match picked.find(|(known, _)| **known == *label) {
+                        Some((_, value)) => Cow::Borrowed(&**value),
+                        // Another version of its definition selects by more.
+                        None => Cow::Owned(read(&stored.look(), path, default).into_owned()),
+                    }
                 })
             }
         }

@@ -210,6 +210,12 @@ impl Registry {
         counts
     }
 
+    /// How many objects of a storage are decoded.
+    #[cfg(test)]
+    pub(crate) fn decoded(&self, storage: &StorageKey) -> usize {
+        self.store.decoded(storage)
+    }
+
     /// The newest revision of the store.
     #[must_use]
     pub fn revision(&self) -> u64 {

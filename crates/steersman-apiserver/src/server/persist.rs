@@ -40,7 +40,7 @@ impl ApiServer {
             let target = Target::object(&resource, scope(&resource, namespace), name);
             let written =
                 registry.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
-            Ok(written.object.value().clone())
+            Ok(written.object.look().into_owned())
         })
     }
 }

@@ -72,6 +72,15 @@ impl Decoded {
         }
     }
 
+    /// The whole object for one look, after which it is as decoded as before.
+    pub(super) fn look_whole(&self) -> Cow<'_, Value> {
+        match self.whole.get() {
+            Some(value) => Cow::Borrowed(value),
+            None if self.managed.is_empty() => self.look(),
+            None => Cow::Owned(self.read_whole()),
+        }
+    }
+
     /// The managedFields as JSON.
     pub(super) fn managed(&self) -> Option<&str> {
         let text = std::str::from_utf8(self.bytes.get(self.place())?).ok()?;

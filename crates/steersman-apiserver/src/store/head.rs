@@ -1,9 +1,13 @@
 //! Words: what the server looks at again and again without reading an object.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 /// A label's key and its value.
 type Label = (Box<str>, Box<str>);
+/// What a field selector calls a field, and its value.
+pub(crate) type Field = (Box<str>, Box<str>);
 
 /// The few parts of `metadata` that decide who owns, selects, keeps or collects an object.
 #[derive(Debug, Default)]
@@ -13,6 +17,8 @@ pub(super) struct Head {
     deleted: Box<str>,
     labels: Box<[Label]>,
     owners: Box<[Box<str>]>,
+    /// What field selectors look at, from the first one on that did.
+    fields: OnceLock<Box<[Field]>>,
 }
 
 impl Head {
@@ -32,6 +38,7 @@ impl Head {
             owners: owners
                 .filter_map(|owner| Some(owner["uid"].as_str()?.into()))
                 .collect(),
+            fields: OnceLock::new(),
         }
     }
 
@@ -55,6 +62,10 @@ impl Head {
 
     pub(super) fn labels(&self) -> &[(Box<str>, Box<str>)] {
         &self.labels
+    }
+
+    pub(super) fn fields(&self, pick: impl FnOnce() -> Box<[Field]>) -> &[Field] {
+        self.fields.get_or_init(pick)
     }
 
     pub(super) fn owners(&self) -> impl Iterator<Item = &str> {

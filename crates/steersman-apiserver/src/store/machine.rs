@@ -133,6 +133,14 @@ impl Store {
         table.objects.get(object_key(namespace, name).as_str())
     }
 
+    /// How many objects are decoded.
+    #[cfg(test)]
+    pub(crate) fn decoded(&self, storage: &StorageKey) -> usize {
+        let all = self.tables.get(storage).into_iter();
+        let objects = all.flat_map(|table| table.objects.values());
+        objects.filter(|object| object.is_decoded()).count()
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn count(&self, storage: &StorageKey) -> usize {

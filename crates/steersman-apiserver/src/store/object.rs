@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::decoded::{Decoded, Draft, MANAGED};
-use super::head::Head;
+use super::head::{Field, Head};
 
 /// One revision of one object. Shared by `Arc` and never changed once it is made (SRV-STORE-2).
 ///
@@ -216,6 +216,31 @@ impl Stored {
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.head.label(key)
+    }
+
+    /// What field selectors look at, picked out of the object when the first one asks. All copies of
+    /// this revision share it, decoded or not.
+    pub(crate) fn fields(&self, pick: impl FnOnce(&Value) -> Box<[Field]>) -> &[Field] {
+        self.head.fields(|| pick(&self.look()))
+    }
+
+    /// The `apiVersion` it was stored with, which stands at the beginning of its JSON.
+    #[must_use]
+    pub(crate) fn api_version(&self) -> &str {
+        const FIELD: &str = "\"apiVersion\":\"";
+        let start = self.bytes.get(..self.after_type).unwrap_or_default();
+        let text = std::str::from_utf8(start).unwrap_or_default();
+        // A version has no character that JSON would write otherwise.
+        let found = text
+            .split_once(FIELD)
+            .and_then(|(_, rest)| rest.split_once('"'));
+        found.map_or("", |(version, _)| version)
+    }
+
+    /// The whole object for one look, after which it is as decoded as it was before.
+    #[must_use]
+    pub fn look_whole(&self) -> Cow<'_, Value> {
+        self.value.look_whole()
     }
 
     /// The uids of the owners.
