@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// The repository's chores.
 #[derive(Debug, Parser)]
@@ -49,12 +49,15 @@ pub(crate) enum Chore {
         #[arg(long, value_name = "DIR")]
         proto: Option<PathBuf>,
     },
-    /// Measures, each figure in a process of its own, and prints a table.
+    /// Measures, each figure in a process of its own, and prints tables.
     Bench {
+        /// Nothing but this.
+        #[arg(long)]
+        only: Option<Part>,
         /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
         #[arg(long)]
         quick: bool,
-        /// Writes the table into the page of the book as well.
+        /// Writes the tables into the page of the book as well.
         #[arg(long, conflicts_with = "quick")]
         write: bool,
     },
@@ -84,6 +87,15 @@ pub(crate) enum Chore {
         #[arg(long)]
         keep: bool,
     },
+}
+
+/// What is measured; each has a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The embedded API server.
+    Server,
+    /// The cache beside its peers.
+    Cache,
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
             cases.as_deref(),
         ),
         Chore::Schemas { check, proto } => schemas::run(&root, check, proto.as_deref()),
-        Chore::Bench { quick, write } => bench::run(&root, quick, write),
+        Chore::Bench { only, quick, write } => bench::run(&root, only, quick, write),
         Chore::Seeds { count, from, only } => {
             let range = match only {
                 Some(seed) => seed..seed.saturating_add(1),

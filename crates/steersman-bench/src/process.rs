@@ -1,6 +1,7 @@
 //! Driver: this program as another process, and what the operating system says of a process.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>
 /// The clock ticks per second in which Linux counts the time of processes (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
+/// The program with the system's allocator.
+const CLIENT: &str = "steersman-bench-client";
+
 /// A process of this program with a role. It is killed when this is dropped.
 pub(crate) struct Actor {
     child: Child,
@@ -24,8 +28,23 @@ pub(crate) struct Actor {
 impl Actor {
     /// Starts one with the arguments of its role.
     pub(crate) fn start(arguments: &[&str]) -> Outcome<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg("role")
+        Self::of(&std::env::current_exe()?, "role", arguments)
+    }
+
+    /// Starts a client of the cache's measurements, which has the system's allocator.
+    pub(crate) fn client(arguments: &[&str]) -> Outcome<Self> {
+        let own = std::env::current_exe()?;
+        let program = own.with_file_name(format!("{CLIENT}{}", std::env::consts::EXE_SUFFIX));
+        if !program.exists() {
+            let program = program.display();
+            return Err(format!("{program} is missing: build all of steersman-bench").into());
+        }
+        Self::of(&program, "client", arguments)
+    }
+
+    fn of(program: &Path, part: &str, arguments: &[&str]) -> Outcome<Self> {
+        let mut child = Command::new(program)
+            .arg(part)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

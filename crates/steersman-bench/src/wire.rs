@@ -17,6 +17,8 @@ use crate::process::Outcome;
 pub(crate) struct Place {
     pub(crate) address: String,
     pub(crate) ca_pem: String,
+    /// How others reach it.
+    pub(crate) kubeconfig: String,
 }
 
 /// A connection on which one request is under way.

@@ -154,6 +154,7 @@ async fn start(began: Instant) -> Outcome<()> {
     let place = Place {
         address: serving.addr().to_string(),
         ca_pem: serving.ca_pem().to_owned(),
+        kubeconfig: serving.kubeconfig(),
     };
     let asked = Exchange::get(&place, &trust(&place)?, "/api/v1/namespaces/default").await?;
     asked.drain().await?;
@@ -251,6 +252,7 @@ async fn serve(objects: u64) -> Outcome<()> {
         place: Place {
             address: serving.addr().to_string(),
             ca_pem: serving.ca_pem().to_owned(),
+            kubeconfig: serving.kubeconfig(),
         },
     })?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();

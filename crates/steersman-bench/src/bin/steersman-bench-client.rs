@@ -1,0 +1,7 @@
+//! Driver: the benchmarks' clients, with the system's allocator.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    steersman_bench::run()
+}

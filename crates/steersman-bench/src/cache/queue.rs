@@ -1,0 +1,62 @@
+//! Driver: keys on their way through a work queue.
+
+use steersman_workqueue::{Queue, QueueOptions};
+use tokio::time::Instant;
+
+use super::words::Queued;
+use crate::process::Outcome;
+
+type Key = (String, String);
+
+fn key(number: u64) -> Key {
+    (format!("ns-{number}"), format!("name-{number}"))
+}
+
+/// What a key costs, in the three ways in which queues are used.
+pub(super) async fn work_off(keys: u64) -> Outcome<Queued> {
+    let made: Vec<Key> = (0..keys).map(key).collect();
+    let each = |began: Instant| began.elapsed().as_nanos() as f64 / keys as f64;
+
+    let queue = Queue::new(QueueOptions::new("batch"));
+    let again = made.clone();
+    let began = Instant::now();
+    for key in again {
+        queue.add(key);
+    }
+    for _ in 0..keys {
+        queue.next().await?.forget();
+    }
+    let batch_ns = each(began);
+
+    let queue = Queue::new(QueueOptions::new("single"));
+    let again = made.clone();
+    let began = Instant::now();
+    for key in again {
+        queue.add(key);
+        queue.next().await?.forget();
+    }
+    let single_ns = each(began);
+
+    let queue = Queue::new(QueueOptions::new("concurrent"));
+    let adder = queue.clone();
+    let began = Instant::now();
+    let adding = tokio::spawn(async move {
+        for (number, key) in made.into_iter().enumerate() {
+            adder.add(key);
+            // Others of this runtime get their turn now and then, as in any program.
+            if number % 64 == 63 {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    for _ in 0..keys {
+        queue.next().await?.forget();
+    }
+    let concurrent_ns = each(began);
+    adding.await?;
+    Ok(Queued {
+        batch_ns,
+        single_ns,
+        concurrent_ns,
+    })
+}

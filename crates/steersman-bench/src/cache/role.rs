@@ -1,0 +1,60 @@
+//! Driver: what a process of a measurement of the cache does, and what it reports.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::words::Peer;
+use super::{peers, queue};
+use crate::process::Outcome;
+
+/// One side of a measurement.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Role {
+    /// Caches all Pods of a server, and reads them.
+    Sync {
+        #[arg(long)]
+        kubeconfig: PathBuf,
+        #[arg(long)]
+        peer: Peer,
+        #[arg(long)]
+        objects: u64,
+    },
+    /// Works keys off a queue.
+    Queue {
+        #[arg(long)]
+        keys: u64,
+    },
+}
+
+impl Role {
+    /// Plays it to its end.
+    pub(crate) fn play(self) -> Outcome<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            match self {
+                Self::Sync {
+                    kubeconfig,
+                    peer,
+                    objects,
+                } => say(&match peer {
+                    Peer::Steersman => peers::steersman(&kubeconfig, objects).await?,
+                    Peer::KubeRuntime => peers::kube_runtime(&kubeconfig, objects, false).await?,
+                    Peer::KubeRuntimeBare => {
+                        peers::kube_runtime(&kubeconfig, objects, true).await?
+                    }
+                }),
+                Self::Queue { keys } => say(&queue::work_off(keys).await?),
+            }
+        })
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the other process reads it")]
+fn say(answer: &impl Serialize) -> Outcome<()> {
+    println!("{}", serde_json::to_string(answer)?);
+    Ok(())
+}
