@@ -62,9 +62,17 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdic
 
 /// What the rules say of a default. Transition rules compare it with itself.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
-    let mut check = Check::default();
-    let _ = check.node(rules, field, default, Some(default), Past::default());
-    check.verdict.errors
+    let run = |old| {
+        let mut check = Check::default();
+        let _ = check.node(rules, field, default, old, Past::default());
+        check.verdict.errors
+    };
+    let unchanged = run(Some(default));
+    if unchanged.is_empty() {
+        run(None)
+    } else {
+        unchanged
+    }
 }
 
 /// The budget is spent.
