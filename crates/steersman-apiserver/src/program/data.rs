@@ -58,11 +58,15 @@ impl DataDir {
         match Snapshot::read(&text) {
             Ok(snapshot) => Ok(Some(snapshot)),
             // SRV-DATA-1: the program ends here, before it could save over the file.
-            Err(source) => Err(Problem::Corrupt {
-                before: self.folder.join(BEFORE),
-                path,
-                source,
-            }),
+            Err(source) => {
+                let before = Some(self.folder.join(BEFORE));
+                let before = before.filter(|before| *before != path && before.exists());
+                Err(Problem::Corrupt {
+                    before,
+                    path,
+                    source,
+                })
+            }
         }
     }
 
@@ -70,7 +74,11 @@ impl DataDir {
     /// of the two is whole (SRV-DATA-1).
     pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), Problem> {
         let [state, before, next] = [STATE, BEFORE, NEXT].map(|name| self.folder.join(name));
-        write(&next, snapshot).map_err(file(&next))?;
+        if let Err(error) = write(&next, snapshot) {
+            // A full disk gets its room back; the error that is told is the first.
+            let _ = std::fs::remove_file(&next);
+            return Err(file(&next)(error));
+        }
         match std::fs::rename(&state, &before) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(file(&state)(error));
@@ -127,12 +135,40 @@ mod tests {
         let problem = DataDir::open(folder.path()).unwrap_err();
         let text = super::super::chain(&problem);
         assert!(text.contains("state.json; it stays as it is"), "{text}");
+        assert!(text.contains("moving "), "{text}");
         assert_eq!(std::fs::read(&state).unwrap().len(), whole.len() / 2);
 
         // As the message says, and as after a death between the renames.
         std::fs::remove_file(&state).unwrap();
         let (_data, before) = DataDir::open(folder.path()).unwrap();
         assert_eq!(before.unwrap().revision() + 1, server.revision());
+    }
+
+    #[test]
+    fn a_save_that_is_not_there_is_not_offered() {
+        let folder = tempfile::TempDir::new().unwrap();
+        for name in [STATE, BEFORE] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "{").unwrap();
+            let problem = DataDir::open(folder.path()).unwrap_err();
+            let text = super::super::chain(&problem);
+            assert!(text.contains(name) && !text.contains("moving"), "{text}");
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_full_disk_keeps_nothing_of_a_save_that_failed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (data, _) = DataDir::open(folder.path()).unwrap();
+        let snapshot = ApiServer::new().snapshot();
+        let next = folder.path().join(NEXT);
+        std::os::unix::fs::symlink("/dev/full", &next).unwrap();
+        let text = super::super::chain(&data.save(&snapshot).unwrap_err());
+        assert!(text.contains("No space left"), "{text}");
+        assert!(next.symlink_metadata().is_err());
+        data.save(&snapshot).unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Words: why the program ends with an error.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use steersman_apiserver::manifests::ManifestError;
 use steersman_apiserver::registry::SnapshotError;
@@ -15,14 +15,14 @@ pub(crate) enum Problem {
     #[error("{} is in use by another steersman-apiserver", path.display())]
     InUse { path: PathBuf },
     #[error(
-        "cannot begin from {}; it stays as it is: repair it, begin from the save before it by \
-         moving {} in its place, or choose another --data-dir",
+        "cannot begin from {}; it stays as it is: repair it,{} or choose another --data-dir",
         path.display(),
-        before.display()
+        way_back(before.as_deref())
     )]
     Corrupt {
         path: PathBuf,
-        before: PathBuf,
+        /// The save before it, where there is one.
+        before: Option<PathBuf>,
         source: SnapshotError,
     },
     #[error("cannot read the manifests")]
@@ -44,6 +44,14 @@ pub(crate) enum Problem {
     Serve(#[from] steersman_apiserver::Error),
     #[error("cannot wait for signals")]
     Signals { source: io::Error },
+}
+
+fn way_back(before: Option<&Path>) -> String {
+    let way = |before: &Path| {
+        let before = before.display();
+        format!(" begin from the save before it by moving {before} in its place,")
+    };
+    before.map(way).unwrap_or_default()
 }
 
 /// An error with what caused it.
