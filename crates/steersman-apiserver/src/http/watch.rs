@@ -1,5 +1,6 @@
 //! Driver: the stream of a watch: polls its cursor, waits for changes, bookmarks and the end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,11 @@ use crate::webhook::Question;
 /// How many events are taken from the registry under one lock.
 const BATCH: usize = 128;
 
+/// How many bytes of lines are put together at once. A line of that size is not copied at all, so a
+/// client that reads slowly, or never, costs no more than this and a line that others share
+/// (SRV-WATCH-2).
+const PIECE: usize = 64 * 1024;
+
 /// How long before its end a watch sends its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
@@ -35,6 +41,8 @@ struct OpenWatch {
     stop: CancellationToken,
     ends: Instant,
     next_bookmark: Option<Instant>,
+    /// What was taken and is not written yet.
+    ready: VecDeque<WatchEvent>,
     /// The poll that waits for a webhook.
     attempt: Attempt,
 }
@@ -74,6 +82,7 @@ pub(crate) fn stream(
         stop,
         ends,
         next_bookmark: None,
+        ready: VecDeque::new(),
         attempt: Attempt::default(),
         context,
     };
@@ -114,34 +123,39 @@ impl OpenWatch {
                     self.cursor.position(),
                     self.context.with_registry(|registry| registry.revision()),
                 );
-                return Next::SendLast(self.encode(&[WatchEvent::Error(Box::new(why))]));
+                return Next::SendLast(self.line(&WatchEvent::Error(Box::new(why))));
             }
             WatchMode::Broken => return Next::Break,
         }
         if self.stop.is_cancelled() || Instant::now() >= self.ends {
             return Next::End;
         }
-        let cursor = &mut self.cursor;
+        if self.ready.is_empty()
+            && let Err(question) = self.take()
+        {
+            return Next::Ask(question);
+        }
+        if !self.ready.is_empty() {
+            Next::Send(self.piece())
+        } else if self.cursor.is_over() {
+            Next::End
+        } else {
+            Next::Wait
+        }
+    }
+
+    /// Takes from the registry what is new.
+    fn take(&mut self) -> Result<(), Question> {
+        let (cursor, attempt) = (&mut self.cursor, &mut self.attempt);
         let context = &self.context;
-        let attempt = &mut self.attempt;
         let polled = look(&mut self.changed, || {
             context.with_registry(|registry| {
                 registry.attempt(attempt, |registry| registry.poll(cursor, BATCH))
             })
         });
-        let events = match polled {
-            Ok(events) => events,
-            Err(question) => return Next::Ask(question),
-        };
+        self.ready = polled?.into();
         self.attempt = Attempt::default();
-        if !events.is_empty() {
-            return Next::Send(self.encode(&events));
-        }
-        if self.cursor.is_over() {
-            Next::End
-        } else {
-            Next::Wait
-        }
+        Ok(())
     }
 
     /// Waits for something to do; a bookmark that falls due is returned at once.
@@ -177,7 +191,7 @@ impl OpenWatch {
         let event = self
             .context
             .with_registry(|registry| registry.bookmark(cursor))?;
-        Some(self.encode(&[event]))
+        Some(self.line(&event))
     }
 
     /// The next bookmark comes after the usual time, or shortly before the end if that is sooner.
@@ -190,31 +204,37 @@ impl OpenWatch {
         self.next_bookmark = Some(last.map_or(regular, |last| regular.min(last)));
     }
 
-    fn encode(&mut self, events: &[WatchEvent]) -> Bytes {
-        let now = self.context.now();
-        let manners = self.manners;
-        let times = |event: &WatchEvent| match event {
-            WatchEvent::Bookmark { .. } if manners.bookmarks_twice => 2,
-            WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_)
-                if manners.events_twice =>
-            {
-                2
-            }
-            _ => 1,
-        };
-        if let [event] = events
-            && times(event) == 1
-        {
-            return self.encoder.encode(event, now);
-        }
+    /// The next lines of what was taken.
+    fn piece(&mut self) -> Bytes {
         let mut lines = BytesMut::new();
-        for event in events {
-            let line = self.encoder.encode(event, now);
-            for _ in 0..times(event) {
-                lines.put_slice(&line);
+        while let Some(event) = self.ready.pop_front() {
+            let line = self.line(&event);
+            if lines.is_empty() && (self.ready.is_empty() || line.len() >= PIECE) {
+                return line;
+            }
+            lines.put_slice(&line);
+            if lines.len() >= PIECE {
+                break;
             }
         }
         lines.freeze()
+    }
+
+    /// An event as it is written, twice where a fault wants that.
+    fn line(&mut self, event: &WatchEvent) -> Bytes {
+        let line = self.encoder.encode(event, self.context.now());
+        let twice = match event {
+            WatchEvent::Bookmark { .. } => self.manners.bookmarks_twice,
+            WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {
+                self.manners.events_twice
+            }
+            _ => false,
+        };
+        if twice {
+            Bytes::from([&line[..], &line[..]].concat())
+        } else {
+            line
+        }
     }
 }
 

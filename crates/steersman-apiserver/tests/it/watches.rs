@@ -1,13 +1,16 @@
 //! Watches, on a paused clock: virtual minutes pass at once.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use bytes::Buf as _;
+use http_body_util::BodyExt as _;
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use tokio::time::Instant;
 
 use crate::support::{
-    CONFIG_MAPS, Watch, config_map, create_config_maps, delete, get, merge, server, website,
+    CONFIG_MAPS, Watch, config_map, create_config_maps, delete, get, merge, send, server, website,
     website_crd,
 };
 
@@ -288,4 +291,26 @@ async fn shutting_down_ends_watches_and_refuses_requests() {
     drop(watch);
     assert_eq!(server.faults().open_watches("configmaps"), 0);
     assert_eq!(get(&server, CONFIG_MAPS).await.status, 503);
+}
+
+/// SRV-WATCH-2
+#[tokio::test(start_paused = true)]
+async fn who_reads_slowly_has_little_written_for_him() {
+    const LARGE: usize = 20_000;
+    let server = server();
+    for number in 0..60 {
+        let mut object = config_map(&format!("c{number}"));
+        object["data"] = json!({"a": "x".repeat(LARGE)});
+        server.create(object).unwrap();
+    }
+    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion=0&timeoutSeconds=1");
+    let (_, _, body) = send(&server, "GET", &path, &[], "").await;
+    let mut body = pin!(body);
+    let (mut most, mut all) = (0, 0);
+    while let Some(piece) = body.as_mut().frame().await {
+        let length = piece.unwrap().into_data().unwrap().remaining();
+        (most, all) = (most.max(length), all + length);
+    }
+    assert!(all > 60 * LARGE, "{all}");
+    assert!(most < 64 * 1024 + 2 * LARGE, "{most}");
 }
