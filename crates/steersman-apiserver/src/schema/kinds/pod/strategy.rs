@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::kinds::fill::{list, put, set};
+use crate::schema::kinds::fill::{lacks, list, put, set};
 
 use super::profiles;
 
@@ -44,6 +44,22 @@ pub(super) fn create(pod: &mut Value) {
     profiles::fill(pod);
 }
 
+/// The one address of old is the first of all; where the two differ it is the one that counts
+/// (upstream: `Convert_v1_PodStatus_To_core_PodStatus`).
+fn agree(status: &mut Value) {
+    if !status.is_object() {
+        return;
+    }
+    if !lacks(status, "podIP") && status["podIP"] != status["podIPs"][0]["ip"] {
+        let all = json!([{ "ip": status["podIP"] }]);
+        put(status, "podIPs", all);
+    }
+    if !lacks(status, "podIPs") {
+        let first = status["podIPs"][0]["ip"].clone();
+        put(status, "podIP", first);
+    }
+}
+
 /// Adds to a selector what the Pod's own labels say under the keys that are to match, or not to.
 fn follow(term: &mut Value, labels: &Value) {
     if !term["labelSelector"].is_object() {
@@ -80,6 +96,7 @@ pub(super) fn keep(new: &mut Value, old: &Value) {
     let Some(status) = new.get_mut("status").filter(|status| status.is_object()) else {
         return;
     };
+    agree(status);
     for field in ["qosClass", "observedGeneration"] {
         if !before[field].is_null() {
             set(status, field, before[field].clone());
