@@ -72,26 +72,38 @@ pub(crate) fn answer(
         // Upstream's aggregator answers these two, whatever the method.
         Route::Groups => root(ask, resources, Reader::Handler, cache),
         Route::Group(name) => group(name, ask, resources),
+        // Those who answer the versions of custom resources look as little at it.
+        Route::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
+            Err(Status::method_not_allowed().into())
+        }
+        Route::Resources { group, version } => resources_of(ask, resources, group, version),
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
         Route::Version => {
             negotiate::routed(ask.accept, &[JSON])?;
             Ok(Reply::document(200, &version(), Format::Json))
         }
         Route::CoreVersions => root(ask, resources, Reader::Route, cache),
-        Route::Resources { group, version } => {
-            let built_in = serves(resources, group);
-            let reader = if built_in {
-                Reader::Route
-            } else {
-                Reader::Handler
-            };
-            let format = legacy(ask, reader)?;
-            match discovery::version(resources, group, version) {
-                Some(document) => Ok(Reply::document(200, &document, format)),
-                None if built_in => Err(Status::no_such_path().into()),
-                None => Err(Refusal::PageNotFound),
-            }
-        }
+    }
+}
+
+/// The resources of a version.
+fn resources_of(
+    ask: &Ask<'_>,
+    resources: &[Arc<Resource>],
+    group: &str,
+    version: &str,
+) -> Result<Reply, Refusal> {
+    let built_in = serves(resources, group);
+    let reader = if built_in {
+        Reader::Route
+    } else {
+        Reader::Handler
+    };
+    let format = legacy(ask, reader)?;
+    match discovery::version(resources, group, version) {
+        Some(document) => Ok(Reply::document(200, &document, format)),
+        None if built_in => Err(Status::no_such_path().into()),
+        None => Err(Refusal::PageNotFound),
     }
 }
 

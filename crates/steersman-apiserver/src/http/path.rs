@@ -150,13 +150,8 @@ impl Route {
         let (resource, name, subresource) = match rest {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
-            [resource, name, subresource] => {
-                (*resource, Some(*name), Some((*subresource).to_owned()))
-            }
             // What is proxied has paths of its own.
-            [resource, name, below @ ..] if below.first() == Some(&"proxy") => {
-                (*resource, Some(*name), Some(below.join("/")))
-            }
+            [resource, name, below @ ..] => (*resource, Some(*name), Some(below.join("/"))),
             _ => return Self::no_such_path(group),
         };
         path.resource = resource.to_owned();
