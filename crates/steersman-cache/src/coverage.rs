@@ -46,7 +46,7 @@ impl Coverage {
         Self {
             kind: kind.clone(),
             places: places(kind, by_object, options),
-            cached: !by_object.uncached,
+            cached: !by_object.is_uncached(),
             declared: entry.is_some(),
             undeclared: options.undeclared,
         }

@@ -38,7 +38,9 @@ pub struct CacheOptions {
 pub struct ByObject {
     pub(crate) namespaces: Option<Namespaces>,
     pub(crate) settings: Settings,
-    pub(crate) uncached: bool,
+    uncached: bool,
+    /// Set by [`CacheOptions::disable_for`], which later words about the kind do not undo.
+    disabled: bool,
 }
 
 /// Namespaces by name, and all others where these are cached too; none at all means all of them.
@@ -198,18 +200,21 @@ impl CacheOptions {
     }
 
     /// As [`by_object`](Self::by_object), of a kind known only at runtime.
-    pub fn by_kind(mut self, kind: &Kind, options: ByObject) -> Self {
+    pub fn by_kind(mut self, kind: &Kind, mut options: ByObject) -> Self {
+        let before = self.objects.get(kind.gvk());
+        options.disabled |= before.is_some_and(|(_, before)| before.disabled);
         let options = (kind.clone(), options);
         self.objects.insert(kind.gvk().clone(), options);
         self
     }
 
-    /// Sends the client's reads of the kind `K` to the server, and leaves what else is said of it.
+    /// Sends the client's reads of the kind `K` to the server, and leaves what else is said of it,
+    /// before or after.
     pub fn disable_for<K: TypedObject>(mut self) -> Self {
         let kind = Kind::of::<K>();
         let entry = self.objects.entry(kind.gvk().clone());
         let (_, options) = entry.or_insert_with(|| (kind, ByObject::new()));
-        options.uncached = true;
+        options.disabled = true;
         self
     }
 }
@@ -289,6 +294,10 @@ impl ByObject {
     pub fn uncached(mut self) -> Self {
         self.uncached = true;
         self
+    }
+
+    pub(crate) fn is_uncached(&self) -> bool {
+        self.uncached || self.disabled
     }
 }
 

@@ -112,7 +112,7 @@ impl Cache {
             all.insert(slot, advice);
         };
         for (kind, options) in self.shared.options.objects.values() {
-            if !options.uncached {
+            if !options.is_uncached() {
                 let coverage = self.shared.coverage(kind);
                 for place in coverage.informers() {
                     add(&coverage, place);

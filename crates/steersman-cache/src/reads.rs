@@ -324,6 +324,8 @@ impl<K: Object> Reads<K> {
         options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<Vec<Unread<K>>, Error> {
+        // Also where somebody else has the kind in memory.
+        self.coverage.allows_read(true)?;
         let mut found: Vec<Unread<K>> = Vec::new();
         let mut query = self.query(options);
         let mut verb = Some(Verb::List);

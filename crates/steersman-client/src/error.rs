@@ -77,7 +77,7 @@ pub enum Error {
     },
     /// Fields that were to be applied belong to other managers.
     #[error(
-        "{kind} {key} cannot be applied by {manager:?} without taking fields over: {}; leave them out, or          force it", listed(.conflicts)
+        "{kind} {key} cannot be applied by {manager:?} without taking fields over: {}; leave them out, or force it", listed(.conflicts)
     )]
     ApplyConflict {
         /// The kind applied.
@@ -104,7 +104,7 @@ pub enum Error {
     },
     /// An object that is metadata alone was to replace a whole one.
     #[error(
-        "{kind} {key} is metadata alone, and to replace the object by it would empty it; send the change with          `Client::modify` or `Client::patch`"
+        "{kind} {key} is metadata alone, and to replace the object by it would empty it; send the change with `Client::modify` or `Client::patch`"
     )]
     MetadataOnly {
         /// The kind written.

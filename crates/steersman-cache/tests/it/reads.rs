@@ -11,7 +11,7 @@ use kube_core::{ObjectMeta, Resource};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
-use steersman_object::{LabelSelector, ObjectKey};
+use steersman_object::{Kind, LabelSelector, ObjectKey};
 
 use crate::world::{Website, World, event_of, key, soon};
 
@@ -205,6 +205,17 @@ async fn keys_are_read_as_the_kind_is_scoped() {
     let uncached = CacheOptions::new().by_object::<Service>(ByObject::new().uncached());
     let live = World::synced(uncached).await;
     let error = live.cache.get::<Service>(&key("a", "s")).await.unwrap_err();
+    assert!(matches!(error, Error::NotCached { .. }), "{error}");
+    // Nor by way of what a controller watches.
+    live.cache.informer::<Service>().unwrap();
+    live.cache.wait_for_sync().await.unwrap();
+    let (reads, all) = (
+        live.cache.of::<Service>(&Kind::of::<Service>()),
+        ListOptions::new(),
+    );
+    let error = reads.for_each(&all, |_| {}).await.unwrap_err();
+    assert!(matches!(error, Error::NotCached { .. }), "{error}");
+    let error = reads.keys(&all).await.unwrap_err();
     assert!(matches!(error, Error::NotCached { .. }), "{error}");
     live.stop().await.unwrap();
     world.stop().await.unwrap();

@@ -312,15 +312,20 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
 
 #[test]
 fn disabling_a_kind_leaves_what_else_is_said_of_it() {
-    let options = CacheOptions::new()
+    let before = CacheOptions::new()
         .by_object::<Secret>(ByObject::new().labels("a=b"))
+        .disable_for::<Secret>();
+    let after = CacheOptions::new()
         .disable_for::<Secret>()
-        .disable_for::<Service>();
-    let cache = steersman_cache::Cache::new(options).unwrap();
-    assert!(!cache.caches::<Secret>() && !cache.caches::<Service>());
-    assert!(cache.caches::<ConfigMap>());
-    let kind = Kind::of::<Secret>();
-    assert_eq!(cache.scoped_by(&kind).as_deref(), Some("labels \"a=b\""));
+        .by_object::<Secret>(ByObject::new().labels("a=b"));
+    for options in [before, after] {
+        let options = options.disable_for::<Service>();
+        let cache = steersman_cache::Cache::new(options).unwrap();
+        assert!(!cache.caches::<Secret>() && !cache.caches::<Service>());
+        assert!(cache.caches::<ConfigMap>());
+        let kind = Kind::of::<Secret>();
+        assert_eq!(cache.scoped_by(&kind).as_deref(), Some("labels \"a=b\""));
+    }
 }
 
 #[test]
