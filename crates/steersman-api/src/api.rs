@@ -10,7 +10,7 @@ use crate::asked::Asked;
 use crate::decode::{Decoder, Page};
 use crate::error::Error;
 use crate::event::ListPage;
-use crate::options::{DeleteOptions, ListOptions, Patch, PatchOptions, WriteOptions};
+use crate::options::{DeleteOptions, ListQuery, Patch, PatchOptions, WriteOptions};
 use crate::transport::{Call, next_chunk};
 use crate::url::Url;
 
@@ -97,10 +97,10 @@ impl<K: Object> Api<K> {
     pub async fn list(
         &self,
         namespace: Option<&str>,
-        options: &ListOptions,
+        query: &ListQuery,
     ) -> Result<ListPage<K>, Error> {
         let (asked, url) = self.collection("list", namespace)?;
-        let call = Call::get(asked, url.list(options));
+        let call = Call::get(asked, url.list(query));
         let (asked, response) = call.send(&self.client).await?;
         let (mut body, mut page) = (response.into_body(), Page::new(asked.clone()));
         let mut items = Vec::new();
@@ -124,20 +124,20 @@ impl<K: Object> Api<K> {
     pub async fn list_all(
         &self,
         namespace: Option<&str>,
-        options: &ListOptions,
+        query: &ListQuery,
     ) -> Result<ListPage<K>, Error> {
-        let mut options = options.clone();
-        let mut whole = self.list(namespace, &options).await?;
+        let mut query = query.clone();
+        let mut whole = self.list(namespace, &query).await?;
         while let Some(token) = whole.continue_token.take() {
-            options.continue_token = Some(token);
-            let page = match self.list(namespace, &options).await {
+            query.continue_token = Some(token);
+            let page = match self.list(namespace, &query).await {
                 Ok(page) => page,
                 Err(error) if error.is_expired() => {
-                    options.continue_token = None;
-                    options.limit = None;
-                    options.resource_version = None;
-                    options.version_match = None;
-                    return self.list(namespace, &options).await;
+                    query.continue_token = None;
+                    query.limit = None;
+                    query.resource_version = None;
+                    query.version_match = None;
+                    return self.list(namespace, &query).await;
                 }
                 Err(error) => return Err(error),
             };
@@ -223,7 +223,7 @@ impl<K: Object> Api<K> {
         Ok(self.delete_request(key, options)?.send().await?.value)
     }
 
-    /// Deletes the objects of a collection that `selection` selects, in one request; answers the keys of those
+    /// Deletes the objects of a collection that `query` selects, in one request; answers the keys of those
     /// that the server names. Of a namespaced kind a namespace has to be given.
     ///
     /// # Errors
@@ -232,10 +232,10 @@ impl<K: Object> Api<K> {
     pub async fn delete_all(
         &self,
         namespace: Option<&str>,
-        selection: &ListOptions,
+        query: &ListQuery,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
-        let request = self.delete_all_request(namespace, selection, options)?;
+        let request = self.delete_all_request(namespace, query, options)?;
         Ok(request.send().await?.value)
     }
 

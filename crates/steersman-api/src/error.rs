@@ -9,6 +9,8 @@ use thiserror::Error;
 
 use crate::asked::Asked;
 
+mod predicates;
+
 /// Why a request to an api-server, or the way to one, failed.
 ///
 /// Each answer of a server is one variant to branch on, mostly through the predicates; it carries
@@ -329,100 +331,6 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.refusal().and_then(Refusal::retry_after)
-    }
-
-    /// There is no configuration at all.
-    #[must_use]
-    pub fn is_no_config(&self) -> bool {
-        matches!(self, Self::NoConfig { .. })
-    }
-
-    /// There is a configuration, and it is unusable.
-    #[must_use]
-    pub fn is_config(&self) -> bool {
-        matches!(self, Self::Config { .. })
-    }
-
-    /// There is no such object.
-    #[must_use]
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound(_))
-    }
-
-    /// An object of this name is there already.
-    #[must_use]
-    pub fn is_already_exists(&self) -> bool {
-        matches!(self, Self::AlreadyExists(_))
-    }
-
-    /// The object has changed since it was read, or a precondition failed.
-    #[must_use]
-    pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::Conflict(_))
-    }
-
-    /// The version or continue token is no longer available.
-    #[must_use]
-    pub fn is_expired(&self) -> bool {
-        matches!(self, Self::Expired(_))
-    }
-
-    /// The object, or the change to it, is not valid.
-    #[must_use]
-    pub fn is_invalid(&self) -> bool {
-        matches!(self, Self::Invalid(_))
-    }
-
-    /// The server asks its clients to slow down.
-    #[must_use]
-    pub fn is_throttled(&self) -> bool {
-        matches!(self, Self::Throttled { .. })
-    }
-
-    /// The server does not allow it.
-    #[must_use]
-    pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Forbidden(_))
-    }
-
-    /// The server does not know who asks.
-    #[must_use]
-    pub fn is_unauthorized(&self) -> bool {
-        matches!(self, Self::Unauthorized(_))
-    }
-
-    /// The server does not serve this kind.
-    #[must_use]
-    pub fn is_kind_not_served(&self) -> bool {
-        matches!(self, Self::KindNotServed(_))
-    }
-
-    /// The server could not be reached, or the connection broke.
-    #[must_use]
-    pub fn is_transport(&self) -> bool {
-        matches!(self, Self::Transport { .. })
-    }
-
-    /// The answer does not decode.
-    #[must_use]
-    pub fn is_decode(&self) -> bool {
-        matches!(self, Self::Decode { .. })
-    }
-
-    /// The server has not reached the version asked for (yet): it was restored from a backup, or
-    /// this one lags behind another.
-    ///
-    /// Kubernetes answers 504 Timeout with the cause `ResourceVersionTooLarge`
-    /// (apiserver, `storage.NewTooLargeResourceVersionError`).
-    #[must_use]
-    pub fn is_version_too_large(&self) -> bool {
-        let Some(status) = self.status() else {
-            return false;
-        };
-        let causes = status.details.iter().flat_map(|d| &d.causes);
-        let mut reasons = causes.map(|c| c.reason.as_str());
-        reasons.any(|r| r == "ResourceVersionTooLarge")
-            || (status.code == 504 && status.message.contains("Too large resource version"))
     }
 }
 

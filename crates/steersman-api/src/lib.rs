@@ -61,7 +61,7 @@ pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
 pub use head::{Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use options::{
-    DeleteOptions, FieldValidation, ListOptions, Patch, PatchOptions, Propagation, VersionMatch,
+    DeleteOptions, FieldValidation, ListQuery, Patch, PatchOptions, Propagation, VersionMatch,
     WatchOptions, WriteOptions,
 };
 pub use request::{Answer, Request};

@@ -12,7 +12,7 @@ use crate::asked::Asked;
 use crate::decode::{Decoder, Events, Page};
 use crate::error::Error;
 use crate::event::{ListPart, WatchEvent};
-use crate::options::{ListOptions, WatchOptions};
+use crate::options::{ListQuery, WatchOptions};
 use crate::transport::{Call, next_chunk};
 use crate::url::Url;
 
@@ -45,8 +45,7 @@ pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 /// without an answer, and after 30 s without more of a page.
 pub trait ListWatch: Send + Sync + 'static {
     /// Asks for one page of a list. Dropping the stream gives the rest of it up.
-    fn list(&self, options: &ListOptions)
-    -> impl Future<Output = Result<ListStream, Error>> + Send;
+    fn list(&self, query: &ListQuery) -> impl Future<Output = Result<ListStream, Error>> + Send;
 
     /// Opens a watch. Dropping the stream closes it.
     fn watch(
@@ -106,12 +105,12 @@ impl std::fmt::Debug for ApiListWatch {
 }
 
 impl ListWatch for ApiListWatch {
-    async fn list(&self, options: &ListOptions) -> Result<ListStream, Error> {
+    async fn list(&self, query: &ListQuery) -> Result<ListStream, Error> {
         let asked = self.asked("list");
-        let url = self.url(&asked)?.list(options);
+        let url = self.url(&asked)?.list(query);
         let mut call = Call::get(asked, url);
-        let decoder = self.decoder.metadata_only(options.metadata_only);
-        if options.metadata_only {
+        let decoder = self.decoder.metadata_only(query.metadata_only);
+        if query.metadata_only {
             call.accept = METADATA_LIST;
         }
         let (asked, response) = call.send(&self.client).await?;

@@ -8,7 +8,7 @@ use steersman_object::ResourceVersion;
 /// What a list asks for. The default asks for everything, in one page, at its newest version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ListOptions {
+pub struct ListQuery {
     /// A label selector, as `kubectl -l` takes it.
     pub labels: Option<String>,
     /// A field selector, such as `status.phase=Running`.
@@ -152,7 +152,7 @@ impl FieldValidation {
 
 // ===== constructors =====
 
-impl ListOptions {
+impl ListQuery {
     /// Everything, in one page, at its newest version.
     #[must_use]
     pub fn new() -> Self {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use steersman_object::{Kind, ObjectKey};
 
 use crate::options::{
-    FieldValidation, ListOptions, PatchOptions, VersionMatch, WatchOptions, WriteOptions,
+    FieldValidation, ListQuery, PatchOptions, VersionMatch, WatchOptions, WriteOptions,
 };
 
 /// A path and its query, escaped.
@@ -54,20 +54,20 @@ impl Url {
         self
     }
 
-    pub(crate) fn list(mut self, options: &ListOptions) -> Self {
-        self.pair_opt("labelSelector", options.labels.as_deref());
-        self.pair_opt("fieldSelector", options.fields.as_deref());
-        if let Some(limit) = options.limit {
+    pub(crate) fn list(mut self, query: &ListQuery) -> Self {
+        self.pair_opt("labelSelector", query.labels.as_deref());
+        self.pair_opt("fieldSelector", query.fields.as_deref());
+        if let Some(limit) = query.limit {
             self.pair("limit", &limit.to_string());
         }
         // The token holds the version: the server refuses both together.
-        if let Some(token) = &options.continue_token {
+        if let Some(token) = &query.continue_token {
             self.pair("continue", token);
             return self;
         }
-        let version = options.resource_version.as_ref().map(|v| v.as_str());
+        let version = query.resource_version.as_ref().map(|v| v.as_str());
         self.pair_opt("resourceVersion", version.filter(|v| !v.is_empty()));
-        match options.version_match {
+        match query.version_match {
             Some(VersionMatch::NotOlderThan) => self.pair("resourceVersionMatch", "NotOlderThan"),
             Some(VersionMatch::Exact) => self.pair("resourceVersionMatch", "Exact"),
             None => {}
@@ -176,13 +176,13 @@ mod tests {
 
     #[test]
     fn selectors_are_escaped() {
-        let options = ListOptions::new()
+        let query = ListQuery::new()
             .labels("app in (a,b),x!=y")
             .fields("metadata.name=ä b")
             .limit(500)
             .resource_version(ResourceVersion::any());
         assert_eq!(
-            pods(Some("web")).list(&options).into_string(),
+            pods(Some("web")).list(&query).into_string(),
             "/api/v1/namespaces/web/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%21%3Dy\
              &fieldSelector=metadata.name%3D%C3%A4%20b&limit=500&resourceVersion=0"
         );
@@ -190,15 +190,15 @@ mod tests {
 
     #[test]
     fn a_continued_list_sends_no_version() {
-        let options = ListOptions::new()
+        let query = ListQuery::new()
             .limit(1)
             .resource_version(ResourceVersion::new("7"))
             .continue_token("a+b/c==");
         assert_eq!(
-            pods(None).list(&options).into_string(),
+            pods(None).list(&query).into_string(),
             "/api/v1/pods?limit=1&continue=a%2Bb%2Fc%3D%3D"
         );
-        let exact = ListOptions::new()
+        let exact = ListQuery::new()
             .resource_version(ResourceVersion::new("7"))
             .version_match(VersionMatch::Exact);
         assert_eq!(

@@ -133,6 +133,21 @@ pub enum Error {
         /// The index asked for.
         index: String,
     },
+    /// An index was named by a typed key of another type than the one that is read.
+    #[error(
+        "{kind} is read as {read}, and the field index {index:?} was named by a key of {of}: use the \
+         `IndexKey` of the type that is read"
+    )]
+    IndexOfAnother {
+        /// The kind asked for.
+        kind: Kind,
+        /// The index asked for.
+        index: String,
+        /// The type that was to be read.
+        read: &'static str,
+        /// The type that the key is of.
+        of: &'static str,
+    },
     /// An index of that name exists.
     #[error("{kind} has a field index {index:?} already: each name is registered once")]
     IndexExists {

@@ -1,5 +1,6 @@
 //! Words: what a cache looks at, by default and for single kinds, and what a list selects.
 
+use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,8 +72,18 @@ pub struct ListOptions {
     pub(crate) namespace: Option<String>,
     pub(crate) labels: LabelSelector,
     pub(crate) terms: Vec<(String, String)>,
+    /// Of which types the indexes are that were named by a typed key.
+    indexed: Vec<Indexed>,
     pub(crate) limit: Option<usize>,
     pub(crate) skip_malformed: bool,
+}
+
+/// An index named by a typed key, and the type it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Indexed {
+    index: &'static str,
+    id: TypeId,
+    name: &'static str,
 }
 
 impl CacheOptions {
@@ -327,8 +338,18 @@ impl ListOptions {
         self
     }
 
-    /// As [`index`](Self::index), by the typed key of the index.
-    pub fn by<K, V: ToString>(self, index: &IndexKey<K, V>, value: impl Into<V>) -> Self {
+    /// As [`index`](Self::index), by the typed key of the index. A list of another type than `K` then is
+    /// [`Error::IndexOfAnother`](crate::Error::IndexOfAnother).
+    pub fn by<K: 'static, V: ToString>(
+        mut self,
+        index: &IndexKey<K, V>,
+        value: impl Into<V>,
+    ) -> Self {
+        self.indexed.push(Indexed {
+            index: index.name(),
+            id: TypeId::of::<K>(),
+            name: type_name::<K>(),
+        });
         self.index(index.name(), value.into().to_string())
     }
 
@@ -382,6 +403,13 @@ impl ListOptions {
     #[must_use]
     pub fn selected_indexes(&self) -> &[(String, String)] {
         &self.terms
+    }
+
+    /// CACHE-9: the first index whose key is of another type than `K`, and the name of that type.
+    pub(crate) fn index_of_another<K: 'static>(&self) -> Option<(&'static str, &'static str)> {
+        let mut indexed = self.indexed.iter();
+        let other = indexed.find(|indexed| indexed.id != TypeId::of::<K>())?;
+        Some((other.index, other.name))
     }
 
     /// How many objects are selected at most.

@@ -1,5 +1,6 @@
 //! Handle: reads the objects of one kind as one type.
 
+use std::any::type_name;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -291,7 +292,7 @@ impl<K: Object> Reads<K> {
         caller: &'static Location<'static>,
     ) -> Result<(Vec<Entry<K>>, Vec<(Option<Arc<str>>, ResourceVersion)>), Error> {
         let (mut found, mut versions) = (Vec::new(), Vec::new());
-        let mut query = self.query(options);
+        let mut query = self.query(options)?;
         // One read, however many informers there are.
         let mut verb = Some(Verb::List);
         for place in self.coverage.informers_for(options.selected_namespace())? {
@@ -327,7 +328,7 @@ impl<K: Object> Reads<K> {
         // Also where somebody else has the kind in memory.
         self.coverage.allows_read(true)?;
         let mut found: Vec<Unread<K>> = Vec::new();
-        let mut query = self.query(options);
+        let mut query = self.query(options)?;
         let mut verb = Some(Verb::List);
         for place in self.coverage.informers_for(options.selected_namespace())? {
             let verb = verb.take();
@@ -363,7 +364,16 @@ impl<K: Object> Reads<K> {
         Ok(found)
     }
 
-    fn query(&self, options: &ListOptions) -> Query {
+    fn query(&self, options: &ListOptions) -> Result<Query, Error> {
+        // CACHE-9
+        if let Some((index, of)) = options.index_of_another::<K>() {
+            return Err(Error::IndexOfAnother {
+                kind: self.kind().clone(),
+                index: index.to_owned(),
+                read: type_name::<K>(),
+                of,
+            });
+        }
         let mut query = Query::new().labels(options.selected_labels().clone());
         query.namespace = options
             .selected_namespace()
@@ -371,7 +381,7 @@ impl<K: Object> Reads<K> {
             .map(Into::into);
         query.terms = options.selected_indexes().to_vec();
         query.limit = options.selected_limit();
-        query
+        Ok(query)
     }
 
     fn malformed(&self, malformed: Malformed) -> Error {

@@ -115,19 +115,6 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     Ok(())
 }
 
-/// CLIENT-6: refuses to replace a whole object by metadata alone: the server would take it for the whole.
-///
-/// The type says so in its name alone; a part that is a struct of somebody's own cannot be told from a whole.
-pub(crate) fn check_whole<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
-    if std::any::type_name::<K>().contains("::PartialObjectMeta<") {
-        return Err(Error::MetadataOnly {
-            kind: kind.clone(),
-            key: object.key(),
-        });
-    }
-    Ok(())
-}
-
 /// The object as the JSON that goes over the wire, its type named.
 pub(crate) fn encode<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error> {
     serde_json::to_value(object).map_err(|source| Error::Encode {

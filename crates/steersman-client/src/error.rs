@@ -102,16 +102,6 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// An object that is metadata alone was to replace a whole one.
-    #[error(
-        "{kind} {key} is metadata alone, and to replace the object by it would empty it; send the change with `Client::modify` or `Client::patch`"
-    )]
-    MetadataOnly {
-        /// The kind written.
-        kind: Kind,
-        /// The key written.
-        key: ObjectKey,
-    },
     /// A whole object was to be replaced, of a kind that the cache holds only through a transform.
     #[error(
         "{kind} {key} is cached through the transform {transform:?}, and to replace the object by what that left \
@@ -239,7 +229,98 @@ impl Error {
     /// Whether the server does not allow it.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
-        self.api().is_some_and(steersman_api::Error::is_forbidden)
+        self.says(steersman_api::Error::is_forbidden)
+    }
+
+    /// Whether the server does not know who asks.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        self.says(steersman_api::Error::is_unauthorized)
+    }
+
+    /// Whether the object, or the change to it, is not valid: as it is, it never will be.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        self.says(steersman_api::Error::is_invalid)
+    }
+
+    /// Whether the server asks its clients to slow down, or a disruption budget forbids an eviction at present.
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        self.says(steersman_api::Error::is_throttled)
+    }
+
+    /// How long the server asked to wait before another attempt, where it did.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.api()?.retry_after()
+    }
+
+    /// Whether the version or the page asked for is no longer available.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.says(steersman_api::Error::is_expired)
+    }
+
+    /// Whether it took the server too long (`Timeout`, `ServerTimeout`); what was asked may have been done.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        self.says(|error| error.is_timeout() || error.is_server_timeout())
+    }
+
+    /// Whether something is broken behind the server.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.says(steersman_api::Error::is_internal)
+    }
+
+    /// Whether the server does not serve this kind, or the subresource of it.
+    #[must_use]
+    pub fn is_kind_not_served(&self) -> bool {
+        self.says(steersman_api::Error::is_kind_not_served)
+    }
+
+    /// Whether the server serves the kind, and not with this verb.
+    #[must_use]
+    pub fn is_method_not_supported(&self) -> bool {
+        self.says(steersman_api::Error::is_method_not_supported)
+    }
+
+    /// Whether the namespace is being deleted, so that nothing is created in it any more.
+    #[must_use]
+    pub fn is_namespace_terminating(&self) -> bool {
+        self.says(steersman_api::Error::is_namespace_terminating)
+    }
+
+    /// Whether the kind cannot be read from the cache because it has not synced; the text says why.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        self.cache()
+            .is_some_and(steersman_cache::Error::is_unavailable)
+    }
+
+    /// Whether the namespace asked for is not one that the cache looks at, or not the one that the client works
+    /// in.
+    #[must_use]
+    pub fn is_outside_scope(&self) -> bool {
+        match self {
+            Self::Cache(error) => error.is_outside_scope(),
+            Self::OtherNamespace { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn says(&self, is: impl Fn(&steersman_api::Error) -> bool) -> bool {
+        self.api().is_some_and(is)
+    }
+
+    /// What the cache said; `None` where it was not asked.
+    #[must_use]
+    pub fn cache(&self) -> Option<&steersman_cache::Error> {
+        match self {
+            Self::Cache(error) => Some(error),
+            _ => None,
+        }
     }
 
     /// What the server, or the way to it, said; `None` where it was not asked.

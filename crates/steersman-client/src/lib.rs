@@ -43,7 +43,7 @@
 //! - `shared` is what every handle of one client stands on.
 //! - [`live`] has the uncached reader.
 //! - `cached` reads from the cache, once that has seen what it has to see.
-//! - [`status`] has the handle of the status subresource, [`subresource`] that of any.
+//! - [`status`] has the handles of the status subresource, [`subresource`] that of any.
 //! - [`kind_client`] has the verbs of a kind known at runtime.
 //! - [`client`] has the handle, [`Client`].
 
@@ -82,6 +82,6 @@ pub use kind_client::KindClient;
 pub use live::{Live, LiveKind, Page, Pages};
 pub use metrics::ClientMetrics;
 pub use options::{ClientOptions, Lock};
-pub use status::StatusClient;
+pub use status::{KindStatus, StatusClient};
 pub use subresource::Subresource;
 pub use write::{Outcome, RequestId, Write, WriteObserver, Written};

@@ -1,6 +1,6 @@
 //! Handle: reads that ask the server, whatever the cache knows.
 
-use steersman_api::{Decoded, ListOptions as ApiListOptions, Malformed};
+use steersman_api::{Decoded, ListQuery, Malformed};
 use steersman_cache::ListOptions;
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tracing::warn;
@@ -73,9 +73,9 @@ impl Live {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use steersman_api::ListOptions;
+    /// # use steersman_api::ListQuery;
     /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
-    /// let running = ListOptions::new().fields("status.phase=Running").limit(100);
+    /// let running = ListQuery::new().fields("status.phase=Running").limit(100);
     /// let mut pages = client.live().pages::<Pod>(None, &running);
     /// let mut many = 0;
     /// while let Some(page) = pages.next_page().await? {
@@ -83,12 +83,8 @@ impl Live {
     /// }
     /// # let _ = many; Ok(()) }
     /// ```
-    pub fn pages<K: TypedObject>(
-        &self,
-        namespace: Option<&str>,
-        options: &ApiListOptions,
-    ) -> Pages<K> {
-        Pages::new(self.shared.clone(), Kind::of::<K>(), namespace, options)
+    pub fn pages<K: TypedObject>(&self, namespace: Option<&str>, query: &ListQuery) -> Pages<K> {
+        Pages::new(self.shared.clone(), Kind::of::<K>(), namespace, query)
     }
 }
 
@@ -126,7 +122,7 @@ pub(crate) async fn list<K: Object>(
     let few = options
         .selected_limit()
         .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-    let mut asked = ApiListOptions::new().limit(few.unwrap_or(500));
+    let mut asked = ListQuery::new().limit(few.unwrap_or(500));
     if !labels.is_everything() {
         asked = asked.labels(labels.to_string());
     }

@@ -1,6 +1,6 @@
 //! Machine: makes one typed object the owner of another.
 
-pub use steersman_object::owner::{OwnerError, controller_of};
+pub use steersman_object::owner::{OwnerError, controller_of, set_controller};
 use steersman_object::{Kind, Object, TypedObject, owner};
 
 /// Makes `owner` the controller of `object`: deleting the owner deletes the object, and events of
@@ -32,7 +32,7 @@ pub fn set_controller_reference<O: TypedObject, K: Object>(
     owner: &O,
     object: &mut K,
 ) -> Result<(), OwnerError> {
-    owner::set_controller(owner, &Kind::of::<O>(), object)
+    set_controller(owner, &Kind::of::<O>(), object)
 }
 
 /// Makes `owner` an owner of `object` without controlling it.

@@ -11,7 +11,7 @@ use steersman_cache::{Cache, ListOptions};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::OnceCell;
 
-use crate::change::{Part, check_version, check_whole, is_of_another};
+use crate::change::{Part, check_version, is_of_another};
 use crate::document::{conflicts, document, in_namespace, part_document};
 use crate::door::Door;
 use crate::ensure::{Ensured, Plan};
@@ -160,7 +160,6 @@ impl Shared {
         object: &K,
         part: Part,
     ) -> Result<K, Error> {
-        check_whole(kind, object)?;
         // CLIENT-6: where the object was read cannot be told from it.
         if let Some(transform) = self.cache().transformed(kind) {
             return Err(Error::Transformed {

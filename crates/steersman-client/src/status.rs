@@ -1,7 +1,10 @@
 //! Handle: the status subresource: what a controller says about an object.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use serde::Serialize;
-use steersman_object::{Kind, ObjectKey, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject, WholeObject};
 
 use crate::change::Part;
 use crate::ensure::Ensured;
@@ -17,6 +20,18 @@ use crate::shared::Shared;
 #[must_use]
 pub struct StatusClient {
     shared: Shared,
+}
+
+/// As [`StatusClient`], of one kind that is a value. Made by [`KindClient::status`](crate::KindClient::status).
+///
+/// # Cancel safety
+///
+/// As that of the [`Client`](crate::Client).
+#[must_use]
+pub struct KindStatus<K> {
+    shared: Shared,
+    kind: Kind,
+    of: PhantomData<fn() -> K>,
 }
 
 impl StatusClient {
@@ -38,12 +53,9 @@ impl StatusClient {
     pub async fn patch<K: TypedObject>(
         &self,
         object: &K,
-        mut mutate: impl FnMut(&mut K) + Send,
+        mutate: impl FnMut(&mut K) + Send,
     ) -> Result<Ensured<K>, Error> {
-        let lock = self.shared.options().lock;
-        self.shared
-            .change(&Kind::of::<K>(), object, lock, Part::Status, &mut mutate)
-            .await
+        self.typed().patch(object, mutate).await
     }
 
     /// Changes the status of `before` into that of `after` by their difference, in one request; none where there
@@ -55,8 +67,7 @@ impl StatusClient {
     /// [`Lock::Never`](crate::Lock::Never) is set; [`is_not_found`](Error::is_not_found) where it is gone, or another
     /// has its name; else what the server says.
     pub async fn merge<K: TypedObject>(&self, before: &K, after: &K) -> Result<Ensured<K>, Error> {
-        let kind = Kind::of::<K>();
-        self.shared.merge(&kind, before, after, Part::Status).await
+        self.typed().merge(before, after).await
     }
 
     /// Applies a status: `part` is an object, or any struct or value, with a `status`. What else it holds is not
@@ -70,9 +81,7 @@ impl StatusClient {
         key: &ObjectKey,
         part: &(impl Serialize + Sync),
     ) -> Result<K, Error> {
-        self.shared
-            .apply_part(&Kind::of::<K>(), key, "status", part)
-            .await
+        self.typed().apply(key, part).await
     }
 
     /// Replaces the status by that of `object`, refused when the object changed since it was read.
@@ -82,9 +91,92 @@ impl StatusClient {
     /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
     /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name,
     /// [`Error::Transformed`] where the kind is cached through a transform. Else what the server says.
-    pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
+    pub async fn update<K: TypedObject + WholeObject<By>, By>(
+        &self,
+        object: &K,
+    ) -> Result<K, Error> {
+        self.typed().update(object).await
+    }
+
+    fn typed<K: TypedObject>(&self) -> KindStatus<K> {
+        KindStatus::new(self.shared.clone(), Kind::of::<K>())
+    }
+}
+
+impl<K: Object> KindStatus<K> {
+    pub(crate) fn new(shared: Shared, kind: Kind) -> Self {
+        Self {
+            shared,
+            kind,
+            of: PhantomData,
+        }
+    }
+
+    /// Changes the status by difference.
+    ///
+    /// # Errors
+    ///
+    /// As [`StatusClient::patch`].
+    pub async fn patch(
+        &self,
+        object: &K,
+        mut mutate: impl FnMut(&mut K) + Send,
+    ) -> Result<Ensured<K>, Error> {
+        let lock = self.shared.options().lock;
         self.shared
-            .replace(&Kind::of::<K>(), object, Part::Status)
+            .change(&self.kind, object, lock, Part::Status, &mut mutate)
             .await
+    }
+
+    /// Changes the status of `before` into that of `after` by their difference, in one request.
+    ///
+    /// # Errors
+    ///
+    /// As [`StatusClient::merge`].
+    pub async fn merge(&self, before: &K, after: &K) -> Result<Ensured<K>, Error> {
+        let (kind, part) = (&self.kind, Part::Status);
+        self.shared.merge(kind, before, after, part).await
+    }
+
+    /// Applies a status: `part` is anything with a `status`.
+    ///
+    /// # Errors
+    ///
+    /// As [`StatusClient::apply`].
+    pub async fn apply(&self, key: &ObjectKey, part: &(impl Serialize + Sync)) -> Result<K, Error> {
+        self.shared
+            .apply_part(&self.kind, key, "status", part)
+            .await
+    }
+
+    /// Replaces the status by that of `object`.
+    ///
+    /// # Errors
+    ///
+    /// As [`StatusClient::update`].
+    pub async fn update<By>(&self, object: &K) -> Result<K, Error>
+    where
+        K: WholeObject<By>,
+    {
+        self.shared.replace(&self.kind, object, Part::Status).await
+    }
+}
+
+impl<K> Clone for KindStatus<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            kind: self.kind.clone(),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<K> fmt::Debug for KindStatus<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KindStatus")
+            .field("kind", &self.kind)
+            .field("shared", &self.shared)
+            .finish()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use steersman_api::{RawObject, decode_json};
-use steersman_object::{Object, is_metadata_only};
+use steersman_object::Object;
 
 /// How much of an object there is, or is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ enum Made<K> {
 impl Extent {
     /// How much of an object the type `K` needs.
     pub(crate) fn of<K: Object>() -> Self {
-        if is_metadata_only::<K>() {
+        if K::metadata_api() {
             Self::Metadata
         } else {
             Self::Whole

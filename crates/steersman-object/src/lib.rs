@@ -11,6 +11,7 @@
 //! - [`key`] has [`ObjectKey`].
 //! - [`version`] has [`ResourceVersion`].
 //! - [`object`] has the [`Object`] trait and [`TypedObject`].
+//! - [`whole`] has [`WholeObject`]: which types hold all of an object.
 //! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
 //! - [`field_selector`] has [`FieldSelector`], written as servers take it.
 //! - [`owner`] finds and builds owner references.
@@ -20,6 +21,7 @@ pub mod kind;
 pub mod key;
 pub mod version;
 pub mod object;
+pub mod whole;
 pub mod selector;
 pub mod field_selector;
 pub mod owner;
@@ -28,7 +30,8 @@ mod report;
 pub use field_selector::FieldSelector;
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
-pub use object::{Object, TypedObject, is_metadata_only};
+pub use object::{Object, TypedObject};
 pub use report::{Report, report};
 pub use selector::{LabelSelector, Required};
 pub use version::ResourceVersion;
+pub use whole::WholeObject;

@@ -1,6 +1,6 @@
 //! Words: the trait of everything that can be stored, cached and reconciled.
 
-use std::any::{TypeId, type_name};
+use std::any::TypeId;
 use std::fmt::Debug;
 
 use kube_core::{ApiResource, ClusterResourceScope, Resource};
@@ -88,17 +88,6 @@ impl Kind {
     }
 }
 
-/// Whether objects of the type `K` are metadata and nothing else: kube-core's `PartialObjectMeta`.
-///
-/// Told by the name of the type, as a generic type cannot be asked what it is made of. Where that
-/// name should ever change, metadata is read from whole objects, which costs more and is not wrong.
-#[must_use]
-pub fn is_metadata_only<K: Object>() -> bool {
-    // A parameter that is the default one may be left out of the name.
-    let rest = type_name::<K>().strip_prefix("kube_core::metadata::PartialObjectMeta");
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('<'))
-}
-
 /// What a Rust type needs to be told about its kind at runtime: nothing, or all of it.
 ///
 /// The two implementations are all there can be: `()` for types that know their kind, and
@@ -145,14 +134,6 @@ mod tests {
         assert_eq!(Kind::of::<Namespace>().scope(), Scope::Cluster);
         // Metadata of a kind is of that kind.
         assert_eq!(Kind::of::<PartialObjectMeta<Deployment>>(), kind);
-    }
-
-    #[test]
-    fn a_type_that_is_metadata_alone_is_told_from_others() {
-        assert!(is_metadata_only::<PartialObjectMeta<Pod>>());
-        assert!(is_metadata_only::<PartialObjectMeta<DynamicObject>>());
-        assert!(!is_metadata_only::<Pod>());
-        assert!(!is_metadata_only::<DynamicObject>());
     }
 
     #[test]

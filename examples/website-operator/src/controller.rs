@@ -106,8 +106,7 @@ impl Reconciler for WebsiteReconciler {
 
 /// Tells errors that only a person can mend from those that pass, which are returned.
 fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
-    let permanent = matches!(error, steersman::client::Error::Owner(_))
-        || error.api().is_some_and(steersman::api::Error::is_invalid);
+    let permanent = matches!(error, steersman::client::Error::Owner(_)) || error.is_invalid();
     if permanent {
         Ok(report(&error).to_string())
     } else {

@@ -4,8 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use steersman::k8s_openapi;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::kube_core::CustomResourceExt as _;
-use steersman::object::{Object as _, TypedObject};
-use steersman::{Client, ListOptions, ObjectKey, api};
+use steersman::object::{Object as _, TypedObject, WholeObject};
+use steersman::{Client, ListOptions, ObjectKey};
 use thiserror::Error;
 
 use crate::website::Website;
@@ -110,7 +110,10 @@ async fn wait_until_served(client: &Client) -> Result<(), Error> {
     }
 }
 
-async fn create_if_absent<K: TypedObject>(client: &Client, object: &K) -> Result<(), Error> {
+async fn create_if_absent<K: TypedObject + WholeObject<By>, By>(
+    client: &Client,
+    object: &K,
+) -> Result<(), Error> {
     match client.create(object).await {
         Err(error) if !error.is_already_exists() => Err(error.into()),
         _ => Ok(()),
@@ -118,5 +121,5 @@ async fn create_if_absent<K: TypedObject>(client: &Client, object: &K) -> Result
 }
 
 fn is_not_served(error: &steersman::client::Error) -> bool {
-    error.api().is_some_and(api::Error::is_kind_not_served)
+    error.is_kind_not_served()
 }

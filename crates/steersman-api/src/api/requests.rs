@@ -13,7 +13,7 @@ use crate::asked::Asked;
 use crate::decode::{Decoder, place};
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
-use crate::options::{DeleteOptions, ListOptions, Patch, PatchOptions, WriteOptions};
+use crate::options::{DeleteOptions, ListQuery, Patch, PatchOptions, WriteOptions};
 use crate::raw;
 use crate::request::Request;
 use crate::transport::Call;
@@ -110,7 +110,7 @@ impl<K: Object> Api<K> {
     pub fn delete_all_request(
         &self,
         namespace: Option<&str>,
-        selection: &ListOptions,
+        query: &ListQuery,
         options: &DeleteOptions,
     ) -> Result<Request<Vec<ObjectKey>>, Error> {
         let (asked, url) = self.collection("deletecollection", namespace)?;
@@ -118,7 +118,7 @@ impl<K: Object> Api<K> {
             let problem = "collections are deleted in one namespace at a time, and none is named";
             return Err(Error::invalid_request(asked, problem));
         }
-        let url = url.list(selection);
+        let url = url.list(query);
         let call = call(
             Method::DELETE,
             asked,

@@ -23,7 +23,7 @@ type Predicate = fn(&Error) -> bool;
 
 #[test]
 fn each_answer_is_the_error_its_predicate_names() {
-    let table: [(u16, &str, &str, Predicate); 12] = [
+    let table: [(u16, &str, &str, Predicate); 18] = [
         (404, "NotFound", "site", Error::is_not_found),
         (404, "NotFound", "", Error::is_kind_not_served),
         (409, "AlreadyExists", "site", Error::is_already_exists),
@@ -34,13 +34,32 @@ fn each_answer_is_the_error_its_predicate_names() {
         (429, "TooManyRequests", "", Error::is_throttled),
         (401, "Unauthorized", "", Error::is_unauthorized),
         (403, "Forbidden", "site", Error::is_forbidden),
-        (500, "InternalError", "", |e| matches!(e, Error::Refused(_))),
-        (400, "BadRequest", "", |e| matches!(e, Error::Refused(_))),
+        (500, "InternalError", "", Error::is_internal),
+        (400, "BadRequest", "", Error::is_bad_request),
+        (405, "MethodNotAllowed", "", Error::is_method_not_supported),
+        (413, "RequestEntityTooLarge", "", Error::is_too_large),
+        (
+            415,
+            "UnsupportedMediaType",
+            "",
+            Error::is_unsupported_media_type,
+        ),
+        (500, "ServerTimeout", "", Error::is_server_timeout),
+        (503, "ServiceUnavailable", "", Error::is_service_unavailable),
+        (504, "Timeout", "", Error::is_timeout),
     ];
     for (row, (code, reason, name, _)) in table.iter().enumerate() {
         let error = answer(*code, reason, name);
         let predicates: Vec<bool> = table.iter().map(|(.., is)| is(&error)).collect();
         assert!(predicates[row], "{error}");
+        for (other, (_, name, ..)) in table.iter().enumerate() {
+            // Two words for one thing.
+            let same = matches!((*reason, *name), ("Expired", "Gone") | ("Gone", "Expired"));
+            assert!(
+                other == row || same || !predicates[other],
+                "{error} is {name}"
+            );
+        }
         assert_eq!(error.code(), Some(*code));
         let text = error.to_string();
         let said = format!(
@@ -55,7 +74,32 @@ fn each_answer_is_the_error_its_predicate_names() {
 }
 
 #[test]
+fn a_cause_is_found_among_those_the_server_names() {
+    let causes = json!([{"reason": "FieldValueInvalid"}, {"reason": "NamespaceTerminating"}]);
+    let body = json!({
+        "kind": "Status", "code": 403, "reason": "Forbidden",
+        "details": {"name": "site", "causes": causes},
+    });
+    let error = Error::from_answer(asked(), 403, None, body.to_string().as_bytes());
+    assert!(error.is_namespace_terminating() && error.is_forbidden());
+    assert!(error.has_cause("FieldValueInvalid") && !error.has_cause("Other"));
+    assert_eq!(error.reason(), Some("Forbidden"));
+    assert!(!answer(403, "Forbidden", "site").is_namespace_terminating());
+}
+
+#[test]
 fn an_answer_without_a_status_is_judged_by_its_code() {
+    let predicates: [(u16, Predicate); 5] = [
+        (400, Error::is_bad_request),
+        (405, Error::is_method_not_supported),
+        (500, Error::is_internal),
+        (503, Error::is_service_unavailable),
+        (504, Error::is_timeout),
+    ];
+    for (code, is) in predicates {
+        let error = Error::from_answer(asked(), code, None, b"");
+        assert!(is(&error) && error.reason().is_none(), "{error}");
+    }
     let error = Error::from_answer(asked(), 404, None, b"404 page not found\n");
     assert!(error.is_kind_not_served(), "{error}");
     assert!(error.to_string().contains("404 page not found"), "{error}");

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_api::{
-    Api, Connection, DeleteOptions, ListOptions, Patch, PatchOptions, VersionMatch, WriteOptions,
+    Api, Connection, DeleteOptions, ListQuery, Patch, PatchOptions, VersionMatch, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
@@ -104,7 +104,7 @@ async fn what_the_server_refuses_is_told_apart() {
     let things: Api<DynamicObject> = Api::new(connection.client().unwrap(), things);
     for error in [
         things.get(&key("x")).await.unwrap_err(),
-        things.list(None, &ListOptions::new()).await.unwrap_err(),
+        things.list(None, &ListQuery::new()).await.unwrap_err(),
     ] {
         assert!(error.is_kind_not_served(), "{error}");
     }
@@ -158,7 +158,7 @@ async fn pages_are_followed_to_the_end_and_survive_a_token_that_expires() {
             .await
             .unwrap();
     }
-    let all = ListOptions::new().limit(3);
+    let all = ListQuery::new().limit(3);
     let first = api.list(Some("default"), &all).await.unwrap();
     assert_eq!((first.items.len(), first.remaining), (3, Some(4)));
     let whole = api.list_all(Some("default"), &all).await.unwrap();
@@ -173,11 +173,11 @@ async fn pages_are_followed_to_the_end_and_survive_a_token_that_expires() {
     let whole = api.list_all(Some("default"), &all).await.unwrap();
     assert!(whole.continue_token.is_none());
     assert_eq!(whole.into_good().len(), 7);
-    let some = ListOptions::new().fields("metadata.name=m3");
+    let some = ListQuery::new().fields("metadata.name=m3");
     let selected = api.list(Some("default"), &some).await.unwrap().into_good();
     assert_eq!(selected.len(), 1);
     let version = ResourceVersion::new("1000000");
-    let future = ListOptions::new().resource_version(version);
+    let future = ListQuery::new().resource_version(version);
     let error = api.list(None, &future).await.unwrap_err();
     assert!(error.is_version_too_large(), "{error}");
 }
@@ -190,7 +190,7 @@ async fn a_list_of_a_version_that_expired_with_its_token_starts_again_at_the_new
             .await
             .unwrap();
     }
-    let newest = ListOptions::new().limit(2);
+    let newest = ListQuery::new().limit(2);
     let version = api.list(None, &newest).await.unwrap().version;
     let exact = newest
         .resource_version(version)
@@ -229,7 +229,7 @@ async fn a_dynamic_object_goes_the_same_ways() {
         object.types.as_ref().map(|t| t.kind.as_str()),
         Some("ConfigMap")
     );
-    let only = ListOptions::new().fields("metadata.name=d");
+    let only = ListQuery::new().fields("metadata.name=d");
     let listed = api.list(Some("default"), &only).await.unwrap().into_good();
     assert_eq!(listed[0].types, object.types);
     assert_eq!(listed[0].data, json!({"data": {"v": "1"}}));

@@ -79,6 +79,27 @@ async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
 
 const TEAM: IndexKey<ConfigMap, String> = IndexKey::new("team");
 
+/// CACHE-9: a term of another type's index would be answered by an index that happens to have its name.
+#[tokio::test(start_paused = true)]
+async fn a_typed_key_reads_its_own_type_alone() {
+    let mut world = World::new(CacheOptions::new());
+    let none = |_: &Service| Some("red".to_owned());
+    world.cache.index_field::<Service>("team", none).unwrap();
+    world.start();
+    let red = ListOptions::new().by(&TEAM, "red");
+    let error = world.cache.list::<Service>(&red).await.unwrap_err();
+    assert!(matches!(error, Error::IndexOfAnother { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("::Service") && text.contains("::ConfigMap") && text.contains("team"),
+        "{text}"
+    );
+    let reads = world.cache.of::<Service>(&Kind::of::<Service>());
+    let error = reads.keys(&red).await.unwrap_err();
+    assert!(matches!(error, Error::IndexOfAnother { .. }), "{error}");
+    world.stop().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn terms_combine_and_keys_and_values_need_no_bodies() {
     let mut world = World::new(CacheOptions::new());

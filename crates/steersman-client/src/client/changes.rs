@@ -3,15 +3,11 @@
 use std::future::Future;
 use std::panic::Location;
 
-use steersman_object::{Kind, TypedObject};
+use steersman_object::{Kind, TypedObject, WholeObject};
 
 use super::Client;
-use crate::change::Part;
 use crate::ensure::Ensured;
-use crate::error::{Error, absent_is_none};
-use crate::finalizer;
-use crate::options::Lock;
-use crate::owner::{OwnerError, controller_of, set_controller_reference};
+use crate::error::Error;
 
 /// Changes by difference: read, mutate a copy, send what differs.
 ///
@@ -48,19 +44,13 @@ impl Client {
     /// # Ok(()) }
     /// ```
     #[track_caller]
-    pub fn ensure<K: TypedObject>(
+    pub fn ensure<K: TypedObject + WholeObject<By>, By>(
         &self,
         initial: K,
-        mut mutate: impl FnMut(&mut K) + Send,
+        mutate: impl FnMut(&mut K) + Send,
     ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send {
         let caller = Location::caller();
-        async move {
-            let present = absent_is_none(self.read::<K>(&initial.key(), caller).await)?;
-            let kind = Kind::of::<K>();
-            self.shared
-                .ensure(&kind, &initial, present, &mut mutate)
-                .await
-        }
+        async move { self.typed().ensure_at(initial, mutate, caller).await }
     }
 
     /// As [`ensure`](Self::ensure), for an object that `owner` controls: its controller reference is set
@@ -91,33 +81,18 @@ impl Client {
     ///     .await?;
     /// # Ok(()) }
     /// ```
-    pub async fn ensure_owned<O: TypedObject, K: TypedObject>(
+    #[track_caller]
+    pub fn ensure_owned<O: TypedObject, K: TypedObject + WholeObject<By>, By>(
         &self,
         owner: &O,
-        mut initial: K,
-        mut mutate: impl FnMut(&mut K) + Send,
-    ) -> Result<Ensured<K>, Error> {
-        // Nothing is created that could not be owned.
-        set_controller_reference(owner, &mut initial)?;
-        let mut refused = None;
-        let ensured = self
-            .ensure(initial, |object: &mut K| {
-                let uncontrolled = controller_of(object.meta()).is_none();
-                refused = if object.meta().uid.is_some() && uncontrolled {
-                    Some(OwnerError::NotControlled {
-                        object: object.key(),
-                    })
-                } else {
-                    set_controller_reference(owner, object).err()
-                };
-                if refused.is_none() {
-                    mutate(object);
-                }
-            })
-            .await;
-        match refused {
-            Some(refused) => Err(refused.into()),
-            None => ensured,
+        initial: K,
+        mutate: impl FnMut(&mut K) + Send,
+    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let owner = (owner, &Kind::of::<O>());
+            let kind = self.typed();
+            kind.ensure_owned_at(owner, initial, mutate, caller).await
         }
     }
 
@@ -147,10 +122,7 @@ impl Client {
         object: &K,
         finalizer: &str,
     ) -> Result<Ensured<K>, Error> {
-        let add = |object: &mut K| {
-            finalizer::add(object, finalizer);
-        };
-        self.change_finalizers(object, add).await
+        self.typed().add_finalizer(object, finalizer).await
     }
 
     /// Removes a finalizer; nothing is sent when it is not there. An object that is being deleted and
@@ -164,21 +136,6 @@ impl Client {
         object: &K,
         finalizer: &str,
     ) -> Result<Ensured<K>, Error> {
-        let remove = |object: &mut K| {
-            finalizer::remove(object, finalizer);
-        };
-        self.change_finalizers(object, remove).await
-    }
-
-    /// Finalizers are a list that several write: the version is always minded.
-    async fn change_finalizers<K: TypedObject>(
-        &self,
-        object: &K,
-        mut change: impl FnMut(&mut K) + Send,
-    ) -> Result<Ensured<K>, Error> {
-        let (kind, lock) = (Kind::of::<K>(), Lock::Always);
-        self.shared
-            .change(&kind, object, lock, Part::Object, &mut change)
-            .await
+        self.typed().remove_finalizer(object, finalizer).await
     }
 }

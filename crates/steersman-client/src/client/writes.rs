@@ -3,14 +3,13 @@
 use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
-use steersman_api::{DeleteOptions, ListOptions, Patch};
-use steersman_object::{Kind, ObjectKey, TypedObject};
+use steersman_api::{DeleteOptions, ListQuery, Patch};
+use steersman_object::{ObjectKey, TypedObject, WholeObject};
 
 use super::Client;
 use crate::document::gvk_of;
 use crate::ensure::Ensured;
 use crate::error::Error;
-use crate::extract::extract;
 
 /// Writes: to the server, and nowhere else.
 ///
@@ -24,13 +23,27 @@ impl Client {
     ///
     /// [`is_already_exists`](Error::is_already_exists) where there is one of its name; this says so where the
     /// cache's selectors hide it. Else what the server says.
-    pub async fn create<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
+    pub async fn create<K: TypedObject + WholeObject<By>, By>(
+        &self,
+        object: &K,
+    ) -> Result<K, Error> {
         self.typed().create(object).await
     }
 
     /// Replaces the object by this one, refused when it changed since it was read.
     ///
-    /// A kind that the cache holds through a transform is never replaced, wherever the object was read: nothing
+    /// What the object lacks is removed from the one on the server. So metadata alone, and any type that is not known
+    /// to hold all of its kind ([`WholeObject`]), do not compile here:
+    ///
+    /// ```compile_fail
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube_core::PartialObjectMeta;
+    /// # async fn f(client: steersman_client::Client, meta: PartialObjectMeta<Pod>) {
+    /// client.update(&meta).await.unwrap();
+    /// # }
+    /// ```
+    ///
+    /// And a kind that the cache holds through a transform is never replaced, wherever the object was read: nothing
     /// in it says so. [`modify`](Self::modify) and [`merge`](Self::merge) send what differs, which is safe with
     /// objects that lack something.
     ///
@@ -38,8 +51,11 @@ impl Client {
     ///
     /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
     /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name,
-    /// [`Error::MetadataOnly`] and [`Error::Transformed`] where it is, or may be, no whole object. Else what the server says.
-    pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
+    /// [`Error::Transformed`] where the kind is cached through a transform. Else what the server says.
+    pub async fn update<K: TypedObject + WholeObject<By>, By>(
+        &self,
+        object: &K,
+    ) -> Result<K, Error> {
         self.typed().update(object).await
     }
 
@@ -172,7 +188,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn extract<K: TypedObject>(&self, object: &K) -> Result<Value, Error> {
-        extract(&Kind::of::<K>(), object, &self.shared.manager(), None)
+        self.typed().extract(object)
     }
 
     /// Deletes this very object: one of its name with another uid is left alone.
@@ -192,7 +208,7 @@ impl Client {
     ///
     /// [`is_not_found`](Error::is_not_found) where there is none.
     pub async fn delete_key<K: TypedObject>(&self, key: &ObjectKey) -> Result<(), Error> {
-        self.delete_with::<K>(key, &DeleteOptions::new()).await
+        self.typed::<K>().delete_key(key).await
     }
 
     /// Deletes by key, with options.
@@ -208,7 +224,7 @@ impl Client {
         self.typed::<K>().delete_with(key, options).await
     }
 
-    /// Deletes the objects that `selection` selects by labels and fields, in one request; answers the keys of
+    /// Deletes the objects that `query` selects by labels and fields, in one request; answers the keys of
     /// those that the server names. Of a namespaced kind, in one namespace.
     ///
     /// The server deletes them one after the other and stops at the first that it cannot: what was deleted by
@@ -222,20 +238,20 @@ impl Client {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use steersman_api::{DeleteOptions, ListOptions};
+    /// # use steersman_api::{DeleteOptions, ListQuery};
     /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
-    /// let done = ListOptions::new().labels("job=import").fields("status.phase=Succeeded");
+    /// let done = ListQuery::new().labels("job=import").fields("status.phase=Succeeded");
     /// client.delete_all::<Pod>(Some("shop"), &done, &DeleteOptions::new()).await?;
     /// # Ok(()) }
     /// ```
     pub async fn delete_all<K: TypedObject>(
         &self,
         namespace: Option<&str>,
-        selection: &ListOptions,
+        query: &ListQuery,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
         self.typed::<K>()
-            .delete_all(namespace, selection, options)
+            .delete_all(namespace, query, options)
             .await
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use steersman_api::ListOptions as ApiListOptions;
+use steersman_api::ListQuery;
 use steersman_cache::ListOptions;
 use steersman_object::{Kind, Object, ObjectKey};
 
@@ -60,8 +60,8 @@ impl<K: Object> LiveKind<K> {
     }
 
     /// The pages of a list, as [`Live::pages`](crate::Live::pages).
-    pub fn pages(&self, namespace: Option<&str>, options: &ApiListOptions) -> Pages<K> {
-        Pages::new(self.shared.clone(), self.kind.clone(), namespace, options)
+    pub fn pages(&self, namespace: Option<&str>, query: &ListQuery) -> Pages<K> {
+        Pages::new(self.shared.clone(), self.kind.clone(), namespace, query)
     }
 }
 

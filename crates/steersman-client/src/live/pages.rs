@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use steersman_api::{Api, Decoded, ListOptions, Malformed};
+use steersman_api::{Api, Decoded, ListQuery, Malformed};
 use steersman_object::{Kind, Object, ResourceVersion};
 
 use crate::error::Error;
@@ -25,7 +25,7 @@ pub struct Pages<K> {
     shared: Shared,
     kind: Kind,
     namespace: Option<String>,
-    options: ListOptions,
+    query: ListQuery,
     may_be_inconsistent: bool,
     consistent: bool,
     ended: bool,
@@ -53,15 +53,15 @@ impl<K: Object> Pages<K> {
         shared: Shared,
         kind: Kind,
         namespace: Option<&str>,
-        options: &ListOptions,
+        query: &ListQuery,
     ) -> Self {
-        let mut options = options.clone();
-        options.limit = options.limit.or(Some(PAGE));
+        let mut query = query.clone();
+        query.limit = query.limit.or(Some(PAGE));
         Self {
             shared,
             kind,
             namespace: namespace.map(ToOwned::to_owned),
-            options,
+            query,
             may_be_inconsistent: false,
             consistent: true,
             ended: false,
@@ -151,10 +151,10 @@ impl<K: Object> Pages<K> {
         let namespace = self
             .shared
             .place_list(&self.kind, self.namespace.as_deref())?;
-        let ask = || api.list(namespace, &self.options);
+        let ask = || api.list(namespace, &self.query);
         let page = self.shared.door().read(&self.kind, ask).await?;
         self.ended = page.continue_token.is_none();
-        self.options.continue_token = page.continue_token;
+        self.query.continue_token = page.continue_token;
         let (mut items, mut malformed) = (Vec::with_capacity(page.items.len()), Vec::new());
         for item in page.items {
             match item {
@@ -178,7 +178,7 @@ impl<K: Object> Pages<K> {
         let token = token.filter(|token| self.may_be_inconsistent && !token.is_empty());
         let goes_on = token.is_some();
         if goes_on {
-            self.options.continue_token = token;
+            self.query.continue_token = token;
             self.consistent = false;
         }
         goes_on

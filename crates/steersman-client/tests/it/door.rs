@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use parking_lot::Mutex;
 use serde_json::json;
-use steersman_api::{DeleteOptions, ListOptions, Patch};
+use steersman_api::{DeleteOptions, ListQuery, Patch};
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
 use steersman_client::{ClientOptions, Outcome, RequestId, Write, WriteObserver, Written};
@@ -158,7 +158,7 @@ async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
     let (world, ears) = world();
     let client = &world.client;
     // A collection is many objects.
-    let (all, options) = (ListOptions::new(), DeleteOptions::new());
+    let (all, options) = (ListQuery::new(), DeleteOptions::new());
     let deleted = client.delete_all::<ConfigMap>(Some("default"), &all, &options);
     deleted.await.unwrap();
     let (write, end) = ears.one();

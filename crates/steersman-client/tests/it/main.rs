@@ -15,4 +15,5 @@ mod apply;
 mod merge;
 mod subresources;
 mod wrappers;
+mod errors;
 mod paging;

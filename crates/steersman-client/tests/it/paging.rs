@@ -2,7 +2,7 @@
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::ListOptions;
+use steersman_api::ListQuery;
 use steersman_apiserver::faults::{Answer, Verb};
 
 use crate::world::{World, config, key};
@@ -22,7 +22,7 @@ async fn world(many: usize) -> World {
 #[tokio::test(start_paused = true)]
 async fn pages_are_of_one_version_whatever_happens_meanwhile() {
     let world = world(7).await;
-    let three = ListOptions::new().limit(3);
+    let three = ListQuery::new().limit(3);
     let mut pages = world
         .client
         .live()
@@ -58,7 +58,7 @@ async fn pages_are_of_one_version_whatever_happens_meanwhile() {
 #[tokio::test(start_paused = true)]
 async fn a_version_that_expired_is_told_or_passed_over() {
     let world = world(5).await;
-    let two = ListOptions::new().limit(2);
+    let two = ListQuery::new().limit(2);
     let mut told = world.client.live().pages::<ConfigMap>(None, &two);
     let mut goes_on = world
         .client
@@ -93,7 +93,7 @@ async fn a_version_that_expired_is_told_or_passed_over() {
 #[tokio::test(start_paused = true)]
 async fn objects_come_as_a_stream_that_ends_with_an_error() {
     let world = world(5).await;
-    let two = ListOptions::new().limit(2);
+    let two = ListQuery::new().limit(2);
     let pages = || world.client.live().pages::<ConfigMap>(None, &two);
     let all: Vec<_> = pages().into_objects().collect().await;
     assert_eq!(all.iter().filter(|o| o.is_ok()).count(), 5);

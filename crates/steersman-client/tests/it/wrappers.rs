@@ -3,10 +3,10 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman_api::{DeleteOptions, FieldValidation, ListOptions as Selection, Patch, Propagation};
+use steersman_api::{DeleteOptions, FieldValidation, ListQuery, Patch, Propagation};
 use steersman_apiserver::faults::Verb;
 use steersman_cache::ListOptions;
-use steersman_client::Error;
+use steersman_client::{Ensured, Error};
 use steersman_object::{Gvk, Kind, ObjectKey};
 
 use crate::world::{World, config, key, set};
@@ -82,7 +82,7 @@ async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
             .list::<ConfigMap>(&ListOptions::new().namespace("web"))
             .await
     ));
-    let all = (Selection::new(), DeleteOptions::new());
+    let all = (ListQuery::new(), DeleteOptions::new());
     assert!(is_outside(
         &client
             .delete_all::<ConfigMap>(Some("web"), &all.0, &all.1)
@@ -121,7 +121,7 @@ async fn a_dry_run_stores_nothing_whatever_the_verb() {
     dry.modify(&object, |c| set(c, "k", "2")).await.unwrap();
     dry.apply(&changed).await.unwrap();
     dry.delete(&object).await.unwrap();
-    let all = Selection::new();
+    let all = ListQuery::new();
     dry.delete_all::<ConfigMap>(Some("default"), &all, &DeleteOptions::new())
         .await
         .unwrap();
@@ -204,7 +204,7 @@ async fn deletes_carry_what_they_are_told() {
     let orphan: ConfigMap = client.live().get(&key("owned")).await.unwrap();
     assert_eq!(orphan.metadata.owner_references.unwrap_or_default(), []);
 
-    let red = Selection::new()
+    let red = ListQuery::new()
         .labels("colour=red")
         .fields("metadata.name!=d,metadata.name!=a");
     let options = DeleteOptions::new();
@@ -267,7 +267,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let merged = sites.merge(&changed, &next).await.unwrap().into_object();
     let updated = sites.update(&merged).await.unwrap();
     let ready = |s: &mut DynamicObject| s.data["status"] = json!({"ready": true});
-    let ready = sites.modify_status(&updated, ready).await.unwrap();
+    let ready = sites.status().patch(&updated, ready).await.unwrap();
     assert_eq!(ready.object().data["status"]["ready"], true);
     let part = json!({"metadata": {"name": "s", "namespace": "default"}, "spec": {"replicas": 2}});
     let applied = sites.apply(&part).await.unwrap();
@@ -278,7 +278,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let now = live.get(&key("s")).await.unwrap();
     assert_eq!(now.data["spec"]["image"], "d");
     assert_eq!(live.list(&ListOptions::new()).await.unwrap().len(), 1);
-    let everything = Selection::new();
+    let everything = ListQuery::new();
     let mut pages = live.pages(None, &everything);
     let page = pages.next_page().await.unwrap().unwrap();
     assert_eq!(page.items.len(), 1);
@@ -293,6 +293,66 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     assert_eq!(world.count(&[Verb::Get]), gets);
     sites.delete(&created).await.unwrap();
     assert!(live.get_opt(&key("s")).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
+    let world = World::new();
+    world.server.install_crd(website()).unwrap();
+    let gvk = Gvk::new("web.example.com", "v1", "Website");
+    let kind = world.client.mapper().kind(&gvk).await.unwrap();
+    let client = world.client.field_manager("ours");
+    let sites = client.of::<DynamicObject>(&kind);
+    let bare = |name: &str| DynamicObject {
+        types: None,
+        metadata: key(name).to_meta(),
+        data: json!({}),
+    };
+    let paint = |s: &mut DynamicObject| s.data["spec"]["image"] = json!("a");
+    let made = sites.ensure(bare("s"), paint).await.unwrap();
+    let Ensured::Created(site) = made else {
+        panic!("{made:?}")
+    };
+    let child = sites
+        .ensure_owned(&site, &kind, bare("child"), paint)
+        .await
+        .unwrap()
+        .into_object();
+    let owner = steersman_client::owner::controller_of(&child.metadata).unwrap();
+    assert_eq!(
+        (owner.kind.as_str(), owner.name.as_str()),
+        ("Website", "s"),
+        "{owner:?}"
+    );
+    // What nobody controls is not taken.
+    let stray = sites.ensure_owned(&child, &kind, bare("s"), paint).await;
+    assert!(matches!(stray, Err(Error::Owner(_))), "{stray:?}");
+
+    let part = json!({"status": {"ready": true}});
+    sites.status().apply(&key("child"), &part).await.unwrap();
+    let before = sites.live().get(&key("child")).await.unwrap();
+    let mut after = before.clone();
+    after.data["status"]["ready"] = json!(false);
+    let merged = sites.status().merge(&before, &after).await.unwrap();
+    let merged = merged.into_object();
+    assert_eq!(merged.data["status"]["ready"], false);
+    let updated = sites.status().update(&merged).await.unwrap();
+    assert_eq!(updated.data["status"]["ready"], false);
+    let spec =
+        json!({"metadata": {"name": "child", "namespace": "default"}, "spec": {"replicas": 2}});
+    let applied = sites.apply(&spec).await.unwrap();
+    let ours = sites.extract(&applied).unwrap();
+    assert_eq!(ours["spec"], json!({"replicas": 2}));
+
+    let held = sites.add_finalizer(&site, "x/y").await.unwrap();
+    let held = held.into_object();
+    assert_eq!(
+        held.metadata.finalizers.as_deref(),
+        Some(&["x/y".to_owned()][..])
+    );
+    sites.delete_key(&key("s")).await.unwrap();
+    sites.remove_finalizer(&held, "x/y").await.unwrap();
+    assert!(sites.live().get_opt(&key("s")).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

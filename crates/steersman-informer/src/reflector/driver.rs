@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use steersman_api::{
-    Decoded, Error, ListOptions, ListPart, ListWatch, PageEnd, RawObject, WatchEvent, WatchOptions,
+    Decoded, Error, ListPart, ListQuery, ListWatch, PageEnd, RawObject, WatchEvent, WatchOptions,
 };
 use steersman_object::ResourceVersion;
 
@@ -112,7 +112,7 @@ where
     }
 
     async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
-        let mut options = ListOptions::new().limit(limit.unwrap_or(0));
+        let mut options = ListQuery::new().limit(limit.unwrap_or(0));
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
         options.metadata_only = self.extent == Extent::Metadata;
@@ -137,7 +137,7 @@ where
 
     /// One page, whose objects become entries as they arrive (STORE-5); of a page that ends early
     /// there are none (REFL-6).
-    async fn page(&self, options: &ListOptions) -> Result<(Vec<Item>, PageEnd), Failure> {
+    async fn page(&self, options: &ListQuery) -> Result<(Vec<Item>, PageEnd), Failure> {
         let parts = self.list_watch.list(options).await;
         let mut parts = parts.map_err(|error| Failure::of(&error))?;
         let mut items = Vec::new();

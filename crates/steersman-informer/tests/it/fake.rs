@@ -10,7 +10,7 @@ use futures::stream::{self, BoxStream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::error::Status;
 use steersman_api::{
-    Asked, Decoded, Error, ListOptions, ListPage, ListPart, ListStream, ListWatch, Malformed,
+    Asked, Decoded, Error, ListPage, ListPart, ListQuery, ListStream, ListWatch, Malformed,
     RawObject, WatchEvent, WatchOptions,
 };
 use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
@@ -26,7 +26,7 @@ type Raw = Decoded<RawObject>;
 /// What was asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Asks {
-    List(ListOptions),
+    List(ListQuery),
     Watch(WatchOptions),
 }
 
@@ -150,7 +150,7 @@ impl Fake {
 }
 
 impl ListWatch for Fake {
-    async fn list(&self, options: &ListOptions) -> Result<ListStream, Error> {
+    async fn list(&self, options: &ListQuery) -> Result<ListStream, Error> {
         match self.ask(Asks::List(options.clone())) {
             Some(Answer::Page(page)) => Ok(stream::iter(page?).boxed()),
             Some(Answer::Watch(_)) => panic!("the script has a watch, and a list was asked"),
@@ -168,7 +168,7 @@ impl ListWatch for Fake {
 }
 
 impl Request {
-    pub(crate) fn list(&self) -> &ListOptions {
+    pub(crate) fn list(&self) -> &ListQuery {
         match &self.asks {
             Asks::List(options) => options,
             Asks::Watch(options) => panic!("a watch: {options:?}"),
