@@ -59,6 +59,7 @@
 pub mod error;
 pub mod status;
 mod json;
+mod go_duration;
 pub mod schema;
 pub mod selector;
 pub mod shard;

@@ -7,6 +7,7 @@ use regex::Regex;
 
 use super::cel::Url;
 use super::names;
+use crate::go_duration;
 
 /// Whether a text has the format of that name. Formats that nobody knows hold for every text;
 /// dashes in a name do not count.
@@ -55,10 +56,6 @@ static HEX_COLOUR: Pattern =
 static SOCIAL: Pattern = LazyLock::new(|| Regex::new("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$").ok());
 static TIME: Pattern = LazyLock::new(|| {
     Regex::new("^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
-});
-static GO_DURATION: Pattern = LazyLock::new(|| {
-    Regex::new(r"^[-+]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|\x{b5}s|\x{3bc}s|ms|s|m|h))+)$")
-        .ok()
 });
 static LONG_DURATION: Pattern =
     LazyLock::new(|| Regex::new(r"^\s*(?:[0-9]+\s*[A-Za-z\x{b5}]+\s*)+$").ok());
@@ -124,7 +121,7 @@ fn is_duration(text: &str) -> bool {
         (&["d"], "day"),
         (&["w", "wk"], "week"),
     ];
-    if matches(text, &GO_DURATION) {
+    if go_duration::parse(text).is_ok() {
         return true;
     }
     let known = |unit: &str| {

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use super::zones::zone;
+use crate::go_duration;
 
 /// A field of a schedule: its bounds, and the names that stand for numbers.
 struct Field {
@@ -193,59 +194,12 @@ fn descriptor(text: &str) -> Result<When, String> {
         return Ok(When::Fields(fields(plain)?));
     }
     if let Some(duration) = text.strip_prefix("@every ") {
-        return match seconds(duration) {
-            // Less than a second counts as one.
-            Some(seconds) => Ok(When::Every(seconds.max(1))),
-            None => Err(format!(
-                "failed to parse duration {text}: time: invalid duration {duration:?}"
-            )),
-        };
+        let nanos = go_duration::parse(duration)
+            .map_err(|why| format!("failed to parse duration {text}: {why}"))?;
+        // In whole seconds, and at least one.
+        return Ok(When::Every((nanos / 1_000_000_000).max(1)));
     }
     Err(format!("unrecognized descriptor: {text}"))
-}
-
-/// Go's durations: one sign, then numbers with units, such as `-1h30.5m`; in whole seconds.
-fn seconds(text: &str) -> Option<i64> {
-    const UNITS: [(&str, f64); 8] = [
-        ("ns", 1e-9),
-        ("us", 1e-6),
-        ("\u{b5}s", 1e-6),
-        ("\u{3bc}s", 1e-6),
-        ("ms", 1e-3),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-    ];
-    let negative = text.starts_with('-');
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return Some(0);
-    }
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let mut total = None;
-    while !rest.is_empty() {
-        let (whole, after) = rest.split_at(digits(rest));
-        let (fraction, after) = match after.strip_prefix('.') {
-            Some(after) => after.split_at(digits(after)),
-            None => ("", after),
-        };
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let end = after.find(|c: char| c == '.' || c.is_ascii_digit());
-        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
-        let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        let number: f64 = format!("0{whole}.{fraction}0").parse().ok()?;
-        total = Some(total.unwrap_or(0.0) + number * length);
-        rest = after;
-    }
-    let total: f64 = total?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the part of a second goes, and a cast keeps within its type"
-    )]
-    let whole = total.min(1e11) as i64;
-    Some(if negative { -whole } else { whole })
 }
 
 /// One part between commas: a number, a range, a step.
@@ -347,26 +301,15 @@ mod tests {
         ] {
             assert!(Schedule::parse(good).is_ok(), "{good}");
         }
-        for good in [
-            "0",
-            "-0",
-            "+1s",
-            "-1h30.5m",
-            ".5s",
-            "1.s",
-            "1us",
-            "1\u{b5}s",
-            "1\u{3bc}s",
-            "1h1ns",
-        ] {
-            assert!(seconds(good).is_some(), "{good}");
-        }
-        for bad in [
-            "", "-", "+-1s", "--1s", ".s", "1", "1..5s", "1x", "s", "1ss", "1s-1s",
-        ] {
-            assert!(seconds(bad).is_none(), "{bad}");
+        for (every, seconds) in [("90.5s", 90), ("10ms", 1), ("-1h", 1)] {
+            let schedule = Schedule::parse(&format!("@every {every}")).unwrap();
+            assert_eq!(schedule.when, When::Every(seconds), "{every}");
         }
         for (bad, why) in [
+            (
+                "@every 5",
+                "failed to parse duration @every 5: time: missing unit in duration \"5\"",
+            ),
             (
                 "every day",
                 "expected exactly 5 fields, found 2: [every day]",

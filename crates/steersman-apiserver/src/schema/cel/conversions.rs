@@ -8,6 +8,7 @@ use super::printing::print_double;
 use super::run::{Failure, Outcome};
 use super::times;
 use super::value::Value;
+use crate::go_duration;
 
 /// Converts a value; nothing where the name is not that of a conversion.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
@@ -77,7 +78,7 @@ fn to_duration<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     Some(Ok(match value {
         Value::Duration(_) => value.clone(),
         Value::Int(nanos) => Value::Duration(*nanos),
-        Value::Text(text) => match times::duration(text) {
+        Value::Text(text) => match go_duration::parse(text) {
             Ok(nanos) => Value::Duration(nanos),
             Err(why) => return fail(why),
         },

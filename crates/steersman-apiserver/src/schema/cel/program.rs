@@ -10,6 +10,7 @@ use super::run::{self, Failure, Outcome, Patterns, Run};
 use super::times;
 use super::types::{Decl, Type};
 use super::value::Value;
+use crate::go_duration;
 
 /// What a single run may cost: about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
@@ -134,7 +135,7 @@ impl Constants {
                 }
                 Err(_) => name != "matches",
             },
-            "duration" => times::duration(text).is_ok(),
+            "duration" => go_duration::parse(text).is_ok(),
             "timestamp" => times::rfc3339(text).is_ok(),
             _ => true,
         };

@@ -1,0 +1,178 @@
+//! Machine: reads durations as Go's `time.ParseDuration` does, and refuses them in its words.
+
+use std::fmt::Write as _;
+
+/// Nanoseconds of the units that a duration is written in.
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("\u{b5}s", 1_000),
+    ("\u{3bc}s", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// As far as Go counts; the duration of that many nanoseconds can only be a negative one.
+const MOST: u64 = 1 << 63;
+
+/// Reads a duration, in nanoseconds: one sign, then numbers with units, such as `-1h30.5m`.
+///
+/// # Errors
+/// Go's words about a text that is none.
+pub(crate) fn parse(text: &str) -> Result<i64, String> {
+    let invalid = || format!("time: invalid duration {}", quoted(text));
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(0);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut total = 0_u64;
+    while !rest.is_empty() {
+        let (whole, after) = digits(rest);
+        let (fraction, after) = after.strip_prefix('.').map_or(("", after), digits);
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(invalid());
+        }
+        let whole = whole_number(whole).ok_or_else(invalid)?;
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit());
+        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
+        if unit.is_empty() {
+            return Err(format!("time: missing unit in duration {}", quoted(text)));
+        }
+        let Some((_, length)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+            let (unit, text) = (quoted(unit), quoted(text));
+            return Err(format!("time: unknown unit {unit} in duration {text}"));
+        };
+        let part = whole.checked_mul(*length);
+        let part = part.and_then(|part| part.checked_add(part_of(fraction, *length)));
+        let sum = part.and_then(|part| total.checked_add(part));
+        total = sum.filter(|sum| *sum <= MOST).ok_or_else(invalid)?;
+        rest = after;
+    }
+    let read = if text.starts_with('-') {
+        0_i64.checked_sub_unsigned(total)
+    } else {
+        i64::try_from(total).ok()
+    };
+    read.ok_or_else(invalid)
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+}
+
+fn whole_number(digits: &str) -> Option<u64> {
+    if digits.is_empty() {
+        return Some(0);
+    }
+    digits.parse().ok().filter(|number| *number <= MOST)
+}
+
+/// What the digits after a point are of a unit, rounded as Go rounds: it reckons in floats.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is smaller than a nanosecond falls away, and nothing is larger than an hour"
+)]
+fn part_of(digits: &str, unit: u64) -> u64 {
+    let (mut number, mut scale) = (0_u64, 1.0);
+    for digit in digits.bytes() {
+        let next = number.checked_mul(10);
+        let next = next.and_then(|next| next.checked_add(u64::from(digit - b'0')));
+        // Digits that cannot be counted any more are left out.
+        let Some(next) = next.filter(|next| *next <= MOST) else {
+            break;
+        };
+        number = next;
+        scale *= 10.0;
+    }
+    (number as f64 * (unit as f64 / scale)) as u64
+}
+
+/// Quotes a text as Go's package `time` does: whatever is not printed in ASCII, byte by byte.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(byte));
+            }
+            b' '..=0x7f => out.push(char::from(byte)),
+            // Writing to a text does not fail.
+            _ => write!(out, "\\x{byte:02x}").unwrap_or_default(),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        for (text, nanos) in [
+            ("1h2m3.5s", 3_723_500_000_000),
+            ("-1.5h", -5_400_000_000_000),
+            ("+5s", 5_000_000_000),
+            ("100ms", 100_000_000),
+            ("0", 0),
+            ("-0", 0),
+            ("+0", 0),
+            (".5s", 500_000_000),
+            ("1.s", 1_000_000_000),
+            ("1.05s", 1_050_000_000),
+            ("1.000000001s", 1_000_000_001),
+            ("0.0000000000009h", 3),
+            ("0.33333333333333333333333333h", 1_200_000_000_000),
+            ("3us4ns", 3_004),
+            ("1\u{b5}s", 1_000),
+            ("1\u{3bc}s", 1_000),
+            ("0000000000000000000000000001ns", 1),
+            ("9223372036854775807ns", i64::MAX),
+            ("-9223372036854775808ns", i64::MIN),
+        ] {
+            assert_eq!(parse(text), Ok(nanos), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_refused_in_gos_words() {
+        for text in [
+            "",
+            "-",
+            "abc",
+            ".s",
+            "s",
+            "+-1s",
+            "--1s",
+            "one",
+            "9999999999h",
+            "9223372036854775808ns",
+            "-9223372036854775809ns",
+            "9223372036854775807ns1ns",
+            // Too large comes before what follows the number.
+            "99999999999999999999",
+        ] {
+            let why = format!("time: invalid duration \"{text}\"");
+            assert_eq!(parse(text), Err(why));
+        }
+        for text in ["10", "1..5s", "1s2"] {
+            let why = format!("time: missing unit in duration \"{text}\"");
+            assert_eq!(parse(text), Err(why));
+        }
+        for (text, unit) in [("5d", "d"), ("1ss", "ss"), ("1h-2m", "h-"), ("1S", "S")] {
+            let why = format!("time: unknown unit \"{unit}\" in duration \"{text}\"");
+            assert_eq!(parse(text), Err(why));
+        }
+        let why = r#"time: unknown unit "\xc2\xb5x\"\\\x0a" in duration "5\xc2\xb5x\"\\\x0a""#;
+        assert_eq!(parse("5\u{b5}x\"\\\n"), Err(why.to_owned()));
+    }
+}
