@@ -108,7 +108,7 @@ impl Registry {
                 continue;
             }
             let mut differs = false;
-            for mutation in &case.policy.mutations {
+            for mutation in &case.policy.rules.mutations {
                 match self.evaluate(case, mutation, admission, (object, old))? {
                     Ok(different) => {
                         differs |= different;
@@ -122,7 +122,7 @@ impl Registry {
                 changed = true;
                 again.require();
             }
-            if case.policy.again {
+            if case.policy.rules.again {
                 again.note(key);
             }
         }

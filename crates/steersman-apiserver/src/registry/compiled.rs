@@ -7,10 +7,14 @@ use crate::store::{Store, Stored};
 use crate::webhook::Hook;
 
 use super::mutation::Mutating;
+use super::policy::{Ruled, Rules};
 use super::validation::Validating;
 
 /// The group of the configurations, about which no webhook is asked.
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The policies of a kind that have bindings.
+type Policies<R> = Arc<Vec<Ruled<R>>>;
 
 /// The webhooks and policies of the server as they were compiled last. Those of a kind are in the
 /// order of the names of their configurations.
@@ -18,8 +22,8 @@ pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 pub(super) struct Compiled {
     /// That of the `Standing` for which the policies were compiled; 0 for none.
     policies: u64,
-    validating: Arc<Vec<Validating>>,
-    mutating: Arc<Vec<Mutating>>,
+    validating: Policies<Validating>,
+    mutating: Policies<Mutating>,
     /// That of the `Standing` for which the webhooks were compiled; 0 for none.
     hooks: u64,
     validating_hooks: Arc<Vec<Hook>>,
@@ -28,13 +32,13 @@ pub(super) struct Compiled {
 
 impl Compiled {
     /// The ValidatingAdmissionPolicies that have bindings, as they are since that edition (ADM-4).
-    pub(super) fn validating(&mut self, store: &Store, edition: u64) -> Arc<Vec<Validating>> {
+    pub(super) fn validating(&mut self, store: &Store, edition: u64) -> Policies<Validating> {
         self.renew_policies(store, edition);
         Arc::clone(&self.validating)
     }
 
     /// The MutatingAdmissionPolicies that have bindings, as they are since that edition (ADM-4).
-    pub(super) fn mutating(&mut self, store: &Store, edition: u64) -> Arc<Vec<Mutating>> {
+    pub(super) fn mutating(&mut self, store: &Store, edition: u64) -> Policies<Mutating> {
         self.renew_policies(store, edition);
         Arc::clone(&self.mutating)
     }
@@ -62,22 +66,22 @@ impl Compiled {
         if self.policies == edition {
             return;
         }
-        let bindings = all(store, "validatingadmissionpolicybindings");
-        let policies = all(store, "validatingadmissionpolicies");
-        let policies = policies
-            .iter()
-            .map(|one| Validating::compile(&one.value, bindings.iter().map(|one| &*one.value)));
-        let bound = policies.filter(|one| !one.policy.bindings.is_empty());
-        self.validating = Arc::new(bound.collect());
-        let bindings = all(store, "mutatingadmissionpolicybindings");
-        let policies = all(store, "mutatingadmissionpolicies");
-        let policies = policies
-            .iter()
-            .map(|one| Mutating::compile(&one.value, bindings.iter().map(|one| &*one.value)));
-        let bound = policies.filter(|one| !one.policy.bindings.is_empty());
-        self.mutating = Arc::new(bound.collect());
+        self.validating = bound(store);
+        self.mutating = bound(store);
         self.policies = edition;
     }
+}
+
+/// Compiles the policies of a kind.
+fn bound<R: Rules>(store: &Store) -> Policies<R> {
+    let (policies, bindings) = R::PLURALS;
+    let bindings = all(store, bindings);
+    let policies = all(store, policies);
+    let policies = policies
+        .iter()
+        .map(|one| Ruled::compile(&one.value, bindings.iter().map(|one| &*one.value)));
+    let bound = policies.filter(|one: &Ruled<R>| !one.policy.bindings.is_empty());
+    Arc::new(bound.collect())
 }
 
 /// The objects of one of the kinds.

@@ -16,15 +16,15 @@ use crate::store::Stored;
 
 use super::admission::Admission;
 use super::matching::States;
-use super::policy::{Binding, Constraints, Policy, Scene};
+use super::policy::{Binding, Constraints, Policy, Ruled, Scene};
 use super::scale::selector_text;
 use super::state::Registry;
 use super::validation::Objection;
 
 /// A policy that is about a write, with one of its bindings and the parameters to evaluate it with.
 #[derive(Debug)]
-pub(super) struct Case<'p, P> {
-    pub(super) policy: &'p P,
+pub(super) struct Case<'p, R> {
+    pub(super) policy: &'p Ruled<R>,
     pub(super) binding: &'p Binding,
     /// The resource in the version that a rule of the policy names.
     pub(super) resource: Arc<Resource>,
@@ -41,7 +41,7 @@ pub(super) struct Misfit<'p> {
 }
 
 /// A policy to evaluate, or why that is not possible.
-pub(super) type Found<'p, P> = Result<Case<'p, P>, Misfit<'p>>;
+pub(super) type Found<'p, R> = Result<Case<'p, R>, Misfit<'p>>;
 
 impl Registry {
     /// Asks the policies whether a write may happen.
@@ -91,7 +91,7 @@ impl Registry {
                 namespace: &self.namespace_object(admission),
                 asker: &self.asker(admission, states.0),
             };
-            for objection in case.policy.objections(scene) {
+            for objection in case.policy.rules.objections(policy, scene) {
                 if case.binding.warns {
                     let (policy, binding) = (&policy.name, &case.binding.name);
                     self.note_warnings(vec![format!(
@@ -117,15 +117,15 @@ impl Registry {
 
     /// The policies that are about a write, once for each binding and parameter, in their order; in
     /// the place of one that cannot be evaluated, and whose failures are not ignored, the reason.
-    pub(super) fn cases<'p, P: AsRef<Policy>>(
+    pub(super) fn cases<'p, R>(
         &self,
-        policies: &'p [P],
+        policies: &'p [Ruled<R>],
         admission: &Admission<'_>,
         states: States<'_>,
-    ) -> Result<Vec<Found<'p, P>>, Status> {
+    ) -> Result<Vec<Found<'p, R>>, Status> {
         let mut found = Vec::new();
         for one in policies {
-            let policy = one.as_ref();
+            let policy = &one.policy;
             let constraints = &policy.constraints;
             let Some(resource) = self.is_about(constraints, admission, states)? else {
                 continue;

@@ -1,4 +1,4 @@
-//! Machine: one MutatingAdmissionPolicy, compiled, and what it makes of an object.
+//! Machine: the rules of one MutatingAdmissionPolicy, compiled, and what they make of an object.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating`.
 
@@ -9,12 +9,11 @@ use crate::patch::apply_operations;
 use crate::schema::cel::{Environment, Expression, Type, configuration, operations};
 use crate::schema::types::TypeRef;
 
-use super::policy::{BUDGET, Policy, Scene};
+use super::policy::{BUDGET, Policy, Rules, Scene};
 
-/// A policy that changes objects.
+/// What a policy changes of objects.
 #[derive(Debug)]
 pub(super) struct Mutating {
-    pub(super) policy: Policy,
     pub(super) mutations: Vec<Mutation>,
     /// Whether it is evaluated again after something changed the object it left.
     pub(super) again: bool,
@@ -38,25 +37,20 @@ pub(super) struct Changed {
     pub(super) strict: bool,
 }
 
-impl AsRef<Policy> for Mutating {
-    fn as_ref(&self) -> &Policy {
-        &self.policy
-    }
-}
+impl Rules for Mutating {
+    const PLURALS: (&'static str, &'static str) = (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    );
 
-impl Mutating {
-    /// Compiles a policy with those of the bindings that name it.
-    pub(super) fn compile<'a>(json: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
-        let (policy, environment) = Policy::compile(json, bindings);
+    fn compile(environment: Environment, spec: &Json) -> Self {
         let environment = environment.with_changes();
-        let spec = &json["spec"];
         let mutations = spec["mutations"].as_array().into_iter().flatten();
         Self {
             mutations: mutations
                 .filter_map(|one| Mutation::of(&environment, one))
                 .collect(),
             again: spec["reinvocationPolicy"] == "IfNeeded",
-            policy,
         }
     }
 }

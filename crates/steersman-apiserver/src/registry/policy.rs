@@ -39,6 +39,22 @@ pub(super) struct Policy {
     variables: Vec<(String, Expression)>,
 }
 
+/// A policy whole: with the rules of its kind.
+#[derive(Debug)]
+pub(super) struct Ruled<R> {
+    pub(super) policy: Policy,
+    pub(super) rules: R,
+}
+
+/// What the policies of one of the two kinds demand, or change.
+pub(super) trait Rules {
+    /// Plural names of the policies and of their bindings.
+    const PLURALS: (&'static str, &'static str);
+
+    /// Compiles the spec of a policy, whose expressions may use what the environment has.
+    fn compile(environment: Environment, spec: &Json) -> Self;
+}
+
 /// A binding of a policy.
 #[derive(Debug)]
 pub(super) struct Binding {
@@ -100,13 +116,20 @@ impl Constraints {
     }
 }
 
+impl<R: Rules> Ruled<R> {
+    /// Compiles a policy with those of the bindings that name it.
+    pub(super) fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
+        let spec = &policy["spec"];
+        let (policy, environment) = Policy::compile(policy, bindings);
+        let rules = R::compile(environment, spec);
+        Self { policy, rules }
+    }
+}
+
 impl Policy {
-    /// Compiles a policy with those of the bindings that name it. Answers also what its further
-    /// expressions may use.
-    pub(super) fn compile<'a>(
-        policy: &Json,
-        bindings: impl Iterator<Item = &'a Json>,
-    ) -> (Self, Environment) {
+    /// Compiles what policies of both kinds have. Answers also what the expressions of the rules may
+    /// use.
+    fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
         let name = policy["metadata"]["name"].as_str().unwrap_or_default();
         let spec = &policy["spec"];
         let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();

@@ -227,6 +227,15 @@ fn refused<T: std::fmt::Debug>(done: Done<T>) -> (u16, String) {
     (status.code, status.message)
 }
 
+/// The causes of a refusal, as `field: message`.
+fn causes<T: std::fmt::Debug>(done: Done<T>) -> Vec<String> {
+    let details = done.unwrap_err().details.unwrap_or_default();
+    let causes = details.causes.into_iter();
+    causes
+        .map(|cause| format!("{}: {}", cause.field, cause.message))
+        .collect()
+}
+
 fn version(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"]
         .as_str()

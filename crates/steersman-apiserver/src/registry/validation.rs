@@ -1,4 +1,4 @@
-//! Machine: one ValidatingAdmissionPolicy, compiled, and what it says of a request.
+//! Machine: the rules of one ValidatingAdmissionPolicy, compiled, and what they say of a request.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
 
@@ -6,15 +6,14 @@ use serde_json::Value as Json;
 
 use crate::schema::cel::{Environment, Expression, Made, Type, Value};
 
-use super::policy::{BUDGET, Policy, Scene};
+use super::policy::{BUDGET, Policy, Rules, Scene};
 
 /// A message that an expression makes may have this many bytes.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// A policy that judges.
+/// What a policy demands.
 #[derive(Debug)]
 pub(super) struct Validating {
-    pub(super) policy: Policy,
     validations: Vec<Validation>,
     notes: Vec<Expression>,
 }
@@ -35,17 +34,14 @@ pub(super) struct Objection {
     pub(super) reason: String,
 }
 
-impl AsRef<Policy> for Validating {
-    fn as_ref(&self) -> &Policy {
-        &self.policy
-    }
-}
+impl Rules for Validating {
+    const PLURALS: (&'static str, &'static str) = (
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    );
 
-impl Validating {
-    /// Compiles a policy with those of the bindings that name it.
-    pub(super) fn compile<'a>(json: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
-        let (policy, environment) = Policy::compile(json, bindings);
-        let listed = |field: &str| json["spec"][field].as_array().into_iter().flatten();
+    fn compile(environment: Environment, spec: &Json) -> Self {
+        let listed = |field: &str| spec[field].as_array().into_iter().flatten();
         let validations = listed("validations").map(|one| Validation::of(&environment, one));
         let notes = listed("auditAnnotations").map(|one| {
             let results = [Type::String, Type::Null];
@@ -54,31 +50,32 @@ impl Validating {
         Self {
             validations: validations.collect(),
             notes: notes.collect(),
-            policy,
         }
     }
+}
 
+impl Validating {
     /// What the policy has against a request.
-    pub(super) fn objections(&self, scene: Scene<'_>) -> Vec<Objection> {
+    pub(super) fn objections(&self, policy: &Policy, scene: Scene<'_>) -> Vec<Objection> {
         let failed = |message: String| {
             let objection = Objection {
                 message,
                 reason: String::new(),
             };
-            let told = !self.policy.ignores_failure;
+            let told = !policy.ignores_failure;
             told.then_some(objection).into_iter().collect::<Vec<_>>()
         };
         let values = match scene.values() {
             Ok(values) => values,
             Err(why) => return failed(why),
         };
-        match self.policy.is_met(&values) {
+        match policy.is_met(&values) {
             Ok(true) => {}
             Ok(false) => return Vec::new(),
             Err(why) => return failed(why),
         }
         let mut left = BUDGET;
-        let made = self.policy.variables(&values, &mut left);
+        let made = policy.variables(&values, &mut left);
         let mut objections = Vec::new();
         for validation in &self.validations {
             match validation.rule.run(&values, &made, &mut left) {

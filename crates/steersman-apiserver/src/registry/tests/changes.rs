@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Server, config_map, deployment, refused};
+use super::{Server, causes, config_map, deployment, refused};
 use crate::registry::{Subresource, Target, WriteOptions};
 
 /// Writes a policy for these resources, with a binding of the same name.
@@ -271,16 +271,8 @@ fn expressions_are_compiled_when_they_are_written() {
         "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
             "operations": ["CREATE"], "resources": ["pods"]}]},
         "mutations": [apply("[]"), patch("Object{}"), apply("Object{spec: Other{}}"), patch(" ")]}});
-    let status = server
-        .create("mutatingadmissionpolicies", body)
-        .unwrap_err();
-    let causes = status.details.unwrap().causes;
-    let causes: Vec<String> = causes
-        .iter()
-        .map(|cause| format!("{}: {}", cause.field, cause.message))
-        .collect();
     assert_eq!(
-        causes,
+        causes(server.create("mutatingadmissionpolicies", body)),
         [
             "spec.mutations[0].applyConfiguration.expression: Invalid value: \"[]\": must evaluate to Object but got list(dyn)",
             "spec.mutations[1].jsonPatch.expression: Invalid value: \"Object{}\": must evaluate to list(JSONPatch) but got Object",

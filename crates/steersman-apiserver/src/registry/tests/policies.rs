@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Server, config_map, refused};
+use super::{Server, causes, config_map, refused};
 use crate::registry::{RegistryOptions, Subresource};
 
 /// A policy for ConfigMaps with these members of its spec.
@@ -166,14 +166,7 @@ fn expressions_are_compiled_when_they_are_written() {
         "variables": [{"name": "v", "expression": "object."}],
         "validations": [{"expression": "params.a == 1", "messageExpression": "1"}],
         "auditAnnotations": [{"key": "k", "valueExpression": "2"}]}});
-    let status = server
-        .create("validatingadmissionpolicies", body)
-        .unwrap_err();
-    let causes = status.details.unwrap().causes;
-    let causes: Vec<String> = causes
-        .iter()
-        .map(|cause| format!("{}: {}", cause.field, cause.message))
-        .collect();
+    let causes = causes(server.create("validatingadmissionpolicies", body));
     assert_eq!(causes.len(), 5, "{causes:#?}");
     assert_eq!(
         causes[0],

@@ -20,6 +20,16 @@ const LONGEST_MESSAGE: usize = 5 * 1024;
 /// A value and what it was before.
 type Pair<'a> = (&'a Json, &'a Json);
 
+/// A value, and where it stands.
+#[derive(Debug, Clone, Copy)]
+struct Place<'p, 'a> {
+    path: &'p str,
+    object: &'a Json,
+    /// What it was before, where it can be found again.
+    old: Option<&'a Json>,
+    past: Past<'a>,
+}
+
 /// What is known of a value's past, for rules that came after it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Past<'a> {
@@ -55,8 +65,14 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdic
         current: old.map(|old| (object, old)),
         parent: None,
     };
+    let place = Place {
+        path: "",
+        object,
+        old,
+        past,
+    };
     // Once the budget is spent the rest is not looked at.
-    let _ = check.node(rules, "", object, old, past);
+    let _ = check.node(rules, place);
     check.verdict
 }
 
@@ -64,7 +80,13 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdic
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let mut check = Check::default();
-        let _ = check.node(rules, field, default, old, Past::default());
+        let place = Place {
+            path: field,
+            object: default,
+            old,
+            past: Past::default(),
+        };
+        let _ = check.node(rules, place);
         check.verdict.errors
     };
     let unchanged = run(Some(default));
@@ -94,25 +116,24 @@ impl Default for Check {
 }
 
 impl Check {
-    fn node<'a>(
-        &mut self,
-        rules: &'a Rules,
-        path: &str,
-        object: &'a Json,
-        old: Option<&'a Json>,
-        past: Past<'a>,
-    ) -> Result<(), Spent> {
-        if object.is_null() {
+    fn node<'a>(&mut self, rules: &'a Rules, mut place: Place<'_, 'a>) -> Result<(), Spent> {
+        if place.object.is_null() {
             return Ok(());
         }
-        let old = old.filter(|old| !old.is_null());
-        self.here(rules, path, object, old, past)?;
+        place.old = place.old.filter(|old| !old.is_null());
+        self.here(rules, place)?;
+        let Place {
+            path,
+            object,
+            old,
+            past,
+        } = place;
         for nested in &rules.all_of {
             let past = Past {
                 current: None,
                 parent: past.parent,
             };
-            self.node(nested, path, object, old, past)?;
+            self.node(nested, Place { past, ..place })?;
         }
         match object {
             Json::Array(items) => {
@@ -121,8 +142,13 @@ impl Check {
                 };
                 for (index, item) in items.iter().enumerate() {
                     let before = old.and_then(|old| found_again(item, old, &rules.keys));
-                    let past = past.below(before.map(|before| (item, before)));
-                    self.node(below, &format!("{path}[{index}]"), item, before, past)?;
+                    let place = Place {
+                        path: &format!("{path}[{index}]"),
+                        object: item,
+                        old: before,
+                        past: past.below(before.map(|before| (item, before))),
+                    };
+                    self.node(below, place)?;
                 }
             }
             Json::Object(members) => {
@@ -141,7 +167,13 @@ impl Check {
                     } else {
                         past.below(before.map(|before| (member, before)))
                     };
-                    self.node(below, &path, member, before, past)?;
+                    let place = Place {
+                        path: &path,
+                        object: member,
+                        old: before,
+                        past,
+                    };
+                    self.node(below, place)?;
                 }
             }
             _ => {}
@@ -150,14 +182,13 @@ impl Check {
     }
 
     /// The rules that stand on a value.
-    fn here<'a>(
-        &mut self,
-        rules: &'a Rules,
-        path: &str,
-        object: &'a Json,
-        old: Option<&'a Json>,
-        past: Past<'a>,
-    ) -> Result<(), Spent> {
+    fn here<'a>(&mut self, rules: &'a Rules, place: Place<'_, 'a>) -> Result<(), Spent> {
+        let Place {
+            path,
+            object,
+            old,
+            past,
+        } = place;
         if rules.here.is_empty() {
             return Ok(());
         }
