@@ -28,8 +28,8 @@ pub struct WatchCursor {
     over: bool,
     /// The version of the catalogue in which the resource was last found to be served.
     catalogue: u64,
-    /// Whether it came from before what is remembered.
-    late: bool,
+    /// Why it cannot begin where it was to: because that was forgotten, or is yet to come.
+    misplaced: Option<Box<Status>>,
 }
 
 impl WatchCursor {
@@ -61,8 +61,10 @@ impl WatchCursor {
 impl Registry {
     /// Opens a watch of one namespace, or of all when `namespace` is `None`.
     ///
-    /// A start that was compacted is no error here: the first poll answers it as an `ERROR`
-    /// event, as kube-apiserver does after its 200.
+    /// A start that was compacted is no error here, and neither is one that was not reached, where
+    /// the objects of then are asked for: the first poll answers it as an `ERROR` event, as
+    /// kube-apiserver does after its 200 (`cacher.go`: `newErrWatcher`). Of changes alone one may
+    /// wait for what is yet to come.
     ///
     /// # Errors
     /// 400, 422 or 500 for parameters.
@@ -82,11 +84,13 @@ impl Registry {
         let version = options.resource_version.as_deref().unwrap_or_default();
         let from = parse_version(version).map_err(Status::internal_plain)?;
         let now = self.store.revision();
-        let asked = options.send_initial_events;
-        if asked == Some(true) && from > now {
-            return Err(Status::too_large_resource_version(from, now));
-        }
-        let with_initial = asked.unwrap_or(from == 0);
+        let with_initial = options.send_initial_events.unwrap_or(from == 0);
+        let misplaced = if with_initial {
+            (from > now).then(|| Status::too_large_resource_version(from, now))
+        } else {
+            let forgotten = from > 0 && from < self.forgotten;
+            forgotten.then(|| Status::too_old(from, self.store.compacted()))
+        };
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
         let initial = if with_initial {
             let all = self.store.list(&resource.storage, namespace.as_deref());
@@ -108,7 +112,7 @@ impl Registry {
             end_of_initial: with_initial && options.allow_bookmarks,
             over: false,
             catalogue,
-            late: !with_initial && from > 0 && from < self.forgotten,
+            misplaced: misplaced.map(Box::new),
         })
     }
 
@@ -140,6 +144,9 @@ impl Registry {
         max: usize,
         events: &mut Vec<WatchEvent>,
     ) -> Result<(), Status> {
+        if let Some(status) = cursor.misplaced.take() {
+            return Err(*status);
+        }
         let count = max.min(cursor.initial.len());
         let initial: Vec<_> = cursor.initial.drain(..count).collect();
         let initial = self.present_all(&cursor.resource, &initial)?;
@@ -176,7 +183,10 @@ impl Registry {
     /// A bookmark at the newest revision, when everything up to it was seen; for the driver's
     /// timer, where the client allows bookmarks.
     pub fn bookmark(&self, cursor: &mut WatchCursor) -> Option<WatchEvent> {
-        let pending = !cursor.initial.is_empty() || cursor.end_of_initial || cursor.over;
+        let pending = !cursor.initial.is_empty()
+            || cursor.end_of_initial
+            || cursor.over
+            || cursor.misplaced.is_some();
         if pending {
             return None;
         }
@@ -196,12 +206,8 @@ impl Registry {
         &'a self,
         cursor: &WatchCursor,
     ) -> Result<impl Iterator<Item = &'a Change> + use<'a>, Status> {
-        let too_old = || Status::too_old(cursor.position, self.store.compacted());
-        if cursor.late {
-            return Err(too_old());
-        }
         let changes = self.store.changes(cursor.storage(), cursor.position);
-        changes.map_err(|_| too_old())
+        changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
     }
 
     /// One change through the cursor's selectors: entering is an addition, leaving a deletion
