@@ -2,10 +2,13 @@
 
 mod plain;
 mod emit;
+mod node;
 
 use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Budget, Spanned};
+
+use node::Node;
 
 /// Reads all documents of a file, each with its place. The error shows where it is; a key that is
 /// there twice is one.
@@ -14,8 +17,14 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
         legacy_octal_numbers: true,
         budget: budget(text.len()),
     };
-    let read = serde_saphyr::from_multiple_with_options(text, options);
-    read.map_err(|error| error.to_string())
+    let read = serde_saphyr::from_multiple_with_options::<Spanned<Node>>(text, options);
+    let read = read.map_err(|error| error.to_string())?;
+    let bare = |one: Spanned<Node>| Spanned {
+        value: one.value.0,
+        referenced: one.referenced,
+        defined: one.defined,
+    };
+    Ok(read.into_iter().map(bare).collect())
 }
 
 /// What a text may cost to read. Its length was bounded before; by the parser its nesting is, and what
@@ -86,7 +95,8 @@ fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String
         with_snippet: false,
         budget: budget(body.len()),
     };
-    serde_saphyr::from_slice_with_options(body, options).map_err(|error| {
+    let read = serde_saphyr::from_slice_with_options::<Node>(body, options);
+    read.map(|Node(value)| value).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let text = error.to_string();
         // The parser ends with the place.
@@ -152,6 +162,18 @@ mod tests {
             json!({"a": {"b": 1}, "c": {"b": 1}})
         );
         assert_eq!(parse(b"").unwrap(), Value::Null);
+    }
+
+    #[test]
+    fn keys_read_as_go_reads_them() {
+        let text = "on: 1\ny: 2\n'n': 3\nNo: 4\n017: 5\n-2: 6\n1.50: 7\nx: {1: {off: 9}}\n";
+        let want = json!({"true": 2, "n": 3, "false": 4, "15": 5, "-2": 6, "1.5": 7,
+            "x": {"1": {"false": 9}}});
+        assert_eq!(parse(text.as_bytes()).unwrap(), want);
+        assert_eq!(documents(text).unwrap()[0].value, want);
+        for none in ["null: 1\n", "? [a]\n: 1\n", "? {a: b}\n: 1\n", "a: .nan\n"] {
+            assert!(parse(none.as_bytes()).is_err(), "{none}");
+        }
     }
 
     #[test]
