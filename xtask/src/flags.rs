@@ -61,8 +61,12 @@ pub(crate) enum Chore {
         #[arg(long, conflicts_with = "quick")]
         write: bool,
     },
-    /// Lives seeded worlds of writes, faults and subscribers, and compares informers with the server.
+    /// Lives seeded worlds of writes, faults and subscribers, and compares what informers and caches
+    /// say with the server.
     Seeds {
+        /// Only worlds of this sort.
+        #[arg(long)]
+        of: Option<Worlds>,
         /// How many worlds.
         #[arg(long, default_value_t = 10_000)]
         count: u64,
@@ -87,6 +91,15 @@ pub(crate) enum Chore {
         #[arg(long)]
         keep: bool,
     },
+}
+
+/// What a seeded world is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Worlds {
+    /// Single informers.
+    Informers,
+    /// A cache of several kinds.
+    Caches,
 }
 
 /// What is measured; each has a table.

@@ -1,8 +1,8 @@
 //! The repository's chores: `cargo xtask tidy` checks its rules, `cargo xtask ci` runs what CI
 //! runs, `cargo xtask schemas` writes the table of Kubernetes' own types, `cargo xtask fuzz` looks
 //! for bytes that break the API server, `cargo xtask conformance` for answers that differ from a
-//! real one's, `cargo xtask seeds` for worlds in which an informer differs from its server, and
-//! `cargo xtask bench` measures.
+//! real one's, `cargo xtask seeds` for worlds in which an informer or a cache differs from its
+//! server, and `cargo xtask bench` measures.
 
 mod flags;
 mod ci;
@@ -43,12 +43,17 @@ fn main() -> ExitCode {
         ),
         Chore::Schemas { check, proto } => schemas::run(&root, check, proto.as_deref()),
         Chore::Bench { only, quick, write } => bench::run(&root, only, quick, write),
-        Chore::Seeds { count, from, only } => {
+        Chore::Seeds {
+            of,
+            count,
+            from,
+            only,
+        } => {
             let range = match only {
                 Some(seed) => seed..seed.saturating_add(1),
                 None => from..from.saturating_add(count),
             };
-            seeds::run(&root, &range)
+            seeds::run(&root, of, &range)
         }
         Chore::Fuzz {
             targets,

@@ -3,20 +3,35 @@
 use std::ops::Range;
 use std::path::Path;
 
+use crate::flags::Worlds;
 use crate::one_test::OneTest;
 
-/// The test that does it, and the variable by which it is told.
-const TEST: OneTest = OneTest {
-    package: "steersman-informer",
-    test: "seeds::every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server",
-};
+/// The variable by which the tests are told.
 const SEEDS: &str = "STEERSMAN_SEEDS";
 
-/// Lives the worlds of these seeds.
+/// Lives the worlds of these seeds: those of one sort, or of each.
 ///
 /// # Errors
 /// Says that cargo could not be started, or that a seed fails; the test has printed why by then.
-pub(crate) fn run(root: &Path, seeds: &Range<u64>) -> Result<(), String> {
+pub(crate) fn run(root: &Path, of: Option<Worlds>, seeds: &Range<u64>) -> Result<(), String> {
     let range = format!("{}..{}", seeds.start, seeds.end);
-    TEST.run(root, [(SEEDS.to_owned(), range.into())], "a seed fails")
+    let sorts = [Worlds::Informers, Worlds::Caches].into_iter();
+    for sort in sorts.filter(|sort| of.is_none_or(|of| of == *sort)) {
+        let told = [(SEEDS.to_owned(), range.clone().into())];
+        test(sort).run(root, told, "a seed fails")?;
+    }
+    Ok(())
+}
+
+fn test(sort: Worlds) -> OneTest {
+    match sort {
+        Worlds::Informers => OneTest {
+            package: "steersman-informer",
+            test: "seeds::every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server",
+        },
+        Worlds::Caches => OneTest {
+            package: "steersman-cache",
+            test: "seeds::every_world_ends_with_each_read_and_each_onlooker_equal_to_the_server",
+        },
+    }
 }

@@ -13,7 +13,7 @@
 //! [`TestEnv::user`] makes users with permissions, [`TestEnv::namespace`] a namespace for one test.
 //! [`eventually`], [`consistently`] and [`never()`] wait on either clock, and [`TestEnv::expect`] does
 //! so with a report of what was asked, what exists, and what controllers last did. [`log::capture`]
-//! keeps what a test logs. [`apiserver`] is the embedded server itself, with its request log and
+//! keeps what a test logs, and [`seeds::live`] lives worlds that are made from seeds. [`apiserver`] is the embedded server itself, with its request log and
 //! its faults.
 
 pub mod error;
@@ -33,6 +33,7 @@ mod builder;
 mod user;
 mod namespace;
 mod expect;
+pub mod seeds;
 
 pub use assert::{consistently, eventually, eventually_within, never};
 pub use backend::{Assets, Backend};

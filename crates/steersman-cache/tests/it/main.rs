@@ -12,4 +12,5 @@ mod reads;
 mod starts;
 mod preflight;
 mod lives;
+mod seeds;
 mod metrics;

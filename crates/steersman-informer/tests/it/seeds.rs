@@ -6,9 +6,6 @@
 mod plan;
 mod watched;
 
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -23,10 +20,6 @@ use steersman_object::Kind;
 
 use self::plan::{Act, Plan, Which};
 use self::watched::Watched;
-
-/// The seeds to try, such as `0..1000` or `17..18`; `cargo xtask seeds` sets it.
-const SEEDS: &str = "STEERSMAN_SEEDS";
-const BY_DEFAULT: Range<u64> = 0..1000;
 
 const MAPS: &str = "configmaps";
 const WEBSITES: &str = "websites.web.example.com";
@@ -214,45 +207,8 @@ fn live(seed: u64) {
     });
 }
 
-fn seeds() -> Range<u64> {
-    let Ok(range) = std::env::var(SEEDS) else {
-        return BY_DEFAULT;
-    };
-    let ends = range
-        .split_once("..")
-        .map(|(from, to)| (from.parse(), to.parse()));
-    match ends {
-        Some((Ok(from), Ok(to))) => from..to,
-        _ => panic!("{SEEDS} is to be a range such as 0..1000, not {range:?}"),
-    }
-}
-
 // REFL-1, REFL-2, REFL-3, REFL-5, STORE-3, STORE-4, FAN-1, FAN-2
 #[test]
 fn every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server() {
-    let seeds = seeds();
-    let next = AtomicU64::new(seeds.start);
-    let failed = AtomicU64::new(u64::MAX);
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let over = seed >= seeds.end || failed.load(Ordering::Relaxed) != u64::MAX;
-                    if over {
-                        return;
-                    }
-                    if catch_unwind(AssertUnwindSafe(|| live(seed))).is_err() {
-                        failed.fetch_min(seed, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner();
-    assert!(
-        failed == u64::MAX,
-        "seed {failed} fails, for the reason above; again: cargo xtask seeds --only {failed}"
-    );
+    steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of informers --only", live);
 }

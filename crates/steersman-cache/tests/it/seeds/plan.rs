@@ -1,0 +1,221 @@
+//! What happens in one world, made from its seed.
+
+use steersman_apiserver::History;
+use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
+
+use super::dice::Dice;
+use super::query::Query;
+use super::scope::Scope;
+
+/// The kinds of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Maps,
+    Websites,
+    Accounts,
+    Roles,
+}
+
+pub(super) const KINDS: [Of; 4] = [Of::Maps, Of::Websites, Of::Accounts, Of::Roles];
+
+/// What a reader or a subscriber looks at objects as.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum As {
+    Typed,
+    Dynamic,
+    Metadata,
+}
+
+pub(super) const TYPES: [As; 3] = [As::Typed, As::Dynamic, As::Metadata];
+
+/// Which object of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Which {
+    pub(super) of: Of,
+    pub(super) namespace: &'static str,
+    pub(super) name: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    /// Creates or changes it, and sets or takes away the label that a selector asks for.
+    Put(Which, bool),
+    /// Makes it one that its Rust type cannot read, where the server lets that pass.
+    Spoil(Which),
+    Delete(Which),
+    Recreate(Which),
+    Cut,
+    Break,
+    Silence,
+    Resume,
+    Expire,
+    Compact,
+    Restart(History),
+    Uninstall,
+    /// Installs the definition, whose first version is served or not.
+    Install(bool),
+    Meet(Box<FaultSpec>),
+    Sleep(u64),
+    Declare(Of, As),
+    Index(Of),
+    Remove(Of),
+    Subscribe(Of, As),
+    Leave(Of, usize),
+    /// One subscriber takes so many deliveries.
+    Take(Of, usize, usize),
+    Read(Of, As, Query),
+    Get(Of, As, Which),
+    /// All faults end, and everything has to come to what the server has.
+    Rest(Of, As, Vec<Query>),
+}
+
+/// How one world is set up, and what happens in it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    pub(super) server_streams: bool,
+    pub(super) retained: usize,
+    pub(super) bookmarks: u64,
+    pub(super) watch_list: bool,
+    pub(super) concurrent_syncs: usize,
+    /// In seconds.
+    pub(super) linger: Option<u64>,
+    pub(super) resync_millis: Option<u64>,
+    pub(super) by_default: Scope,
+    /// The scope of each kind that has options of its own, in the order of [`KINDS`].
+    pub(super) declared: [Option<Scope>; 4],
+    pub(super) acts: Vec<Act>,
+    pub(super) last: Vec<Query>,
+}
+
+impl Plan {
+    pub(super) fn of(seed: u64) -> Self {
+        let dice = &mut Dice::new(seed);
+        let declared = KINDS.map(|of| {
+            // Nobody may read all ConfigMaps without having said so.
+            let percent = if of == Of::Maps { 100 } else { 40 };
+            dice.maybe(percent, |dice| Scope::of(dice, of != Of::Roles))
+        });
+        let count = 1 + dice.index(60);
+        Self {
+            seed,
+            server_streams: dice.chance(60),
+            retained: 4 + dice.index(200),
+            bookmarks: 5 + dice.below(120),
+            watch_list: dice.chance(60),
+            concurrent_syncs: 1 + dice.index(4),
+            linger: dice.maybe(80, |dice| 1 + dice.below(60)),
+            resync_millis: dice.maybe(20, |dice| 3_000 + dice.below(60_000)),
+            by_default: dice
+                .maybe(50, |dice| Scope::of(dice, true))
+                .unwrap_or_else(Scope::everything),
+            declared,
+            acts: (0..count).map(|_| act(dice)).collect(),
+            last: queries(dice),
+        }
+    }
+}
+
+fn queries(dice: &mut Dice) -> Vec<Query> {
+    (0..4).map(|_| Query::of(dice)).collect()
+}
+
+fn which(dice: &mut Dice) -> Which {
+    Which {
+        of: dice.pick(&KINDS),
+        namespace: dice.pick(&["a", "b", "c"]),
+        name: dice.below(4),
+    }
+}
+
+fn act(dice: &mut Dice) -> Act {
+    let of = dice.pick(&KINDS);
+    let seen_as = dice.pick(&TYPES);
+    match dice.below(100) {
+        0..20 => Act::Put(which(dice), dice.chance(60)),
+        20..22 => Act::Spoil(which(dice)),
+        22..29 => Act::Delete(which(dice)),
+        29..33 => Act::Recreate(which(dice)),
+        33..37 => Act::Cut,
+        37..40 => Act::Break,
+        40..42 => Act::Silence,
+        42..43 => Act::Resume,
+        43..45 => Act::Expire,
+        45..48 => Act::Compact,
+        48..49 => Act::Restart(dice.pick(&[History::Kept, History::Lost])),
+        49..50 => Act::Uninstall,
+        50..52 => Act::Install(dice.chance(60)),
+        52..60 => Act::Meet(Box::new(fault(dice))),
+        60..68 => Act::Sleep(if dice.chance(8) {
+            dice.below(700_000)
+        } else {
+            dice.below(4_000)
+        }),
+        68..70 => Act::Declare(of, seen_as),
+        70..72 => Act::Index(of),
+        72..74 => Act::Remove(of),
+        74..80 => Act::Subscribe(of, seen_as),
+        80..82 => Act::Leave(of, dice.index(8)),
+        82..88 => Act::Take(of, dice.index(8), dice.index(8)),
+        88..94 => Act::Read(of, seen_as, Query::of(dice)),
+        94..97 => Act::Get(of, seen_as, which(dice)),
+        _ => Act::Rest(of, seen_as, queries(dice)),
+    }
+}
+
+fn fault(dice: &mut Dice) -> FaultSpec {
+    let millis = 1 + dice.below(9_000);
+    let (watch, effect) = match dice.below(12) {
+        0 => (
+            true,
+            Effect::CutBody {
+                after_bytes: millis % 200 + 1,
+            },
+        ),
+        1 => (
+            false,
+            Effect::CutBody {
+                after_bytes: millis % 400 + 1,
+            },
+        ),
+        2 => (
+            true,
+            Effect::Chunks {
+                bytes: millis % 40 + 1,
+                millis: 1,
+            },
+        ),
+        3 => (
+            false,
+            Effect::Chunks {
+                bytes: millis % 40 + 1,
+                millis: 1,
+            },
+        ),
+        4 => (true, Effect::DuplicateEvents),
+        5 => (true, Effect::DuplicateBookmarks),
+        6 => (true, Effect::LateBookmarks { millis }),
+        7 => (true, Effect::ExpireWatch),
+        8 => (true, Effect::Silence),
+        9 => (false, Effect::Cut { commit: false }),
+        // A page after a wait may find its token expired.
+        10 => (
+            false,
+            Effect::Delay {
+                millis,
+                jitter_millis: millis,
+            },
+        ),
+        _ => (
+            dice.chance(60),
+            Effect::Answer {
+                code: dice.pick(&[403, 404, 410, 429, 500, 503, 504]),
+                message: None,
+                retry_after_seconds: u32::try_from(dice.below(3)).unwrap(),
+                commit: false,
+            },
+        ),
+    };
+    let verb = if watch { Verb::Watch } else { Verb::List };
+    FaultSpec::new(effect).verb(verb).times(1 + dice.below(3))
+}

@@ -1,0 +1,434 @@
+//! One kind of a world: its readers and onlookers, and what they have to see.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kube_core::{DynamicObject, PartialObjectMeta};
+use serde_json::Value;
+use steersman_apiserver::ApiServer;
+use steersman_cache::{Cache, Error, ListOptions, Reads};
+use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
+
+use super::onlooker::{HOUR, Identity, Known, Onlook, Onlooker};
+use super::plan::{As, Which};
+use super::query::{Query, TERMS, identity};
+use super::scope::Scope;
+use super::subject::{HAS_VALUE, LABEL, Subject, value_in};
+
+pub(super) struct Scene<K> {
+    cache: Cache,
+    server: ApiServer,
+    kind: Kind,
+    scope: Scope,
+    /// By the options.
+    declared: bool,
+    /// By somebody, since it was removed last.
+    meant: bool,
+    indexed: bool,
+    onlookers: Vec<Box<dyn Onlook>>,
+    /// Up to where each informer had come when it was read last.
+    versions: HashMap<Option<String>, ResourceVersion>,
+    of: std::marker::PhantomData<fn() -> K>,
+}
+
+/// Reads `$kind` as what `$seen_as` says, and does the same with whichever it is.
+macro_rules! reading {
+    ($scene:expr, $seen_as:expr, |$reads:ident, $values:ident| $do:expr) => {
+        match $seen_as {
+            As::Typed => {
+                let $reads = $scene.cache.of::<K>(&$scene.kind);
+                let $values = typed_values::<K>;
+                $do
+            }
+            As::Dynamic => {
+                let $reads = $scene.cache.of::<DynamicObject>(&$scene.kind);
+                let $values = no_values::<DynamicObject>;
+                $do
+            }
+            As::Metadata => {
+                let $reads = $scene.cache.metadata::<K>();
+                let $values = no_values::<PartialObjectMeta<K>>;
+                $do
+            }
+        }
+    };
+}
+
+fn typed_values<K: Subject>(object: &K, index: &str) -> Vec<String> {
+    match index {
+        LABEL => {
+            let labels = object.meta().labels.as_ref();
+            labels
+                .and_then(|labels| labels.get(LABEL).cloned())
+                .into_iter()
+                .collect()
+        }
+        _ => object.values(),
+    }
+}
+
+/// Indexes are of those who look at the objects as their own type.
+fn no_values<V: Object>(_: &V, _: &str) -> Vec<String> {
+    Vec::new()
+}
+
+impl<K: Subject> Scene<K> {
+    pub(super) fn new(cache: &Cache, server: &ApiServer, scope: &Scope, declared: bool) -> Self {
+        let kind = Kind::of::<K>();
+        // What is said by default of namespaces is not of kinds that have none.
+        let scope = if kind.is_namespaced() || declared {
+            scope.clone()
+        } else {
+            Scope::everything()
+        };
+        Self {
+            cache: cache.clone(),
+            server: server.clone(),
+            kind,
+            scope,
+            declared,
+            meant: false,
+            indexed: false,
+            onlookers: Vec::new(),
+            versions: HashMap::new(),
+            of: std::marker::PhantomData,
+        }
+    }
+
+    // ===== what is done =====
+
+    pub(super) fn declare(&mut self, seen_as: As) {
+        reading!(self, seen_as, |reads, _values| drop(
+            reads.informers().unwrap()
+        ));
+        self.meant = true;
+    }
+
+    pub(super) fn index(&mut self) {
+        let registered = [
+            self.cache.index_label::<K>(LABEL),
+            self.cache.index_values::<K>(HAS_VALUE, K::values),
+            self.cache.index_labels::<K>(),
+        ];
+        for registered in registered {
+            let again = matches!(registered, Err(Error::IndexExists { .. }));
+            assert!(if again {
+                self.indexed
+            } else {
+                registered.is_ok()
+            });
+        }
+        (self.meant, self.indexed) = (true, true);
+    }
+
+    pub(super) fn subscribe(&mut self, seen_as: As) {
+        let places = self.scope.places();
+        let reads_all = !matches!(seen_as, As::Typed);
+        reading!(self, seen_as, |reads, _values| {
+            let subscriptions = reads.subscribe().unwrap();
+            assert_eq!(subscriptions.len(), places.len());
+            for (subscription, place) in subscriptions.into_iter().zip(places) {
+                let onlooker = Onlooker::new(subscription, place, reads_all);
+                self.onlookers.push(Box::new(onlooker));
+            }
+        });
+    }
+
+    pub(super) fn leave(&mut self, who: usize) {
+        if !self.onlookers.is_empty() {
+            drop(self.onlookers.swap_remove(who % self.onlookers.len()));
+        }
+        self.forget_unless_held();
+    }
+
+    pub(super) async fn take(&mut self, who: usize, count: usize) {
+        if !self.onlookers.is_empty() {
+            let who = who % self.onlookers.len();
+            self.onlookers[who].take(count).await;
+        }
+    }
+
+    /// CACHE-7
+    pub(super) async fn remove(&mut self) {
+        self.cache.remove::<K>();
+        for onlooker in self.onlookers.drain(..) {
+            onlooker.end().await;
+        }
+        (self.meant, self.indexed) = (false, false);
+        self.versions.clear();
+    }
+
+    /// An informer that may have ended, and begun anew, begins where it likes.
+    fn forget_unless_held(&mut self) {
+        if !self.is_lasting() && self.onlookers.is_empty() {
+            self.versions.clear();
+        }
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.declared || self.meant
+    }
+
+    // ===== what is read while things go wrong =====
+
+    pub(super) async fn get(&mut self, seen_as: As, which: Which) {
+        self.forget_unless_held();
+        let (namespaced, name) = (self.kind.is_namespaced(), format!("o{}", which.name));
+        let key = if namespaced {
+            ObjectKey::namespaced(which.namespace, name)
+        } else {
+            ObjectKey::cluster(name)
+        };
+        let outside = self.scope.place(key.namespace()).is_none();
+        reading!(
+            self,
+            seen_as,
+            |reads, _values| match reads.get(&key).await {
+                Ok(object) => assert_eq!(object.key(), key),
+                Err(error) => {
+                    assert_eq!(error.is_outside_scope(), outside, "{error}");
+                    let known =
+                        error.is_not_found() || error.is_malformed() || error.is_unavailable();
+                    assert!(known || outside, "{error}");
+                }
+            }
+        );
+    }
+
+    pub(super) async fn read(&mut self, seen_as: As, query: &Query) {
+        self.forget_unless_held();
+        let query = self.possible(seen_as, query);
+        reading!(self, seen_as, |reads, values| {
+            if query.is_in(&self.scope, self.kind.is_namespaced()) {
+                match query.compare(&reads, values).await {
+                    Ok(all) => self.note(&all.items, &all.versions),
+                    Err(error) => assert!(error.is_unavailable(), "{error}"),
+                }
+            } else {
+                let error = reads.list(&query.options()).await.unwrap_err();
+                assert!(error.is_outside_scope(), "{error}");
+            }
+        });
+    }
+
+    /// No read is of an earlier version than one before, and no object is newer than its read.
+    fn note<V: Object>(
+        &mut self,
+        items: &[std::sync::Arc<V>],
+        versions: &[(Option<std::sync::Arc<str>>, ResourceVersion)],
+    ) {
+        for (place, version) in versions {
+            let place = place.as_deref().map(str::to_owned);
+            if let Some(before) = self.versions.insert(place, version.clone()) {
+                assert!(version.is_at_least(&before), "{version} after {before}");
+            }
+        }
+        for (key, version) in items.iter().map(identity) {
+            let place = self.scope.place(key.namespace()).unwrap();
+            let read = &self.versions[&place.map(str::to_owned)];
+            assert!(read.is_at_least(&version), "{key}@{version} at {read}");
+        }
+    }
+
+    /// What may be asked of those who look at objects so.
+    fn possible(&self, seen_as: As, query: &Query) -> Query {
+        match seen_as {
+            As::Typed if self.indexed => query.clone(),
+            _ => query.clone().without_terms(),
+        }
+    }
+
+    // ===== what has to be seen at rest =====
+
+    pub(super) async fn rest(&mut self, seen_as: &[As], queries: &[Query]) {
+        let served = self.served();
+        let known = all_known(&served);
+        self.converge(&known).await;
+        for onlooker in &mut self.onlookers {
+            onlooker.catch_up().await;
+            let own = served
+                .iter()
+                .filter(|(place, _)| *place == onlooker.place());
+            let own: Vec<_> = own.cloned().collect();
+            onlooker.check(&all_known(&own));
+        }
+        for seen_as in seen_as {
+            // Who needs more than metadata may have to wait for the next attempt to get it.
+            reading!(self, *seen_as, |reads, _values| available(&reads).await);
+            for query in queries {
+                self.read(*seen_as, query).await;
+            }
+            reading!(self, *seen_as, |reads, _values| {
+                self.agrees(&reads, &served, &known, matches!(seen_as, As::Typed))
+                    .await;
+            });
+        }
+        if self.indexed && seen_as.iter().any(|seen_as| matches!(seen_as, As::Typed)) {
+            self.index_agrees().await;
+        }
+    }
+
+    /// Everything in scope that the server has, with the informer that holds it.
+    fn served(&self) -> Vec<(Option<&'static str>, Value)> {
+        let objects = self.server.list(K::RESOURCE, "").into_iter();
+        let held = objects.filter_map(|object| Some((self.scope.holds(&object)?, object)));
+        held.collect()
+    }
+
+    /// Waits, on the paused clock, until the metadata of the kind is what the server has.
+    async fn converge(&self, known: &Known) {
+        let reads = self.cache.metadata::<K>();
+        let all = ListOptions::new();
+        let mut last = String::new();
+        let converged = async {
+            let mut pause = Duration::from_millis(1);
+            loop {
+                match reads.list(&all).await {
+                    Ok(found) => {
+                        let found: Vec<_> = found.iter().map(identity).collect();
+                        let same = found.len() == known.len()
+                            && found.iter().all(|(key, version)| {
+                                let known = known.get(&key.to_string());
+                                known.is_some_and(|known| known.version == version.as_str())
+                            });
+                        if same {
+                            return;
+                        }
+                        last = format!("{found:?}");
+                    }
+                    Err(error) => last = error.to_string(),
+                }
+                tokio::time::sleep(pause).await;
+                pause = pause * 3 / 2;
+            }
+        };
+        if tokio::time::timeout(HOUR, converged).await.is_err() {
+            panic!("{}: {last}, served {known:?}", self.kind);
+        }
+    }
+
+    /// A list, and a get of each object, are what the server has.
+    async fn agrees<V: Object>(
+        &self,
+        reads: &Reads<V>,
+        served: &[(Option<&'static str>, Value)],
+        known: &Known,
+        typed: bool,
+    ) {
+        let listed = reads
+            .list(&ListOptions::new().skip_malformed())
+            .await
+            .unwrap();
+        let mut unreadable = 0;
+        for (_, object) in served {
+            let key = key_of(object);
+            let got = reads.get(&key).await;
+            let identity = &known[&key.to_string()];
+            if typed && !identity.readable {
+                // VIEW-1, CACHE-4: what was seen of it before, or that it is there.
+                match got {
+                    Ok(before) => assert_eq!(before.meta().uid.as_deref(), Some(&*identity.uid)),
+                    Err(error) => {
+                        assert!(error.is_malformed(), "{error}");
+                        unreadable += 1;
+                    }
+                }
+                continue;
+            }
+            let got = got.unwrap();
+            let version = got.meta().resource_version.as_deref();
+            assert_eq!(version, Some(&*identity.version));
+            let mut items = listed.iter();
+            assert!(
+                items.any(|item| std::sync::Arc::ptr_eq(item, &got)),
+                "{key}"
+            );
+            let body = serde_json::to_value(&*got).unwrap();
+            if let Some(value) = value_in(&body) {
+                assert_eq!(Some(value), value_in(object));
+            }
+        }
+        assert_eq!(listed.len() + unreadable, served.len());
+        // CACHE-4
+        let all = reads.list(&ListOptions::new()).await;
+        match all {
+            Ok(_) => assert_eq!(unreadable, 0),
+            Err(error) => assert!(error.is_malformed() && unreadable > 0, "{error}"),
+        }
+    }
+
+    /// STORE-1: an index has each value that some object has, and no other.
+    async fn index_agrees(&self) {
+        let reads = self.cache.of::<K>(&self.kind);
+        let all = ListOptions::new().skip_malformed();
+        let objects = reads.list(&all).await.unwrap();
+        for index in TERMS {
+            let values = objects
+                .iter()
+                .flat_map(|object| typed_values(&**object, index));
+            let mut values: Vec<String> = values.collect();
+            values.sort_unstable();
+            values.dedup();
+            let found = reads.index_values(index).await.unwrap();
+            let found: Vec<&str> = found.iter().map(|value| &**value).collect();
+            assert_eq!(found, values, "{index}");
+        }
+    }
+
+    // ===== the end =====
+
+    pub(super) fn leave_all(&mut self) {
+        self.onlookers.clear();
+    }
+
+    /// CACHE-8: what nobody declared has ended once nobody used it for long enough, and what somebody did
+    /// has not.
+    pub(super) fn has_lingered(&self) {
+        for place in self.scope.places() {
+            // No namespace is called so: its objects are those of the others.
+            let namespace = place.unwrap_or("none");
+            let key = if self.kind.is_namespaced() {
+                ObjectKey::namespaced(namespace, "o1")
+            } else {
+                ObjectKey::cluster("o1")
+            };
+            let runs = self.cache.mirror_of(self.kind.gvk(), &key).is_some();
+            assert_eq!(runs, self.is_lasting(), "{}", self.kind);
+        }
+    }
+}
+
+fn key_of(object: &Value) -> ObjectKey {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().unwrap();
+    match metadata["namespace"].as_str() {
+        Some(namespace) => ObjectKey::namespaced(namespace, name),
+        None => ObjectKey::cluster(name),
+    }
+}
+
+fn all_known(served: &[(Option<&'static str>, Value)]) -> Known {
+    let known = served.iter().map(|(_, object)| {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap().to_owned();
+        let identity = Identity {
+            uid: text("uid"),
+            version: text("resourceVersion"),
+            readable: value_in(object).is_some(),
+        };
+        (key_of(object).to_string(), identity)
+    });
+    known.collect()
+}
+
+/// Waits until the objects can be read so.
+async fn available<V: Object>(reads: &Reads<V>) {
+    let readable = ListOptions::new().skip_malformed();
+    let waits = async {
+        while let Err(error) = reads.list(&readable).await {
+            assert!(error.is_unavailable(), "{error}");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let available = tokio::time::timeout(HOUR, waits).await;
+    available.expect("what the server has can be read");
+}

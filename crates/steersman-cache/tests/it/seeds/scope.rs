@@ -1,0 +1,123 @@
+//! What a kind is cached of, and the model of it: which objects of the server that means.
+
+use serde_json::Value;
+use steersman_cache::{ByObject, CacheOptions, Settings};
+
+use super::dice::Dice;
+
+/// Namespaces by name, each with what is selected in it, and all others where these are cached too.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    named: Vec<(&'static str, Sieve)>,
+    others: Option<Sieve>,
+}
+
+/// The selectors of one informer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sieve {
+    labels: bool,
+    fields: bool,
+}
+
+impl Scope {
+    pub(super) fn everything() -> Self {
+        Self {
+            named: Vec::new(),
+            others: Some(Sieve::default()),
+        }
+    }
+
+    pub(super) fn of(dice: &mut Dice, namespaced: bool) -> Self {
+        let mut named = Vec::new();
+        for namespace in ["a", "b"] {
+            if namespaced && dice.chance(40) {
+                named.push((namespace, Sieve::of(dice)));
+            }
+        }
+        let others = named.is_empty() || dice.chance(40);
+        Self {
+            named,
+            others: others.then(|| Sieve::of(dice)),
+        }
+    }
+
+    /// The options of a kind, which inherit nothing.
+    pub(super) fn by_object(&self, namespaced: bool) -> ByObject {
+        let mut options = ByObject::new();
+        if self.named.is_empty() {
+            if namespaced {
+                options = options.all_namespaces();
+            }
+            return options.settings(self.others.unwrap_or_default().settings());
+        }
+        for (namespace, sieve) in &self.named {
+            options = options.namespace(*namespace, sieve.settings());
+        }
+        match self.others {
+            Some(sieve) => options.other_namespaces(sieve.settings()),
+            None => options,
+        }
+    }
+
+    /// The same for the kinds that have no options of their own.
+    pub(super) fn by_default(&self, mut options: CacheOptions) -> CacheOptions {
+        for (namespace, sieve) in &self.named {
+            options = options.default_namespace(*namespace, sieve.settings());
+        }
+        match self.others {
+            Some(sieve) => options.default_other_namespaces(sieve.settings()),
+            None => options,
+        }
+    }
+
+    /// The namespace of each informer, in their order.
+    pub(super) fn places(&self) -> Vec<Option<&'static str>> {
+        let named = self.named.iter().map(|(namespace, _)| Some(*namespace));
+        named.chain(self.others.map(|_| None)).collect()
+    }
+
+    /// The informer of a namespace (or of the objects without one), where there is one.
+    pub(super) fn place(&self, namespace: Option<&str>) -> Option<Option<&'static str>> {
+        self.at(namespace).map(|(place, _)| place)
+    }
+
+    /// The informer that holds an object of the server, where one does.
+    pub(super) fn holds(&self, object: &Value) -> Option<Option<&'static str>> {
+        let metadata = &object["metadata"];
+        let (place, sieve) = self.at(metadata["namespace"].as_str())?;
+        let labels = !sieve.labels || metadata["labels"]["keep"] == "yes";
+        let fields = !sieve.fields || metadata["name"] != "o0";
+        (labels && fields).then_some(place)
+    }
+
+    fn at(&self, namespace: Option<&str>) -> Option<(Option<&'static str>, Sieve)> {
+        let named = self.named.iter().find(|(own, _)| Some(*own) == namespace);
+        match named {
+            Some((own, sieve)) => Some((Some(*own), *sieve)),
+            None => self.others.map(|sieve| (None, sieve)),
+        }
+    }
+}
+
+impl Sieve {
+    fn of(dice: &mut Dice) -> Self {
+        Self {
+            labels: dice.chance(30),
+            fields: dice.chance(20),
+        }
+    }
+
+    fn settings(self) -> Settings {
+        let settings = Settings::new();
+        let settings = if self.labels {
+            settings.labels("keep=yes")
+        } else {
+            settings.all_labels()
+        };
+        if self.fields {
+            settings.fields("metadata.name!=o0")
+        } else {
+            settings.all_fields()
+        }
+    }
+}
