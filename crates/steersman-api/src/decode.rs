@@ -16,7 +16,7 @@ use crate::event::{Decoded, Malformed, PageEnd, WatchEvent};
 use crate::head::{Head, RawObject};
 use crate::items::{Items, MAX_VALUE, NoList};
 use crate::lines::{Lines, MAX_LINE, TooLong};
-use crate::raw;
+use crate::raw::{self, Prepared};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -83,10 +83,19 @@ impl Decoder {
         Decoded::Malformed(malformed(raw, error))
     }
 
-    /// One object that nobody decodes yet; where not even its metadata is readable, it is
-    /// malformed for everybody.
+    /// One object that nobody decodes yet; where not even its metadata is readable, or it says that it is
+    /// something else, it is malformed for everybody.
     pub(crate) fn raw_object(&self, raw: &[u8]) -> Decoded<RawObject> {
-        let object = self.plain_object(raw);
+        let prepared = self.prepared(raw);
+        if let Some(foreign) = &prepared.foreign {
+            let problem = format!(
+                "it says that it is {foreign}, and {} of {} was asked for",
+                self.kind.gvk().kind(),
+                self.kind.gvk().api_version()
+            );
+            return Decoded::Malformed(malformed(raw, problem));
+        }
+        let object = plain_object(prepared);
         match object.or_else(|json| RawObject::from_json(json.into_owned())) {
             Ok(object) => Decoded::Good(object),
             // An error may quote a value, and an annotation of a Secret may hold all of it.
@@ -97,23 +106,24 @@ impl Decoder {
         }
     }
 
-    /// One object of which only the metadata has to be read to know what it is: whether the rest is
-    /// JSON is seen by who decodes it. Its bytes, where that does not do.
-    fn plain_object<'a>(&self, raw: &'a [u8]) -> Result<RawObject, Cow<'a, [u8]>> {
+    fn prepared<'a>(&self, raw: &'a [u8]) -> Prepared<'a> {
         let (gvk, drop) = (self.kind.gvk(), self.drop_managed_fields);
-        let prepared = if self.metadata_only {
-            raw::metadata_of(raw, gvk, drop)
+        if self.metadata_only {
+            raw::metadata_of(raw, gvk, drop).unwrap_or_else(|| Prepared::unread(raw))
         } else {
-            Some(raw::prepare(raw, gvk, drop))
-        };
-        let Some(prepared) = prepared else {
-            return Err(Cow::Borrowed(raw));
-        };
-        let metadata = prepared.metadata.and_then(|at| prepared.json.get(at));
-        match metadata.and_then(Head::of_json) {
-            Some(head) => Ok(RawObject::of_parts(head, prepared.json.into_owned())),
-            None => Err(prepared.json),
+            raw::prepare(raw, gvk, drop)
         }
+    }
+}
+
+/// One object of which only the metadata has to be read to know what it is: whether the rest is
+/// JSON is seen by who decodes it. Its bytes, where that does not do, or it is something else.
+fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, [u8]>> {
+    let metadata = prepared.metadata.filter(|_| prepared.foreign.is_none());
+    let metadata = metadata.and_then(|at| prepared.json.get(at));
+    match metadata.and_then(Head::of_json) {
+        Some(head) => Ok(RawObject::of_parts(head, prepared.json.into_owned())),
+        None => Err(prepared.json),
     }
 }
 
@@ -303,7 +313,7 @@ impl Events {
             _ => return None,
         };
         let object = text[end..].strip_prefix(b"\",\"object\":")?;
-        let object = self.decoder.plain_object(object.strip_suffix(b"}")?);
+        let object = plain_object(self.decoder.prepared(object.strip_suffix(b"}")?));
         object.ok().map(|object| event(Decoded::Good(object)))
     }
 

@@ -13,8 +13,10 @@ use crate::scan::Scan;
 /// What the scan found at the top of an object and in its metadata.
 #[derive(Debug, Default)]
 struct Shape {
-    api_version: bool,
-    kind: bool,
+    /// The value of `apiVersion`.
+    api_version: Option<Range<usize>>,
+    /// The value of `kind`.
+    kind: Option<Range<usize>>,
     /// The value of `metadata`, where it is an object.
     metadata: Option<Range<usize>>,
     /// Whether there is nothing about the names of its members, or behind it, that a parser would see
@@ -39,33 +41,48 @@ pub(crate) struct Prepared<'a> {
     pub(crate) json: Cow<'a, [u8]>,
     /// Where its metadata stands in them; `None` where that takes a parser to say.
     pub(crate) metadata: Option<Range<usize>>,
+    /// What it says it is, where that is something else than was asked for.
+    pub(crate) foreign: Option<String>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Bytes of which nothing is known.
+    pub(crate) fn unread(raw: &'a [u8]) -> Self {
+        Self {
+            json: Cow::Borrowed(raw),
+            metadata: None,
+            foreign: None,
+        }
+    }
 }
 
 /// The object's bytes with its `apiVersion` and `kind` (items of a list have none) and, if asked,
 /// without its managedFields.
 pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -> Prepared<'a> {
-    let as_it_is = |metadata| Prepared {
-        json: Cow::Borrowed(raw),
+    let as_it_is = |metadata, foreign| Prepared {
         metadata,
+        foreign,
+        ..Prepared::unread(raw)
     };
     let Some(shape) = scan(raw) else {
-        return as_it_is(None);
+        return Prepared::unread(raw);
     };
+    let foreign = foreign(raw, &shape, gvk, false);
     let metadata = shape.metadata.filter(|_| shape.plain);
     let cut = shape.managed_fields.filter(|_| drop_managed_fields);
-    let typed = shape.api_version && shape.kind;
+    let typed = shape.api_version.is_some() && shape.kind.is_some();
     let Some(open) = raw.iter().position(|byte| *byte == b'{') else {
-        return as_it_is(metadata);
+        return as_it_is(metadata, foreign);
     };
     if typed && cut.is_none() {
-        return as_it_is(metadata);
+        return as_it_is(metadata, foreign);
     }
     let (head, rest) = raw.split_at(open + 1);
     let mut added = Vec::new();
-    if !shape.api_version {
+    if shape.api_version.is_none() {
         push_member(&mut added, "apiVersion", &gvk.api_version());
     }
-    if !shape.kind {
+    if shape.kind.is_none() {
         push_member(&mut added, "kind", gvk.kind());
     }
     // An object without any member of its own has no comma coming after these.
@@ -78,7 +95,37 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
         json: Cow::Owned(json),
         // What is cut out is part of it.
         metadata: metadata.map(|at| at.start + added.len()..at.end + added.len() - cut.len()),
+        foreign,
     }
+}
+
+/// What an object says it is, where that is something else than was asked for: a conversion that is
+/// under way, or a server that takes the request for another one. Metadata alone comes under names of
+/// its own.
+fn foreign(raw: &[u8], shape: &Shape, gvk: &Gvk, metadata_only: bool) -> Option<String> {
+    // What is no text is for who decodes the object, and what says nothing is what was asked for.
+    let said = |at: &Option<Range<usize>>| -> Option<Cow<'_, str>> {
+        let text = raw.get(at.clone()?)?;
+        let plain = serde_json::from_slice::<&str>(text).map(Cow::Borrowed);
+        let said = plain.or_else(|_| serde_json::from_slice::<String>(text).map(Cow::Owned));
+        said.ok().filter(|said| !said.is_empty())
+    };
+    let (api_version, kind) = (said(&shape.api_version), said(&shape.kind));
+    let is = |group: &str, version: &str, of: &str| {
+        let same_version = api_version.as_deref().is_none_or(|said| {
+            let (said_group, said_version) = said.split_once('/').unwrap_or(("", said));
+            said_group == group && said_version == version
+        });
+        same_version && kind.as_deref().is_none_or(|kind| kind == of)
+    };
+    if is(gvk.group(), gvk.version(), gvk.kind())
+        || metadata_only && is("meta.k8s.io", "v1", "PartialObjectMetadata")
+    {
+        return None;
+    }
+    let said = [kind.as_deref(), api_version.as_deref()];
+    let said: Vec<&str> = said.into_iter().flatten().collect();
+    Some(said.join(" of "))
 }
 
 /// An object of which only the metadata is kept, with its own `apiVersion` and `kind`: servers send
@@ -89,6 +136,7 @@ pub(crate) fn metadata_of(
     drop_managed_fields: bool,
 ) -> Option<Prepared<'static>> {
     let shape = scan(raw)?;
+    let foreign = foreign(raw, &shape, gvk, true);
     let metadata = shape.metadata?;
     let cut = shape.managed_fields.filter(|_| drop_managed_fields);
     let cut = cut.unwrap_or(metadata.end..metadata.end);
@@ -102,6 +150,7 @@ pub(crate) fn metadata_of(
     Some(Prepared {
         json: Cow::Owned(json),
         metadata: shape.plain.then_some(metadata),
+        foreign,
     })
 }
 
@@ -150,8 +199,14 @@ fn scan(raw: &[u8]) -> Option<Shape> {
     cursor.members(|cursor, name, _| {
         shape.plain &= !name.contains(&b'\\');
         match name {
-            b"apiVersion" => shape.api_version = true,
-            b"kind" => shape.kind = true,
+            b"apiVersion" => {
+                shape.api_version = Some(cursor.value()?);
+                return Some(());
+            }
+            b"kind" => {
+                shape.kind = Some(cursor.value()?);
+                return Some(());
+            }
             b"metadata" if cursor.peek() == Some(b'{') => {
                 let start = cursor.at;
                 shape.plain &= shape.metadata.is_none();
@@ -261,12 +316,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a value; its text, or nothing where it is no text.
-    fn text(&mut self) -> Option<String> {
+    /// Consumes a value; where it stands.
+    fn value(&mut self) -> Option<Range<usize>> {
         self.peek()?;
         let start = self.at;
         self.skip_value()?;
-        let text = self.raw.get(start..self.at)?;
+        Some(start..self.at)
+    }
+
+    /// Consumes a value; its text, or nothing where it is no text.
+    fn text(&mut self) -> Option<String> {
+        let at = self.value()?;
+        let text = self.raw.get(at)?;
         Some(serde_json::from_slice(text).unwrap_or_default())
     }
 

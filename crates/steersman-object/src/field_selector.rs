@@ -40,20 +40,20 @@ impl FieldSelector {
     }
 
     /// Reads the terms of a text, without a look at what they name: `field=value`, `field==value`
-    /// and `field!=value`, separated by commas. `None` where a term is none of these.
+    /// and `field!=value`, separated by commas. `None` where a term is none of these, or a value has
+    /// what has to be escaped (apimachinery, `fields.ParseSelector`).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let terms = split(text).into_iter().filter(|term| !term.is_empty());
         let terms = terms.map(|term| {
             let at = term.find('=')?;
             let (field, value) = (&term[..at], &term[at + 1..]);
-            Some(match field.strip_suffix('!') {
-                Some(field) => (field.to_owned(), false, unescape(value)),
-                None => {
-                    let value = value.strip_prefix('=').unwrap_or(value);
-                    (field.to_owned(), true, unescape(value))
-                }
-            })
+            let (field, equal, value) = match field.strip_suffix('!') {
+                Some(field) => (field, false, value),
+                None => (field, true, value.strip_prefix('=').unwrap_or(value)),
+            };
+            let value = unescape(value)?;
+            (!field.is_empty()).then(|| (field.to_owned(), equal, value))
         });
         let terms = terms.collect::<Option<_>>()?;
         Some(Self { terms })
@@ -88,15 +88,21 @@ fn split(text: &str) -> Vec<&str> {
     terms
 }
 
-fn unescape(value: &str) -> String {
+/// `None` where something is not escaped that has to be, or is that cannot be.
+fn unescape(value: &str) -> Option<String> {
     let (mut out, mut escaped) = (String::with_capacity(value.len()), false);
     for c in value.chars() {
-        escaped = c == '\\' && !escaped;
-        if !escaped {
-            out.push(c);
+        match (escaped, c) {
+            (true, '\\' | ',' | '=') => {
+                out.push(c);
+                escaped = false;
+            }
+            (true, _) | (false, ',' | '=') => return None,
+            (false, '\\') => escaped = true,
+            (false, _) => out.push(c),
         }
     }
-    out
+    (!escaped).then_some(out)
 }
 
 impl fmt::Display for FieldSelector {
@@ -142,6 +148,8 @@ mod tests {
         );
         assert_eq!(parsed.without("metadata.namespace").to_string(), "a=b,c!=d");
         assert_eq!(FieldSelector::parse(""), Some(FieldSelector::new()));
-        assert_eq!(FieldSelector::parse("a"), None);
+        for none in ["a", "=a", "!=a", "a=b=c", "a=b\\", "a=\\b", "a=b,c"] {
+            assert_eq!(FieldSelector::parse(none), None, "{none}");
+        }
     }
 }

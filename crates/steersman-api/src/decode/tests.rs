@@ -1,5 +1,6 @@
 //! Pages and events from bytes.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_core::DynamicObject;
 use proptest::prelude::*;
@@ -340,6 +341,88 @@ fn of_metadata_alone_nothing_else_is_kept_whatever_the_server_sends() {
             "metadata": {"name": "a", "labels": {"l": "v"}}});
         assert_eq!(json, expected);
     }
+}
+
+/// A conversion may be under way, or the request taken for another one: whoever reads the name must not
+/// find it free.
+#[test]
+fn what_says_that_it_is_something_else_is_kept_aside_under_its_name() {
+    let deployments = || decoder::<Deployment>();
+    let taken = |decoder: &Decoder, api_version: &str, kind: &str| {
+        let object = serde_json::json!({
+            "apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "uid": "u"},
+        });
+        match decoder.raw_object(object.to_string().as_bytes()) {
+            Decoded::Good(object) => Ok(object.head().key.to_string()),
+            Decoded::Malformed(malformed) => {
+                assert_eq!(malformed.uid, "u");
+                Err((malformed.key.to_string(), malformed.error))
+            }
+        }
+    };
+    let partial = ("meta.k8s.io/v1", "PartialObjectMetadata");
+    for (decoder, api_version, kind, says) in [
+        (deployments(), "apps/v1", "Deployment", None),
+        (deployments(), "", "", None),
+        (
+            deployments(),
+            "apps/v1beta1",
+            "Deployment",
+            Some("Deployment of apps/v1beta1"),
+        ),
+        (deployments(), "v1", "Deployment", Some("Deployment of v1")),
+        (
+            deployments(),
+            "apps/v1",
+            "ReplicaSet",
+            Some("ReplicaSet of apps/v1"),
+        ),
+        (
+            deployments(),
+            "meta.k8s.io/v1",
+            "Table",
+            Some("Table of meta.k8s.io/v1"),
+        ),
+        (
+            deployments(),
+            partial.0,
+            partial.1,
+            Some("PartialObjectMetadata of meta.k8s.io/v1"),
+        ),
+        (
+            deployments().metadata_only(true),
+            partial.0,
+            partial.1,
+            None,
+        ),
+        (
+            deployments().metadata_only(true),
+            "apps/v1",
+            "Deployment",
+            None,
+        ),
+        (
+            deployments().metadata_only(true),
+            "v1",
+            "Pod",
+            Some("Pod of v1"),
+        ),
+    ] {
+        let expected = match says {
+            None => Ok("a".to_owned()),
+            Some(says) => Err((
+                "a".to_owned(),
+                format!("it says that it is {says}, and Deployment of apps/v1 was asked for"),
+            )),
+        };
+        assert_eq!(taken(&decoder, api_version, kind), expected);
+    }
+    // However it is written.
+    let escaped = br#"{"kind":"Deploy\u006dent","apiVersion":"apps\/v1","metadata":{"name":"a"}}"#;
+    assert!(matches!(
+        deployments().raw_object(escaped),
+        Decoded::Good(_)
+    ));
 }
 
 #[test]
