@@ -1,5 +1,7 @@
 //! Words: what the server said, before anyone knows what that changes.
 
+use std::mem::size_of;
+
 use steersman_api::Decoded;
 use steersman_object::ResourceVersion;
 
@@ -27,4 +29,20 @@ pub(crate) enum Delta {
     Bookmark { version: ResourceVersion },
     /// Time to repeat everything.
     Resync,
+}
+
+impl Delta {
+    /// How much memory it takes, about: the JSON of its objects.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_item = |item: &Item| match item {
+            Decoded::Good(entry) => entry.raw_body().bytes(),
+            Decoded::Malformed(malformed) => malformed.error.len(),
+        };
+        let objects = match self {
+            Self::Put(item) | Self::Removed(item) => of_item(item),
+            Self::Replaced { items, .. } => items.iter().map(of_item).sum(),
+            Self::Bookmark { .. } | Self::Resync => 0,
+        };
+        objects + size_of::<Self>()
+    }
 }

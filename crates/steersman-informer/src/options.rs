@@ -24,6 +24,9 @@ pub struct InformerOptions {
     /// How many deltas may wait for the store before the connection is no longer read.
     /// Default: 1024.
     pub queue_bound: usize,
+    /// How many bytes of JSON may wait for the store before the connection is no longer read; what is
+    /// larger by itself waits alone. Default: 16 MiB.
+    pub queue_bytes: usize,
     /// How many events may wait for one subscriber before those of one key collapse.
     /// Default: 1024.
     pub mailbox_bound: usize,
@@ -33,8 +36,8 @@ pub struct InformerOptions {
     /// What is changed of each object before anybody sees it. Default: nothing. With one, whole
     /// objects are asked for, whoever looks at them.
     pub transform: Option<Transform>,
-    /// Send every object again as an update to itself, about this often: the jitter makes it up to
-    /// a tenth more or less. Default: never.
+    /// Send every object again as an update to itself, about this often, and each second at most: the
+    /// jitter makes it up to a tenth more or less. Default: never.
     pub resync: Option<Duration>,
     /// Where the jitter of delays comes from. Default: random, so that replicas differ.
     pub seed: u64,
@@ -46,8 +49,9 @@ pub struct InformerOptions {
     pub on_failure: OnFailure,
 }
 
-/// A request of an informer that failed: a list, a watch that was refused, or an error that a watch
-/// brought. A watch that ends, or whose connection breaks, is none: it is resumed.
+/// A request of an informer that failed: a list that was refused or ended early, a watch that was
+/// refused, brought an error, ended as soon as it was open, or was silent for too long. A watch that
+/// lasted or brought something and then ends, or whose connection breaks, is none: it is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failed {
@@ -79,6 +83,7 @@ impl Default for InformerOptions {
             watch_list: true,
             page_size: 500,
             queue_bound: 1024,
+            queue_bytes: 16 << 20,
             mailbox_bound: 1024,
             bookmarks: true,
             transform: None,
@@ -130,6 +135,13 @@ impl InformerOptions {
     #[must_use]
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = bound.max(1);
+        self
+    }
+
+    /// How many bytes of JSON may wait for the store.
+    #[must_use]
+    pub fn queue_bytes(mut self, bytes: usize) -> Self {
+        self.queue_bytes = bytes;
         self
     }
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_object::{Object, ObjectKey};
+use steersman_object::{Object, ObjectKey, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 
@@ -15,6 +15,8 @@ use crate::entry::{Entry, RawEntry};
 pub struct Pass<K> {
     /// The objects, in the order of their keys.
     pub objects: Vec<Unread<K>>,
+    /// The version up to which everything the server said had been applied.
+    pub version: ResourceVersion,
     /// The first object that is there, may fall under the query as far as its namespace says, and
     /// cannot be read as anything.
     pub unreadable: Option<Malformed>,

@@ -27,13 +27,17 @@ use crate::glimpse::{Glimpse, Identity};
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
 use crate::pipeline::inlet::Inlet;
+use crate::queue::Bounds;
 use crate::queue::channel::channel;
 use crate::reflector::backoff::Jitter;
 use crate::reflector::driver::Driver;
-use crate::reflector::machine::Problem;
+use crate::reflector::step::Problem;
 use crate::reflector::tally::Tally;
 use crate::state::State;
 use crate::store::{Held, Indexer, Shared, Store};
+
+/// The shortest time between two resyncs, as of client-go (`minimumResyncPeriod`).
+const RESYNC: Duration = Duration::from_secs(1);
 
 /// One informer: everything but its requests. It knows no type: whoever looks at its objects as a
 /// type holds a view.
@@ -190,7 +194,10 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
     if cancel.is_cancelled() {
         return;
     }
-    let (sender, receiver) = channel(core.options.queue_bound);
+    let (sender, receiver) = channel(Bounds {
+        deltas: core.options.queue_bound,
+        bytes: core.options.queue_bytes,
+    });
     let inlet = Inlet {
         core: Arc::clone(&core),
         sender,
@@ -217,7 +224,7 @@ async fn resync(core: &Core) {
     let Some(every) = core.options.resync else {
         return std::future::pending().await;
     };
-    let every = spread(every, core.options.seed);
+    let every = spread(every.max(RESYNC), core.options.seed);
     loop {
         tokio::time::sleep(every).await;
         core.apply(vec![Delta::Resync]);

@@ -1,4 +1,4 @@
-//! Machine: the deltas that wait for the store, in the order they came, and how many may.
+//! Machine: the deltas that wait for the store, in the order they came, and how many and how much may.
 
 pub(crate) mod channel;
 
@@ -14,35 +14,51 @@ pub(crate) struct Queued {
     pub(crate) since: Instant,
 }
 
+/// How many deltas may wait, and how many bytes of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) deltas: usize,
+    pub(crate) bytes: usize,
+}
+
 /// Deltas in arrival order; nothing is coalesced, and a relist is one element (QUEUE-1).
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: VecDeque<Queued>,
-    bound: usize,
+    /// Of all that waits.
+    bytes: usize,
+    bounds: Bounds,
     closed: bool,
 }
 
 impl Queue {
-    pub(crate) fn new(bound: usize) -> Self {
+    pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
             waiting: VecDeque::new(),
-            bound: bound.max(1),
+            bytes: 0,
+            bounds,
             closed: false,
         }
     }
 
-    /// Takes a delta, or gives it back where the bound is reached.
+    /// Takes a delta, or gives it back where a bound is reached.
+    ///
+    /// QUEUE-2: what no bound allows waits alone, or it would never come through.
     #[must_use = "it may be given back"]
     pub(crate) fn push(&mut self, delta: Queued) -> Option<Queued> {
-        if self.waiting.len() >= self.bound {
+        let bytes = self.bytes.saturating_add(delta.delta.bytes());
+        let is_full = self.waiting.len() >= self.bounds.deltas || bytes > self.bounds.bytes;
+        if is_full && !self.waiting.is_empty() {
             return Some(delta);
         }
+        self.bytes = bytes;
         self.waiting.push_back(delta);
         None
     }
 
     /// Takes all that waits; empty where nothing does.
     pub(crate) fn pop_batch(&mut self) -> Vec<Queued> {
+        self.bytes = 0;
         self.waiting.drain(..).collect()
     }
 
@@ -57,9 +73,12 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use steersman_api::Decoded;
     use steersman_object::ResourceVersion;
 
     use super::*;
+    use crate::entry::Entry;
 
     fn bookmark(n: u32) -> Queued {
         let version = ResourceVersion::new(n.to_string());
@@ -82,7 +101,10 @@ mod tests {
     // QUEUE-1
     #[test]
     fn deltas_leave_in_arrival_order_and_past_the_bound_they_are_given_back() {
-        let mut queue = Queue::new(2);
+        let mut queue = Queue::new(Bounds {
+            deltas: 2,
+            bytes: usize::MAX,
+        });
         assert!(queue.push(bookmark(1)).is_none());
         assert!(queue.push(bookmark(2)).is_none());
         let third = queue.push(bookmark(3)).unwrap();
@@ -90,5 +112,34 @@ mod tests {
         assert!(queue.push(third).is_none());
         assert_eq!(versions(queue.pop_batch()), ["3"]);
         assert!(queue.pop_batch().is_empty());
+    }
+    fn map(size: usize) -> Queued {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some("m".into());
+        map.data = Some([("k".to_owned(), "v".repeat(size))].into());
+        Queued {
+            delta: Delta::Put(Decoded::Good(Entry::new(map).cast())),
+            since: tokio::time::Instant::now().into_std(),
+        }
+    }
+
+    // QUEUE-2
+    #[test]
+    fn no_more_bytes_wait_than_the_bound_unless_one_delta_has_them_all() {
+        let bounds = Bounds {
+            deltas: 100,
+            bytes: 10_000,
+        };
+        let mut queue = Queue::new(bounds);
+        assert!(queue.push(map(4_000)).is_none());
+        assert!(queue.push(map(4_000)).is_none());
+        let third = queue.push(map(4_000)).unwrap();
+        assert!(queue.push(bookmark(1)).is_none(), "there is room for it");
+        assert_eq!(queue.pop_batch().len(), 3);
+        assert!(queue.push(third).is_none());
+        let large = queue.push(map(20_000)).unwrap();
+        queue.pop_batch();
+        assert!(queue.push(large).is_none(), "nothing else waits");
+        assert!(queue.push(bookmark(2)).is_some());
     }
 }

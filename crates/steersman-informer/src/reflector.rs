@@ -14,6 +14,7 @@
 pub(crate) mod backoff;
 pub(crate) mod failure;
 pub(crate) mod gathered;
+pub(crate) mod step;
 pub(crate) mod machine;
 pub(crate) mod tally;
 pub(crate) mod driver;

@@ -44,8 +44,12 @@ pub enum Reason {
     Throttled,
     /// The server cannot be reached.
     Network,
-    /// The server fails (5xx), or ends every watch at once.
+    /// The server fails (5xx).
     Server,
+    /// The server ends watches as soon as they are open.
+    ShortWatch,
+    /// A connection was open and nothing was heard, for longer than a living one is silent.
+    Silent,
     /// The server's answers do not decode.
     Decode,
     /// The versions that the server hands out expire before they can be used.
@@ -90,6 +94,8 @@ impl Reason {
             Self::Throttled => "throttled",
             Self::Network => "network",
             Self::Server => "server",
+            Self::ShortWatch => "short_watch",
+            Self::Silent => "silent",
             Self::Decode => "decode",
             Self::Expired => "expired",
         }

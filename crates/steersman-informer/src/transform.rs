@@ -4,6 +4,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use memchr::memmem::Finder;
+use serde::Serialize;
 use serde_json::Value;
 use steersman_api::{RawObject, decode_json};
 use steersman_object::Object;
@@ -24,7 +26,11 @@ pub struct Transform {
     change: Option<Arc<Change>>,
 }
 
-type Change = dyn Fn(&[u8], bool) -> Result<Vec<u8>, String> + Send + Sync;
+/// The changed JSON, or nothing where it stays as it is.
+type Change = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync;
+
+/// What `kubectl apply` notes of an object: all of its manifest. (kubectl, `LastAppliedConfigAnnotation`)
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Transform {
     /// Changes nothing, and takes the place of a default that does.
@@ -35,6 +41,44 @@ impl Transform {
         }
     }
 
+    /// Drops the annotation in which `kubectl apply` keeps the whole manifest: up to half of an object that
+    /// was made so, and of no use to anybody else.
+    pub fn strip_last_applied() -> Self {
+        // Without the part that some write with escapes.
+        let noted = Finder::new("last-applied-configuration");
+        Self::new("strip last-applied-configuration", move |json, quotes| {
+            // Most objects were made by programs: these are not parsed for it.
+            if noted.find(json).is_none() {
+                return Ok(None);
+            }
+            let mut value: Value = decode_json(json, quotes)?;
+            let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
+            if let Some(metadata) = metadata
+                && let Some(Value::Object(annotations)) = metadata.get_mut("annotations")
+            {
+                annotations.remove(LAST_APPLIED);
+                if annotations.is_empty() {
+                    metadata.remove("annotations");
+                }
+            }
+            encoded(&value).map(Some)
+        })
+    }
+
+    /// Changes an object by this, and what comes of it by another.
+    pub fn then(self, other: Self) -> Self {
+        let (Some(first), Some(second)) = (&self.change, &other.change) else {
+            return if self.is_identity() { other } else { self };
+        };
+        let (first, second) = (Arc::clone(first), Arc::clone(second));
+        let name = format!("{}, then {}", self.name, other.name);
+        Self::new(&name, move |json, quotes| {
+            let changed = first(json, quotes)?;
+            let again = second(changed.as_deref().unwrap_or(json), quotes)?;
+            Ok(again.or(changed))
+        })
+    }
+
     /// Changes the JSON of an object. `name` is for people: errors name the transform by it.
     pub fn json<E: fmt::Display>(
         name: impl AsRef<str>,
@@ -43,7 +87,7 @@ impl Transform {
         Self::new(name.as_ref(), move |json, quotes| {
             let mut value: Value = decode_json(json, quotes)?;
             change(&mut value).map_err(|error| error.to_string())?;
-            serde_json::to_vec(&value).map_err(|error| error.to_string())
+            encoded(&value).map(Some)
         })
     }
 
@@ -56,13 +100,13 @@ impl Transform {
         Self::new(name.as_ref(), move |json, quotes| {
             let mut object: K = decode_json(json, quotes)?;
             change(&mut object).map_err(|error| error.to_string())?;
-            serde_json::to_vec(&object).map_err(|error| error.to_string())
+            encoded(&object).map(Some)
         })
     }
 
     fn new(
         name: &str,
-        change: impl Fn(&[u8], bool) -> Result<Vec<u8>, String> + Send + Sync + 'static,
+        change: impl Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync + 'static,
     ) -> Self {
         Self {
             name: name.into(),
@@ -87,11 +131,13 @@ impl Transform {
         let Some(change) = &self.change else {
             return Ok(object);
         };
+        let failed = |problem| format!("the transform {:?} failed: {problem}", self.name);
         let changed = catch_unwind(AssertUnwindSafe(|| change(object.json(), quotes)));
-        let changed = changed
-            .unwrap_or_else(|_| Err("it panicked".to_owned()))
-            .and_then(RawObject::from_json)
-            .map_err(|problem| format!("the transform {:?} failed: {problem}", self.name))?;
+        let changed = changed.unwrap_or_else(|_| Err("it panicked".to_owned()));
+        let Some(changed) = changed.map_err(failed)? else {
+            return Ok(object);
+        };
+        let changed = RawObject::from_json(changed).map_err(failed)?;
         let (old, new) = (object.head(), changed.head());
         if old.key != new.key || old.uid != new.uid || old.version != new.version {
             return Err(format!(
@@ -101,6 +147,10 @@ impl Transform {
         }
         Ok(changed)
     }
+}
+
+fn encoded(value: &impl Serialize) -> Result<Vec<u8>, String> {
+    serde_json::to_vec(value).map_err(|error| error.to_string())
 }
 
 /// Two are the same where one is a clone of the other.
@@ -125,6 +175,7 @@ impl fmt::Debug for Transform {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
 
     use super::*;
 
@@ -175,6 +226,66 @@ mod tests {
         ] {
             assert_eq!(transform.apply(map(), true).unwrap_err(), problem);
         }
+    }
+
+    fn changed(transform: &Transform, object: &Value) -> Value {
+        let object = RawObject::from_json(object.to_string().into_bytes()).unwrap();
+        serde_json::from_slice(transform.apply(object, true).unwrap().json()).unwrap()
+    }
+
+    #[test]
+    fn what_kubectl_noted_is_dropped_and_nothing_else() {
+        let strip = Transform::strip_last_applied();
+        let with = |annotations: Value| {
+            json!({
+                "metadata": {"name": "a", "annotations": annotations},
+                "data": {LAST_APPLIED: "kept"},
+            })
+        };
+        let noted = changed(&strip, &with(json!({LAST_APPLIED: "{}", "b": "c"})));
+        assert_eq!(noted, with(json!({"b": "c"})));
+        let alone = changed(&strip, &with(json!({LAST_APPLIED: "{}"})));
+        assert_eq!(
+            alone,
+            json!({"metadata": {"name": "a"}, "data": {LAST_APPLIED: "kept"}})
+        );
+        let other = with(json!({"b": "c"}));
+        assert_eq!(changed(&strip, &other), other);
+        let untouched = strip.apply(map(), true).unwrap();
+        assert_eq!(untouched.json(), map().json());
+    }
+
+    #[test]
+    fn one_transform_follows_another() {
+        let append = |text: &'static str| {
+            Transform::typed(text, move |map: &mut ConfigMap| {
+                map.data
+                    .get_or_insert_default()
+                    .entry("k".into())
+                    .or_default()
+                    .push_str(text);
+                Ok::<_, String>(())
+            })
+        };
+        let both = append("1").then(append("2"));
+        assert_eq!(both.name(), "1, then 2");
+        let object = json!({"metadata": {"name": "a"}});
+        assert_eq!(changed(&both, &object)["data"]["k"], "12");
+        let strip = Transform::strip_last_applied;
+        for both in [strip().then(append("1")), append("1").then(strip())] {
+            assert_eq!(changed(&both, &object)["data"]["k"], "1");
+        }
+        for alone in [
+            Transform::identity().then(append("1")),
+            append("1").then(Transform::identity()),
+        ] {
+            assert_eq!(alone.name(), "1");
+        }
+        assert!(
+            Transform::identity()
+                .then(Transform::identity())
+                .is_identity()
+        );
     }
 
     #[test]

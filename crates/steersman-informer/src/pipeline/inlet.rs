@@ -12,7 +12,7 @@ use crate::entry::RawEntry;
 use crate::queue::Queued;
 use crate::queue::channel::Sender;
 use crate::reflector::driver::Sink;
-use crate::reflector::machine::Problem;
+use crate::reflector::step::Problem;
 
 /// The reflector's end of the pipeline.
 pub(super) struct Inlet {

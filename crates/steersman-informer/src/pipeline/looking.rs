@@ -73,6 +73,7 @@ impl Core {
         })?;
         Ok(Pass {
             objects: selected.into_iter().map(Unread::new).collect(),
+            version: indexer.version().clone(),
             unreadable: unreadable(&indexer, None, query.namespace.as_deref()),
         })
     }

@@ -4,7 +4,7 @@ use parking_lot::MutexGuard;
 
 use super::{Core, Run, Writer, place};
 use crate::body::Extent;
-use crate::reflector::machine::Problem;
+use crate::reflector::step::Problem;
 use crate::state::{Reason, State};
 
 impl Core {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::queue::{Queue, Queued};
+use crate::queue::{Bounds, Queue, Queued};
 
 struct Shared {
     queue: Mutex<Queue>,
@@ -23,9 +23,9 @@ pub(crate) struct Receiver {
     shared: Arc<Shared>,
 }
 
-pub(crate) fn channel(bound: usize) -> (Sender, Receiver) {
+pub(crate) fn channel(bounds: Bounds) -> (Sender, Receiver) {
     let shared = Arc::new(Shared {
-        queue: Mutex::new(Queue::new(bound)),
+        queue: Mutex::new(Queue::new(bounds)),
         filled: Notify::new(),
         drained: Notify::new(),
     });

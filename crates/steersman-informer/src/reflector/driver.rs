@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use steersman_api::{
-    Decoded, Error, ListPart, ListQuery, ListWatch, PageEnd, RawObject, WatchEvent, WatchOptions,
+    Decoded, ListPart, ListQuery, ListWatch, PageEnd, RawObject, WatchEvent, WatchOptions,
 };
 use steersman_object::ResourceVersion;
 
@@ -13,7 +13,8 @@ use crate::delta::{Delta, Item};
 use crate::options::{Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::Failure;
 use crate::reflector::gathered::Gathered;
-use crate::reflector::machine::{End, Machine, Marked, Problem, Step};
+use crate::reflector::machine::Machine;
+use crate::reflector::step::{End, Marked, Problem, Step};
 use crate::reflector::tally::Tally;
 
 /// Where the reflector's findings go.
@@ -45,8 +46,6 @@ pub(crate) struct Driver<L, S> {
     bookmarks: bool,
     tally: Tally,
     on_failure: OnFailure,
-    /// Failures since the last success.
-    attempts: u32,
     gathered: Gathered,
     /// How much of each object is asked for.
     extent: Extent,
@@ -73,7 +72,6 @@ where
             bookmarks: options.bookmarks,
             tally,
             on_failure: options.on_failure.clone(),
-            attempts: 0,
             gathered: Gathered::default(),
         }
     }
@@ -177,7 +175,7 @@ where
             let event = match event {
                 Ok(event) => event,
                 Err(_) if self.machine.handle_tick(now()) => {
-                    return self.machine.handle_end(End::Silent, now());
+                    return self.end(End::Silent);
                 }
                 Err(_) => {
                     self.sink.report(self.machine.problem());
@@ -189,12 +187,18 @@ where
                 self.tally.hear();
             }
             match event {
-                Some(Ok(WatchEvent::Error(error)) | Err(error)) => return self.end(&error),
+                // The connection broke.
+                Some(Ok(WatchEvent::Error(error)) | Err(error)) if error.is_transport() => {
+                    return self.end(End::Closed);
+                }
+                Some(Ok(WatchEvent::Error(error)) | Err(error)) => {
+                    return self.fail(&Failure::of(&error));
+                }
                 Some(Ok(event)) => match self.event(event, initial).await {
                     Some(goes_on) => initial = goes_on,
                     None => return,
                 },
-                None => return self.machine.handle_end(End::Closed, now()),
+                None => return self.end(End::Closed),
             }
             if degraded {
                 self.sink.report(self.machine.problem());
@@ -260,29 +264,20 @@ where
         self.sink.send(replaced).await;
     }
 
-    /// An open watch brought an error: the connection broke, or the server said so.
-    fn end(&mut self, error: &Error) {
-        if error.is_transport() {
-            self.machine.handle_end(End::Closed, now());
-        } else {
-            self.fail(&Failure::of(error));
+    fn end(&mut self, end: End) {
+        if let Some(failed) = self.machine.handle_end(end, now()) {
+            self.tell(&failed);
         }
     }
 
     fn fail(&mut self, failure: &Failure) {
-        let again = self.machine.problem().is_some();
-        self.attempts = if again {
-            self.attempts.saturating_add(1)
-        } else {
-            1
-        };
-        self.on_failure.tell(&Failed {
-            reason: failure.class.reason(),
-            message: failure.message.clone(),
-            attempt: self.attempts,
-        });
-        self.tally.fail(failure.class.reason().as_str());
-        self.machine.handle_failure(failure, now());
+        let failed = self.machine.handle_failure(failure, now());
+        self.tell(&failed);
+    }
+
+    fn tell(&self, failed: &Failed) {
+        self.tally.fail(failed.reason.as_str());
+        self.on_failure.tell(failed);
     }
 }
 

@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use steersman_object::ResourceVersion;
 
+use crate::options::Failed;
 use crate::reflector::backoff::Backoff;
 use crate::reflector::failure::{Class, Failure};
+use crate::reflector::step::{End, Marked, Problem, Step};
 use crate::state::Reason;
 
 /// The longest a watch may last; the server ends it. Shortened by jitter, so that the watches of
@@ -25,58 +27,6 @@ const WELL: Duration = Duration::from_secs(10);
 const STREAMS: u32 = 2;
 /// How often in a row a watch may be refused before everything is listed again.
 const REFUSALS: u32 = 5;
-
-/// What to do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Ask for one page.
-    List {
-        version: ResourceVersion,
-        limit: Option<u32>,
-        /// The token of the page before; without one, forget what was gathered.
-        page: Option<String>,
-    },
-    /// Open a watch after a version.
-    Watch {
-        after: ResourceVersion,
-        timeout: Duration,
-    },
-    /// Open a watch that begins with everything.
-    Stream {
-        version: ResourceVersion,
-        timeout: Duration,
-    },
-    /// Wait.
-    Sleep { until: Instant },
-}
-
-/// What a bookmark comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Marked {
-    /// The position, at most.
-    Position,
-    /// A streaming list is complete.
-    Complete,
-    /// The server does not stream lists: the watch is to be given up.
-    NoStream,
-}
-
-/// How an open watch came to its end, other than by an error of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The stream ended, or the connection broke.
-    Closed,
-    /// Nothing was heard for too long.
-    Silent,
-}
-
-/// Why requests fail at the moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
-    pub(crate) since: Instant,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
@@ -124,6 +74,8 @@ pub(crate) struct Machine {
     pause: Option<Instant>,
     watch: Watch,
     problem: Option<Problem>,
+    /// Failures since the last success.
+    attempts: u32,
 }
 
 /// The open watch.
@@ -156,6 +108,7 @@ impl Machine {
             pause: None,
             watch: Watch::default(),
             problem: None,
+            attempts: 0,
         }
     }
 
@@ -203,7 +156,7 @@ impl Machine {
 
     /// A page arrived. Says whether the list is complete.
     pub(crate) fn handle_page(&mut self, version: &ResourceVersion, next: Option<String>) -> bool {
-        self.problem = None;
+        self.succeed();
         let complete = next.is_none();
         if complete {
             self.complete(version);
@@ -289,34 +242,52 @@ impl Machine {
     /// The deadline has come. Says whether the watch is to be given up.
     pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
         let opened = self.watch.opened.unwrap_or(now);
+        let silent = now >= self.silent_at(opened);
         if now >= opened + SHORT {
             // It stayed open: whatever went wrong before is over.
             self.problem = None;
             self.short = 0;
+            if !silent {
+                self.attempts = 0;
+            }
         }
-        now >= self.silent_at(opened)
+        silent
     }
 
-    /// An open watch came to its end.
-    pub(crate) fn handle_end(&mut self, end: End, now: Instant) {
+    /// An open watch came to its end. Answers what to tell of it, where it is a failure.
+    #[must_use = "somebody may want to be told"]
+    pub(crate) fn handle_end(&mut self, end: End, now: Instant) -> Option<Failed> {
         let watch = self.close(now);
         let opened = watch.opened.unwrap_or(now);
+        let short = now < opened + SHORT;
+        let failed = match end {
+            End::Silent => Some((
+                Reason::Silent,
+                "nothing was heard of the watch for too long",
+            )),
+            End::Closed if short && watch.heard.is_none() => {
+                Some((Reason::ShortWatch, "the server ended the watch at once"))
+            }
+            End::Closed if self.phase == Phase::Streaming => {
+                Some((Reason::Network, "a list ended early"))
+            }
+            End::Closed => None,
+        };
         if self.phase == Phase::Streaming {
             self.phase = Phase::Empty;
             self.broken_streams += 1;
             self.pause = None;
             if watch.end_due.is_some_and(|due| now >= due) {
+                // No failure: it was never asked for more than it has.
                 self.streams = Streams::No;
+                return None;
             } else if end == End::Silent || self.broken_streams >= STREAMS {
                 self.streams = Streams::NotNow;
             } else {
                 self.pause = Some(self.backoff.fail(now, None));
             }
-            return;
-        }
-        // REFL-3: a watch that ended is resumed from where it got to, and nothing is listed.
-        let short = now < opened + SHORT;
-        if !short {
+        } else if !short {
+            // REFL-3: a watch that ended is resumed from where it got to, and nothing is listed.
             self.short = 0;
         } else if watch.heard.is_some() {
             // Something came: no failure, but no hot loop either.
@@ -326,13 +297,28 @@ impl Machine {
             self.short += 1;
             self.pause = Some(self.backoff.fail(now, None));
             if self.short >= 3 {
-                self.degrade(Reason::Server, "the server ends each watch at once", now);
+                self.degrade(
+                    Reason::ShortWatch,
+                    "the server ends each watch at once",
+                    now,
+                );
             }
         }
+        if failed.is_none() {
+            self.attempts = 0;
+        }
+        failed.map(|(reason, message)| self.failed(reason, message))
     }
 
-    /// A request failed, or the watch brought an error.
-    pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) {
+    /// A request failed, or the watch brought an error. Answers what to tell of it.
+    #[must_use = "somebody may want to be told"]
+    pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) -> Failed {
+        self.fall_back(failure, now);
+        self.failed(failure.class.reason(), &failure.message)
+    }
+
+    /// Decides how to go on after a failure.
+    fn fall_back(&mut self, failure: &Failure, now: Instant) {
         self.close(now);
         let streaming = self.phase == Phase::Streaming;
         let paging = matches!(&self.phase, Phase::Listing { page: Some(_) });
@@ -436,9 +422,23 @@ impl Machine {
 
     fn hear(&mut self, now: Instant) {
         self.watch.heard = Some(now);
-        self.problem = None;
+        self.succeed();
         self.broken = 0;
+    }
+
+    fn succeed(&mut self) {
+        self.problem = None;
         self.short = 0;
+        self.attempts = 0;
+    }
+
+    fn failed(&mut self, reason: Reason, message: &str) -> Failed {
+        self.attempts = self.attempts.saturating_add(1);
+        Failed {
+            reason,
+            message: message.to_owned(),
+            attempt: self.attempts,
+        }
     }
 
     fn silent_at(&self, opened: Instant) -> Instant {

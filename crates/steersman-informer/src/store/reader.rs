@@ -59,6 +59,25 @@ impl<K: Object> Store<K> {
         entry.raw_body().decoded().ok()
     }
 
+    /// One object, where an object that is there and cannot be read is no absent one.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the object, where no version of it could be read.
+    pub fn try_get(&self, key: &ObjectKey) -> Result<Option<Arc<K>>, Malformed> {
+        self.found(&self.shared.indexer.read(), key)
+    }
+
+    /// As [`try_get`](Self::try_get), with the version that the store was at: up to there everything the
+    /// server said has been applied, so an object that is absent was so then.
+    pub fn get_with_version(
+        &self,
+        key: &ObjectKey,
+    ) -> (Result<Option<Arc<K>>, Malformed>, ResourceVersion) {
+        let indexer = self.shared.indexer.read();
+        (self.found(&indexer, key), indexer.version().clone())
+    }
+
     /// One object with what is known of it without its body.
     #[must_use]
     pub fn entry(&self, key: &ObjectKey) -> Option<Entry<K>> {
@@ -232,6 +251,19 @@ impl<K: Object> Store<K> {
         let indexer = self.shared.indexer.read();
         let aside = || self.view(&indexer)?.malformed_at(key);
         indexer.malformed().get(key).or_else(aside).cloned()
+    }
+
+    fn found(&self, indexer: &Indexer, key: &ObjectKey) -> Result<Option<Arc<K>>, Malformed> {
+        let view = self.view(indexer);
+        let seen = || view?.sees(indexer.get(key)?)?.raw_body().decoded().ok();
+        if let Some(object) = seen() {
+            return Ok(Some(object));
+        }
+        let aside = || view?.malformed_at(key);
+        match indexer.malformed().get(key).or_else(aside) {
+            Some(malformed) => Err(malformed.clone()),
+            None => Ok(None),
+        }
     }
 
     /// It is there as long as this handle is.

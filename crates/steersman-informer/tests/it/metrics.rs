@@ -92,6 +92,7 @@ async fn what_happens_is_counted() {
         "steersman_informer_objects 1".to_owned(),
         "steersman_informer_queued_deltas 0".to_owned(),
         "steersman_informers synced 1".to_owned(),
+        "steersman_reflector_failures_total short_watch 1".to_owned(),
         "steersman_reflector_failures_total throttled 1".to_owned(),
     ];
     let mut shown = shown(&registry);

@@ -1,6 +1,10 @@
 //! Watches that end at once, and watches that never say anything.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
+use steersman_informer::{InformerOptions, Reason};
 
 use super::fake::*;
 
@@ -76,4 +80,65 @@ async fn a_quiet_watch_that_stays_open_is_healthy() {
     states.wait_for(|state| state.is_synced()).await.unwrap();
     let opened = fake.request(3).await.at;
     assert!(opened.elapsed() <= Duration::from_secs(2));
+}
+
+/// What a hook was told: the reason, and which failure it is since the last success.
+type Told = Arc<Mutex<Vec<(Reason, u32)>>>;
+
+fn telling(told: &Told) -> InformerOptions {
+    let told = Arc::clone(told);
+    listing().on_failure(move |failed| {
+        assert!(!failed.message.is_empty());
+        told.lock().push((failed.reason, failed.attempt));
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asked_is_told_of_watches_that_end_at_once() {
+    let (fake, told) = (Fake::new(), Told::default());
+    fake.page("10", []);
+    for _ in 0..3 {
+        drop(fake.watch());
+    }
+    let wire = fake.watch();
+    let running = run(&fake, telling(&told));
+    fake.request(5).await;
+    wire.unbounded_send(added("a", 11)).unwrap();
+    running.applied(11).await;
+    let short = |attempt| (Reason::ShortWatch, attempt);
+    assert_eq!(*told.lock(), [short(1), short(2), short(3)]);
+
+    // One that lasted and ends is no failure, and neither is one that brought something.
+    let _next = fake.watch();
+    drop(wire);
+    fake.request(6).await;
+    assert_eq!(told.lock().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asked_is_told_of_connections_that_are_silent() {
+    let (fake, told) = (Fake::new(), Told::default());
+    fake.page("10", []);
+    let _dead = (fake.watch(), fake.watch());
+    let wire = fake.watch();
+    let running = run(&fake, telling(&told));
+    fake.request(4).await;
+    wire.unbounded_send(added("a", 11)).unwrap();
+    running.applied(11).await;
+    assert_eq!(*told.lock(), [(Reason::Silent, 1), (Reason::Silent, 2)]);
+    assert!(running.informer.state().is_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asked_is_told_of_a_streaming_list_that_breaks_off() {
+    let (fake, told) = (Fake::new(), Told::default());
+    let (wire, _stalled) = (fake.watch(), fake.watch());
+    fake.page("10", []);
+    let _wire = fake.watch();
+    let running = run(&fake, telling(&told).watch_list(true));
+    fake.request(1).await;
+    wire.unbounded_send(added("a", 5)).unwrap();
+    wire.unbounded_send(Err(broken())).unwrap();
+    running.informer.wait_for_sync().await.unwrap();
+    assert_eq!(*told.lock(), [(Reason::Network, 1), (Reason::Silent, 2)]);
 }

@@ -64,7 +64,11 @@ fn fail(machine: &mut Machine, class: Class, now: Instant) {
         after: None,
         message: "scripted".into(),
     };
-    machine.handle_failure(&failure, now);
+    let _told = machine.handle_failure(&failure, now);
+}
+
+fn end(machine: &mut Machine, end: End, now: Instant) {
+    let _told = machine.handle_end(end, now);
 }
 
 const INPUTS: &[Input] = &[
@@ -80,7 +84,7 @@ const INPUTS: &[Input] = &[
     }),
     ("an event of no initial set", |m, now| {
         m.handle_live_event(now);
-        m.handle_end(End::Silent, now + STALL);
+        end(m, End::Silent, now + STALL);
         m.handle_page(&version("60"), None);
         fail(m, Class::Expired, now + STALL);
     }),
@@ -90,20 +94,20 @@ const INPUTS: &[Input] = &[
     ("the end of the initial events", |m, now| {
         m.handle_bookmark(&version("50"), true, now);
     }),
-    ("an end", |m, now| m.handle_end(End::Closed, now)),
+    ("an end", |m, now| end(m, End::Closed, now)),
     ("an event and an end", |m, now| {
         m.handle_event(&version("30"), now);
-        m.handle_end(End::Closed, now);
+        end(m, End::Closed, now);
     }),
     ("two ends", |m, now| {
-        m.handle_end(End::Closed, now);
+        end(m, End::Closed, now);
         m.next(now + LATER);
         m.handle_open(now + LATER);
-        m.handle_end(End::Closed, now + LATER);
+        end(m, End::Closed, now + LATER);
     }),
-    ("silence", |m, now| m.handle_end(End::Silent, now)),
+    ("silence", |m, now| end(m, End::Silent, now)),
     ("silence, a list and expired", |m, now| {
-        m.handle_end(End::Silent, now);
+        end(m, End::Silent, now);
         m.handle_page(&version("60"), None);
         fail(m, Class::Expired, now);
     }),
@@ -227,4 +231,59 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
     assert!(timeouts.len() > 5);
     let bounds = Duration::from_secs(269)..=Duration::from_secs(290);
     assert!(timeouts.iter().all(|timeout| bounds.contains(timeout)));
+}
+
+/// What is told of an end, and which failure it is since the last success.
+fn told(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32)> {
+    let failed = machine.handle_end(of, now)?;
+    Some((failed.reason, failed.attempt))
+}
+
+/// Opens the watch that is due.
+fn open(machine: &mut Machine, now: Instant) -> Instant {
+    let mut now = now;
+    while let Step::Sleep { until } = machine.next(now) {
+        now = until;
+    }
+    machine.handle_open(now);
+    now
+}
+
+#[test]
+fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
+    let start = origin();
+    let (_, mut machine) = phases(start).remove(3);
+    // It lasted, as a quiet one does.
+    assert_eq!(told(&mut machine, End::Closed, start + LATER), None);
+    let mut now = start + LATER;
+    for attempt in 1..=3 {
+        now = open(&mut machine, now);
+        let short = told(&mut machine, End::Closed, now + SHORT / 2);
+        assert_eq!(short, Some((Reason::ShortWatch, attempt)));
+    }
+    assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
+    // It brought something before it ended, so failures are counted anew.
+    now = open(&mut machine, now);
+    machine.handle_event(&version("30"), now);
+    assert_eq!(told(&mut machine, End::Closed, now), None);
+    for attempt in 1..=3 {
+        now = open(&mut machine, now);
+        now = machine.deadline(now);
+        assert!(machine.handle_tick(now));
+        let silent = told(&mut machine, End::Silent, now);
+        assert_eq!(silent, Some((Reason::Silent, attempt)));
+    }
+}
+
+#[test]
+fn a_streaming_list_that_does_not_end_is_a_failure_unless_nobody_streams() {
+    let now = origin();
+    let streaming = || phases(now).remove(2).1;
+    let cut = told(&mut streaming(), End::Closed, now + LATER);
+    assert_eq!(cut, Some((Reason::Network, 1)));
+    let stalled = told(&mut streaming(), End::Silent, now + STALL);
+    assert_eq!(stalled, Some((Reason::Silent, 1)));
+    let mut ordinary = streaming();
+    ordinary.handle_live_event(now);
+    assert_eq!(told(&mut ordinary, End::Silent, now + STALL), None);
 }
