@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use steersman_informer::{Reason, State};
 
 use crate::coverage::Coverage;
-use crate::error::Unsynced;
 use crate::settings::Settings;
+use crate::unsynced::{Unsynced, UnsyncedReason};
 
 /// What is known about one informer that helps with its failures. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -20,18 +20,26 @@ pub(crate) struct Advice {
 impl Advice {
     /// What an informer's state says of a kind that has not synced.
     pub(crate) fn unsynced(&self, state: &State) -> Unsynced {
-        let (why, way_out) = match state {
-            State::Declared => ("its informer has not been started".to_owned(), None),
-            State::Stopped => ("its informer has stopped".to_owned(), None),
+        let (reason, why) = match state {
+            State::Declared => (
+                UnsyncedReason::NotStarted,
+                "its informer has not been started",
+            ),
+            State::Stopped => (UnsyncedReason::Stopped, "its informer has stopped"),
             State::Degraded {
                 reason, message, ..
-            } => (message.clone(), self.way_out(*reason)),
-            _ => ("its first list has not ended".to_owned(), None),
+            } => (UnsyncedReason::Failing(*reason), message.as_str()),
+            _ => (UnsyncedReason::Syncing, "its first list has not ended"),
+        };
+        let way_out = match reason {
+            UnsyncedReason::Failing(reason) => self.way_out(reason),
+            _ => None,
         };
         Unsynced {
             kind: self.coverage.kind().clone(),
             namespace: self.namespace.as_deref().map(Into::into),
-            why,
+            reason,
+            why: why.to_owned(),
             way_out,
         }
     }
@@ -49,9 +57,14 @@ impl Advice {
             Reason::Network => {
                 "check that the api-server is reachable under that address".to_owned()
             }
-            Reason::Server => "see how the api-server is doing (`kubectl get --raw \
+            Reason::Server | Reason::ShortWatch => "see how the api-server is doing (`kubectl get --raw \
                                '/readyz?verbose'`), and a conversion webhook where it names one"
                 .to_owned(),
+            Reason::Silent => {
+                "check what lies between here and the api-server: something drops connections without \
+                 closing them"
+                    .to_owned()
+            }
             Reason::Throttled => {
                 "see what else sends requests, and the server's flow control (API priority and \
                  fairness)"
@@ -202,6 +215,8 @@ mod tests {
             Reason::Throttled,
             Reason::Network,
             Reason::Server,
+            Reason::ShortWatch,
+            Reason::Silent,
             Reason::Decode,
         ] {
             assert!(advice.way_out(reason).is_some(), "{reason}");

@@ -11,12 +11,13 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
-use crate::error::{Error, Unsynced, absent_is_none};
+use crate::error::{Error, absent_is_none};
 use crate::options::{CacheOptions, ListOptions};
 use crate::reads::Reads;
 use crate::registry::Phase;
 use crate::running::Declared;
 use crate::shared::{Running, Shared};
+use crate::unsynced::Unsynced;
 
 mod declaring;
 mod holding;
@@ -90,7 +91,7 @@ impl Cache {
     ///
     /// [`Error::NotFound`], [`Error::Malformed`]; at once, what keeps the kind from being read ([`Error::Unavailable`] while it never
     /// synced, [`Error::OutsideScope`], [`Error::MustBeDeclared`], [`Error::NotStarted`] and the like);
-    /// [`Error::SyncTimeout`].
+    /// [`Error::SyncTimeout`]; [`Error::Stopped`] once the cache has stopped.
     ///
     /// # Cancel safety
     ///

@@ -211,7 +211,7 @@ impl Coverage {
             Some(place) => Ok(place.namespace.clone()),
             None => Err(Error::OutsideScope {
                 kind: self.kind.clone(),
-                asked: Some(namespace.to_owned()),
+                asked: namespace.to_owned(),
                 scope: self.scope(),
             }),
         }
@@ -323,6 +323,14 @@ fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), St
         if let Some(labels) = &settings.labels {
             let parsed = labels.parse::<LabelSelector>();
             parsed.map_err(|error| error.to_string())?;
+        }
+        if let Some(fields) = &settings.fields
+            && FieldSelector::parse(fields).is_none()
+        {
+            return Err(format!(
+                "the field selector {fields:?} is none: write `field=value` or `field!=value`, several with \
+                 commas between them, and a comma, `=` or backslash of a value after a backslash"
+            ));
         }
     }
     Ok(())
@@ -443,6 +451,22 @@ mod tests {
         );
         let text = refused(CacheOptions::new().by_object::<Pod>(ByObject::new().labels("a in b")));
         assert!(text.contains("\"a in b\""), "{text}");
+        for fields in ["spec.nodeName", "a=b=c", "=b", "a=b\\", "a=\\b"] {
+            for by_object in [
+                ByObject::new().fields(fields),
+                ByObject::new().namespace("a", Settings::new().fields(fields)),
+                ByObject::new().other_namespaces(Settings::new().fields(fields)),
+            ] {
+                let text = refused(CacheOptions::new().by_object::<Pod>(by_object));
+                let named = format!("field selector {fields:?}");
+                assert!(text.contains("Pod.v1") && text.contains(&named), "{text}");
+            }
+        }
+        let text = refused(CacheOptions::new().defaults(Settings::new().fields("x")));
+        assert!(
+            text.contains("defaults") && text.contains("\"x\""),
+            "{text}"
+        );
         let text = refused(CacheOptions::new().by_object::<Pod>(ByObject::new().namespaces([""])));
         assert!(text.contains("all_namespaces"), "{text}");
         assert!(check(&CacheOptions::new()).is_ok());

@@ -5,6 +5,8 @@ use std::time::Duration;
 use steersman_object::{Kind, ObjectKey};
 use thiserror::Error as ThisError;
 
+use crate::unsynced::Unsynced;
+
 /// Why a cache did not answer.
 ///
 /// Displays one level; [`source`](std::error::Error::source) has the rest.
@@ -43,7 +45,7 @@ pub enum Error {
         /// The kind asked for. It is declared now, and will be there once the cache runs.
         kind: Kind,
     },
-    /// The cache has stopped.
+    /// The cache has stopped: what it held grows old for good, so it answers nothing of it.
     #[error("the cache has stopped: {kind} cannot be read or watched any more")]
     Stopped {
         /// The kind asked for.
@@ -85,13 +87,13 @@ pub enum Error {
     #[error(
         "{kind} is cached in {} only, not in {}: widen the scope in `CacheOptions`, or read live",
         named(scope),
-        asked.as_ref().map_or_else(|| "all namespaces".to_owned(), |n| format!("namespace {n:?}"))
+        named(std::slice::from_ref(asked))
     )]
     OutsideScope {
         /// The kind asked for.
         kind: Kind,
-        /// The namespace asked for; `None` where all of them were.
-        asked: Option<String>,
+        /// The namespace asked for. Who asks for all of them gets those that are cached.
+        asked: String,
         /// The namespaces that are cached.
         scope: Vec<String>,
     },
@@ -192,23 +194,6 @@ pub enum Error {
     },
 }
 
-/// A kind whose informer has not synced, and what is known about it.
-///
-/// Displays as one line that names the kind, where it is looked for, why it is not there, and the
-/// way out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unsynced {
-    /// The kind.
-    pub kind: Kind,
-    /// The namespace of the informer; `None` where it looks at all of them, or the kind has none.
-    pub namespace: Option<String>,
-    /// What the informer says: the server's message, or that the first list has not ended.
-    pub why: String,
-    /// What to do about it, where something is known.
-    pub way_out: Option<String>,
-}
-
 impl Error {
     /// Whether the object is absent, or hidden by a selector of the cache.
     #[must_use]
@@ -226,6 +211,30 @@ impl Error {
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::SyncTimeout { .. })
+    }
+
+    /// The kinds that have not synced, and why, of an error that says so; else none.
+    ///
+    /// ```
+    /// # fn f(error: &steersman_cache::Error) {
+    /// if error.unsynced().iter().any(|unsynced| unsynced.is_forbidden()) {
+    ///     println!("a rule is missing: {error}");
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn unsynced(&self) -> &[Unsynced] {
+        match self {
+            Self::Unavailable(unsynced) => std::slice::from_ref(unsynced),
+            Self::SyncTimeout { unsynced, .. } => unsynced,
+            _ => &[],
+        }
+    }
+
+    /// Whether the cache has stopped, and so answers nothing any more.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Self::Stopped { .. })
     }
 
     /// Whether the namespace asked for is not one the cache looks at.
@@ -253,20 +262,6 @@ pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Err
         Ok(object) => Ok(Some(object)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-impl std::fmt::Display for Unsynced {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} could not be cached", self.kind.qualified_plural())?;
-        if let Some(namespace) = &self.namespace {
-            write!(f, " in namespace {namespace:?}")?;
-        }
-        write!(f, ": {}", self.why)?;
-        match &self.way_out {
-            Some(way_out) => write!(f, "; {way_out}"),
-            None => Ok(()),
-        }
     }
 }
 

@@ -20,18 +20,21 @@
 //! - [`Error::Unavailable`], at once: the kind never synced and its informer knows why (403, a CRD that is not
 //!   installed, an unreachable server). Other kinds are not affected (`CACHE-2`).
 //! - [`Error::SyncTimeout`]: the first list did not end in time.
+//! - [`Error::Stopped`]: the cache has stopped, and answers nothing from what it held (`CACHE-10`).
 //!
 //! A cached read may be older than what the server has; it is never older than an event that was
 //! handed to a controller.
 //!
 //! Modules, words first:
 //!
-//! - [`error`] has [`Error`] and [`Unsynced`].
+//! - [`unsynced`] has [`Unsynced`], why a kind is not there.
+//! - [`error`] has [`Error`].
 //! - `field_index` has one named index of a kind, and [`IndexKey`], its typed name.
 //! - [`metrics`] has [`CacheMetrics`], what caches and their informers count.
 //! - [`settings`] has [`Settings`], what can be said of all kinds, one kind, or one namespace.
 //! - [`watch_error`] has [`WatchError`], what a hook is told of a request that failed.
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
+//! - [`listed`] has [`Listed`], what a list found, and [`Versions`], how new it is.
 //! - `coverage` decides which informers a kind gets and what they can see.
 //! - `advice` says what to do about a kind that does not sync.
 //! - `erased` keeps what an informer is looked at as; it has the only `Any` downcast.
@@ -45,12 +48,14 @@
 //! - [`preflight`] asks a server what the cache may read.
 //! - [`lives`] ends informers while the cache goes on.
 
+pub mod unsynced;
 pub mod error;
 mod field_index;
 pub mod metrics;
 pub mod settings;
 pub mod watch_error;
 pub mod options;
+pub mod listed;
 mod coverage;
 mod advice;
 mod erased;
@@ -65,12 +70,14 @@ pub mod preflight;
 pub mod lives;
 
 pub use cache::{Begun, Cache};
-pub use error::{Error, Unsynced};
+pub use error::Error;
 pub use field_index::IndexKey;
 pub use grants::{MissingRule, Preflight};
+pub use listed::{Listed, Versions};
 pub use metrics::CacheMetrics;
 pub use options::{ByObject, CacheOptions, ListOptions, Undeclared};
-pub use reads::{Listed, Reads};
+pub use reads::Reads;
 pub use settings::Settings;
-pub use steersman_informer::{Glimpse, Mirror, State as InformerState, Transform};
+pub use steersman_informer::{Glimpse, Mirror, Reason, State as InformerState, Transform};
+pub use unsynced::{Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

@@ -129,9 +129,10 @@ impl CacheOptions {
         self
     }
 
-    /// What holds for every kind that does not say otherwise.
+    /// What holds for every kind that does not say otherwise. Of two calls the later one counts, where
+    /// both speak of the same setting.
     pub fn defaults(mut self, settings: Settings) -> Self {
-        self.defaults = settings;
+        self.defaults = settings.or(&self.defaults);
         self
     }
 
@@ -176,8 +177,8 @@ impl CacheOptions {
         self
     }
 
-    /// Is told of each request of an informer that fails, once for each attempt. The hook runs in the
-    /// informer's task: it must neither block nor panic.
+    /// Is told of each request of an informer that fails, once for each attempt: see [`WatchError`]. The
+    /// hook runs in the informer's task: it must neither block nor panic.
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchError) + Send + Sync + 'static) -> Self {
         self.on_watch_error = OnWatchError(Some(Arc::new(hook)));
         self
@@ -205,7 +206,8 @@ impl CacheOptions {
 
     /// Sets what is cached of the kind `K`. The last call for a kind counts.
     ///
-    /// This also declares the kind, so that a read of it starts an informer without a warning.
+    /// This starts no informer: the first read, watch or index does. But the kind is declared by it, so
+    /// that a read starts one without a warning, for good.
     pub fn by_object<K: TypedObject>(self, options: ByObject) -> Self {
         self.by_kind(&Kind::of::<K>(), options)
     }
@@ -272,9 +274,10 @@ impl ByObject {
         self
     }
 
-    /// What holds for this kind, in all its namespaces that do not say otherwise.
+    /// What holds for this kind, in all its namespaces that do not say otherwise. What was said before, of
+    /// settings that these leave open, stands.
     pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
+        self.settings = settings.or(&self.settings);
         self
     }
 

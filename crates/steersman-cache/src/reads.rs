@@ -1,10 +1,10 @@
 //! Handle: reads the objects of one kind as one type.
 
 use std::any::type_name;
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use crate::coverage::Coverage;
 use crate::error::{Error, absent_is_none};
+use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
 use crate::options::ListOptions;
 use crate::shared::{Shared, Use};
@@ -27,25 +28,6 @@ pub struct Reads<K> {
     shared: Arc<Shared>,
     coverage: Arc<Coverage>,
     of: PhantomData<fn() -> K>,
-}
-
-/// What a list found, with the version that each informer was read at.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Listed<K> {
-    /// The objects; those of one informer in the order of their keys.
-    pub items: Vec<Arc<K>>,
-    /// For each informer that was read its namespace (`None`: all of them) and the version up to
-    /// which it had applied everything: all objects of it are of that one version.
-    pub versions: Vec<(Option<Arc<str>>, ResourceVersion)>,
-}
-
-impl<K> Deref for Listed<K> {
-    type Target = [Arc<K>];
-
-    fn deref(&self) -> &[Arc<K>] {
-        &self.items
-    }
 }
 
 impl<K: Object> Reads<K> {
@@ -125,27 +107,41 @@ impl<K: Object> Reads<K> {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        let kind = self.coverage.kind();
         let place = self.coverage.informer_for(key)?;
-        let scoped_by = || self.coverage.scoped_by_in(place.as_deref());
         let informer = self.informer(place.clone(), Some(Verb::Get), caller);
-        let store = informer.await?.store();
-        let key = match key.namespace() {
-            Some(_) if !kind.is_namespaced() => &ObjectKey::cluster(key.name()),
-            _ => key,
-        };
-        if let Some(object) = store.get(key) {
-            return Ok(object);
-        }
+        let found = informer.await?.store().try_get(&self.placed(key));
         // Absent and unreadable are not the same: who takes one for the other cleans up too early.
-        Err(match store.malformed_at(key) {
-            Some(malformed) => self.malformed(malformed),
-            None => Error::NotFound {
-                kind: kind.clone(),
-                key: key.clone(),
-                scoped_by: scoped_by(),
-            },
+        let found = found.map_err(|malformed| self.malformed(malformed))?;
+        found.ok_or_else(|| Error::NotFound {
+            kind: self.kind().clone(),
+            key: self.placed(key).into_owned(),
+            scoped_by: self.coverage.scoped_by_in(place.as_deref()),
         })
+    }
+
+    /// As [`get_opt`](Self::get_opt), with the version that the informer was read at: an object that is
+    /// absent was so at that version.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_opt`](Self::get_opt).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
+    #[track_caller]
+    pub fn get_with_version(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<(Option<Arc<K>>, ResourceVersion), Error>> + Send {
+        let caller = Location::caller();
+        async move {
+            let place = self.coverage.informer_for(key)?;
+            let informer = self.informer(place, Some(Verb::Get), caller).await?;
+            let (found, version) = informer.store().get_with_version(&self.placed(key));
+            let found = found.map_err(|malformed| self.malformed(malformed))?;
+            Ok((found, version))
+        }
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -199,10 +195,11 @@ impl<K: Object> Reads<K> {
     ) -> Result<Listed<K>, Error> {
         let (entries, versions) = self.entries(options, caller).await?;
         let items = entries.iter().map(Entry::body).collect();
-        Ok(Listed { items, versions })
+        Ok(Listed::new(items, versions))
     }
 
-    /// Calls `f` with each object that `options` select, and collects none. As long as nobody looks at
+    /// Calls `f` with each object that `options` select, and collects none; answers the versions that were
+    /// read. As long as nobody looks at
     /// the kind as `K`s, this does not either: each object is decoded when its turn comes, for that
     /// turn alone. (Who names an index does look; so do reads and subscriptions.)
     ///
@@ -218,10 +215,11 @@ impl<K: Object> Reads<K> {
         &self,
         options: &ListOptions,
         mut f: impl FnMut(&K) + Send,
-    ) -> impl Future<Output = Result<(), Error>> + Send {
+    ) -> impl Future<Output = Result<Versions, Error>> + Send {
         let caller = Location::caller();
         async move {
-            for object in self.unread(options, caller).await? {
+            let (objects, versions) = self.unread(options, caller).await?;
+            for object in objects {
                 match object.read() {
                     Ok(object) => f(&object),
                     Err(_) if options.skips_malformed() => {}
@@ -229,7 +227,7 @@ impl<K: Object> Reads<K> {
                     Err(malformed) => return Err(self.malformed(malformed)),
                 }
             }
-            Ok(())
+            Ok(versions)
         }
     }
 
@@ -248,11 +246,25 @@ impl<K: Object> Reads<K> {
         &self,
         options: &ListOptions,
     ) -> impl Future<Output = Result<Vec<ObjectKey>, Error>> + Send {
-        let caller = Location::caller();
-        async move {
-            let objects = self.unread(options, caller).await?;
-            Ok(objects.iter().map(|object| object.key().clone()).collect())
-        }
+        let read = self.keys_at(options, Location::caller());
+        async move { Ok(read.await?.0) }
+    }
+
+    /// As [`keys`](Self::keys), with the versions that the informers were read at.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`get`](Self::get).
+    #[track_caller]
+    pub fn keys_with_versions(
+        &self,
+        options: &ListOptions,
+    ) -> impl Future<Output = Result<(Vec<ObjectKey>, Versions), Error>> + Send {
+        self.keys_at(options, Location::caller())
     }
 
     /// The values that objects have in an index, in order, each once. Decodes nothing.
@@ -286,12 +298,30 @@ impl<K: Object> Reads<K> {
         }
     }
 
+    async fn keys_at(
+        &self,
+        options: &ListOptions,
+        caller: &'static Location<'static>,
+    ) -> Result<(Vec<ObjectKey>, Versions), Error> {
+        let (objects, versions) = self.unread(options, caller).await?;
+        let keys = objects.iter().map(|object| object.key().clone());
+        Ok((keys.collect(), versions))
+    }
+
+    /// Objects of cluster-scoped kinds have no namespace, whatever they are asked for with.
+    fn placed<'a>(&self, key: &'a ObjectKey) -> Cow<'a, ObjectKey> {
+        match key.namespace() {
+            Some(_) if !self.kind().is_namespaced() => Cow::Owned(ObjectKey::cluster(key.name())),
+            _ => Cow::Borrowed(key),
+        }
+    }
+
     async fn entries(
         &self,
         options: &ListOptions,
         caller: &'static Location<'static>,
-    ) -> Result<(Vec<Entry<K>>, Vec<(Option<Arc<str>>, ResourceVersion)>), Error> {
-        let (mut found, mut versions) = (Vec::new(), Vec::new());
+    ) -> Result<(Vec<Entry<K>>, Versions), Error> {
+        let (mut found, mut versions) = (Vec::new(), Versions::new());
         let mut query = self.query(options)?;
         // One read, however many informers there are.
         let mut verb = Some(Verb::List);
@@ -324,10 +354,10 @@ impl<K: Object> Reads<K> {
         &self,
         options: &ListOptions,
         caller: &'static Location<'static>,
-    ) -> Result<Vec<Unread<K>>, Error> {
+    ) -> Result<(Vec<Unread<K>>, Versions), Error> {
         // Also where somebody else has the kind in memory.
         self.coverage.allows_read(true)?;
-        let mut found: Vec<Unread<K>> = Vec::new();
+        let (mut found, mut versions) = (Vec::<Unread<K>>::new(), Versions::new());
         let mut query = self.query(options)?;
         let mut verb = Some(Verb::List);
         for place in self.coverage.informers_for(options.selected_namespace())? {
@@ -340,18 +370,18 @@ impl<K: Object> Reads<K> {
                 }
                 looked_at => looked_at,
             };
-            let (objects, unreadable): (Vec<_>, _) = match informer {
+            let (objects, version, unreadable): (Vec<_>, _, _) = match informer {
                 Some(informer) => {
                     let selected = self.select(&informer, &query)?;
                     let objects = selected.entries.into_iter().map(Unread::from);
-                    (objects.collect(), selected.unreadable)
+                    (objects.collect(), selected.version, selected.unreadable)
                 }
                 None => {
                     let shared = &self.shared;
-                    let passing = shared.passable::<K>(&self.coverage, place, verb, caller);
+                    let passing = shared.passable::<K>(&self.coverage, place.clone(), verb, caller);
                     let pass = passing.await?.pass(&query);
                     let pass = pass.map_err(|_| self.no_index(""))?;
-                    (pass.objects, pass.unreadable)
+                    (pass.objects, pass.version, pass.unreadable)
                 }
             };
             // CACHE-4
@@ -360,8 +390,9 @@ impl<K: Object> Reads<K> {
             }
             query.limit = query.limit.map(|limit| limit - objects.len());
             found.extend(objects);
+            versions.push((place, version));
         }
-        Ok(found)
+        Ok((found, versions))
     }
 
     fn query(&self, options: &ListOptions) -> Result<Query, Error> {

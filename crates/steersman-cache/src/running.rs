@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::advice::Advice;
 use crate::erased::Types;
-use crate::error::Unsynced;
 use crate::metrics::{ReadCounts, Verb};
+use crate::unsynced::Unsynced;
 
 /// How long the turn of an informer that does not settle lasts.
 const TURN: Duration = Duration::from_secs(30);

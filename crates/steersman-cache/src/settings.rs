@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steersman_informer::Transform;
+use steersman_informer::{InformerOptions, Transform};
 
 /// What of the objects is cached, and how: the part of the options that can be said of all kinds
 /// ([`CacheOptions::defaults`](crate::CacheOptions::defaults)), of a default namespace, of one kind
@@ -21,6 +21,10 @@ pub struct Settings {
     pub(crate) bookmarks: Option<bool>,
     pub(crate) resync: Option<Duration>,
     pub(crate) keep_managed_fields: Option<bool>,
+    pub(crate) page_size: Option<u32>,
+    pub(crate) queue_bound: Option<usize>,
+    pub(crate) queue_bytes: Option<usize>,
+    pub(crate) mailbox_bound: Option<usize>,
 }
 
 impl Settings {
@@ -67,7 +71,8 @@ impl Settings {
     }
 
     /// Repeats every object to the subscribers as an update to itself, this often; each informer a
-    /// little earlier or later (by up to a tenth), so that not all do at once. Never by default.
+    /// little earlier or later (by up to a tenth), so that not all do at once, and each second at
+    /// most. Never by default.
     pub fn resync(mut self, every: Duration) -> Self {
         self.resync = Some(every);
         self
@@ -85,6 +90,34 @@ impl Settings {
         self
     }
 
+    /// How many objects a page of a list has, where lists are not streamed; 0 asks for all at once. 500
+    /// by default.
+    pub fn page_size(mut self, objects: u32) -> Self {
+        self.page_size = Some(objects);
+        self
+    }
+
+    /// How many changes of each informer may wait to be stored; past that its connection is not read
+    /// until there is room. At least 1, and 1024 by default.
+    pub fn queue_bound(mut self, changes: usize) -> Self {
+        self.queue_bound = Some(changes);
+        self
+    }
+
+    /// As [`queue_bound`](Self::queue_bound), in bytes of JSON; what is larger by itself, as a whole list may
+    /// be, waits alone. 16 MiB by default.
+    pub fn queue_bytes(mut self, bytes: usize) -> Self {
+        self.queue_bytes = Some(bytes);
+        self
+    }
+
+    /// How many events may wait for one subscriber, as a controller is; past that those of one object
+    /// become one, from what it last took to what is. 1024 by default.
+    pub fn mailbox_bound(mut self, events: usize) -> Self {
+        self.mailbox_bound = Some(events);
+        self
+    }
+
     /// What is said here, and of the rest what is said there.
     pub(crate) fn or(mut self, other: &Self) -> Self {
         self.labels = self.labels.or_else(|| other.labels.clone());
@@ -93,7 +126,41 @@ impl Settings {
         self.bookmarks = self.bookmarks.or(other.bookmarks);
         self.resync = self.resync.or(other.resync);
         self.keep_managed_fields = self.keep_managed_fields.or(other.keep_managed_fields);
+        self.page_size = self.page_size.or(other.page_size);
+        self.queue_bound = self.queue_bound.or(other.queue_bound);
+        self.queue_bytes = self.queue_bytes.or(other.queue_bytes);
+        self.mailbox_bound = self.mailbox_bound.or(other.mailbox_bound);
         self
+    }
+
+    /// What an informer does that goes by this; the rest is as it was.
+    pub(crate) fn applied_to(&self, mut options: InformerOptions) -> InformerOptions {
+        options = options.bookmarks(self.bookmarks.unwrap_or(true));
+        if let Some(labels) = self.sent_labels() {
+            options = options.labels(labels);
+        }
+        if let Some(fields) = self.sent_fields() {
+            options = options.fields(fields);
+        }
+        if let Some(transform) = self.changing() {
+            options = options.transform(transform.clone());
+        }
+        if let Some(every) = self.resync {
+            options = options.resync(every);
+        }
+        if let Some(objects) = self.page_size {
+            options = options.page_size(objects);
+        }
+        if let Some(changes) = self.queue_bound {
+            options = options.queue_bound(changes);
+        }
+        if let Some(bytes) = self.queue_bytes {
+            options = options.queue_bytes(bytes);
+        }
+        if let Some(events) = self.mailbox_bound {
+            options = options.mailbox_bound(events);
+        }
+        options
     }
 
     /// The label selector to send, if there is one.
@@ -117,5 +184,35 @@ impl Settings {
         let fields = self.sent_fields().map(|f| format!("fields {f:?}"));
         let parts: Vec<String> = labels.into_iter().chain(fields).collect();
         (!parts.is_empty()).then(|| parts.join(" and "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_reach_the_informer_and_are_its_own_where_nobody_says_them() {
+        let bounds = |o: &InformerOptions| {
+            (
+                o.page_size,
+                o.queue_bound,
+                o.queue_bytes,
+                o.mailbox_bound,
+                o.resync,
+            )
+        };
+        let own = InformerOptions::new();
+        let said = Settings::new().applied_to(InformerOptions::new());
+        assert_eq!(bounds(&said), bounds(&own));
+        let every = Duration::from_secs(30);
+        let close = Settings::new().page_size(1).queue_bound(2);
+        let default = Settings::new()
+            .queue_bound(20)
+            .queue_bytes(3)
+            .mailbox_bound(4)
+            .resync(every);
+        let said = close.or(&default).applied_to(InformerOptions::new());
+        assert_eq!(bounds(&said), (1, 2, 3, 4, Some(every)));
     }
 }

@@ -143,11 +143,8 @@ impl Shared {
         place: Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
-        let slot = Slot {
-            gvk: kind.gvk().clone(),
-            namespace: place,
-        };
-        let entry = self.known_at(&slot, None)?;
+        // Of a cache that has stopped there is none: whoever goes on learns that.
+        let entry = self.known_at(kind, place, None).ok()??;
         let informer = entry.looked_at().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
             entry.count(verb);
@@ -165,11 +162,7 @@ impl Shared {
         look: impl Fn(&Declared) -> R,
     ) -> Result<R, Error> {
         let kind = coverage.kind();
-        let slot = Slot {
-            gvk: kind.gvk().clone(),
-            namespace: place.clone(),
-        };
-        let known = self.known_at(&slot, verb);
+        let known = self.known_at(kind, place.clone(), verb)?;
         let is_counted = known.is_some();
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         if let Some(read) = known.as_ref().map(&look)
@@ -212,6 +205,8 @@ impl Shared {
             () = self.reaches(|phase| *phase == Phase::Stopped) => return Outcome::Stopped,
         };
         match settled {
+            // CACHE-10: informers end before the cache has.
+            Ok(_) if self.registry.lock().phase() == Phase::Stopped => Outcome::Stopped,
             Ok(true) => Outcome::Synced,
             Ok(false) => Outcome::Unavailable,
             Err(_) => Outcome::Timeout,
@@ -237,11 +232,7 @@ impl Shared {
         caller: &'static Location<'static>,
     ) -> Result<Subscription<K>, Error> {
         let kind = coverage.kind();
-        let slot = Slot {
-            gvk: kind.gvk().clone(),
-            namespace: place.clone(),
-        };
-        let known = self.known_at(&slot, None);
+        let known = self.known_at(kind, place.clone(), None)?;
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         // CACHE-8: it stays until it is known to have a subscriber.
         let look = |entry: &Declared| entry.informer::<K>(false);
@@ -249,15 +240,30 @@ impl Shared {
         Ok(informer.subscribe())
     }
 
-    /// The informer of a slot, if there is one; somebody uses it, and reads count.
-    fn known_at(&self, slot: &Slot, verb: Option<Verb>) -> Option<Declared> {
+    /// The informer of a place, if there is one; somebody uses it, and reads count.
+    fn known_at(
+        &self,
+        kind: &Kind,
+        place: Option<Arc<str>>,
+        verb: Option<Verb>,
+    ) -> Result<Option<Declared>, Error> {
+        let slot = Slot {
+            gvk: kind.gvk().clone(),
+            namespace: place,
+        };
         let registry = self.registry.lock();
-        let entry = registry.get(slot)?;
+        // CACHE-10
+        if registry.phase() == Phase::Stopped {
+            return Err(Error::Stopped { kind: kind.clone() });
+        }
+        let Some(entry) = registry.get(&slot) else {
+            return Ok(None);
+        };
         entry.touch();
         if let Some(verb) = verb {
             entry.count(verb);
         }
-        Some(entry)
+        Ok(Some(entry))
     }
 
     /// Where the reads of a kind are counted, if they are.
@@ -346,7 +352,7 @@ impl Shared {
             .ways_out(move |reason| advice.way_out(reason));
         let settings = coverage.settings(slot.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();
-        informer = informer.bookmarks(settings.bookmarks.unwrap_or(true));
+        informer = settings.applied_to(informer);
         if let Some(hook) = hook {
             let (kind, namespace) = (coverage.kind().clone(), slot.namespace.clone());
             informer = informer.on_failure(move |failed| {
@@ -358,18 +364,6 @@ impl Shared {
                     attempt: failed.attempt,
                 });
             });
-        }
-        if let Some(labels) = settings.sent_labels() {
-            informer = informer.labels(labels);
-        }
-        if let Some(fields) = settings.sent_fields() {
-            informer = informer.fields(fields);
-        }
-        if let Some(transform) = settings.changing() {
-            informer = informer.transform(transform.clone());
-        }
-        if let Some(every) = settings.resync {
-            informer = informer.resync(every);
         }
         if let Some(metrics) = &options.metrics {
             informer = informer.metrics(metrics.informers().clone());

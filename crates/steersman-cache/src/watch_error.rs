@@ -7,8 +7,9 @@ use steersman_informer::Reason;
 use steersman_object::Kind;
 
 /// A list or a watch of an informer that failed; see
-/// [`CacheOptions::on_watch_error`](crate::CacheOptions::on_watch_error). A watch that ends, or whose
-/// connection breaks, is no error: it is resumed.
+/// [`CacheOptions::on_watch_error`](crate::CacheOptions::on_watch_error). A watch that ended as soon as it
+/// was open ([`Reason::ShortWatch`]), or was silent for too long ([`Reason::Silent`]), is one; one that
+/// lasted or brought something and then ends, or whose connection breaks, is not: it is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchError {

@@ -129,6 +129,78 @@ async fn lists_are_streamed_or_paged() {
     world.stop().await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn pages_have_the_size_that_is_said_most_closely() {
+    let limits = async |options: CacheOptions| {
+        let world = cached(options.watch_list(false)).await;
+        let lists = requests(&world).into_iter().filter(|r| r.does(Verb::List));
+        let limits = lists.map(|list| list.parameter("limit").map(str::to_owned));
+        let limits: Vec<_> = limits.collect();
+        world.stop().await.unwrap();
+        limits
+    };
+    let two = || CacheOptions::new().defaults(Settings::new().page_size(2));
+    let limit = |limit: &str| Some(limit.to_owned());
+    assert_eq!(limits(CacheOptions::new()).await, [limit("500")]);
+    assert_eq!(limits(two()).await, [limit("2")]);
+    let all = ByObject::new().settings(Settings::new().page_size(0));
+    assert_eq!(limits(two().by_object::<ConfigMap>(all)).await, [None]);
+}
+
+/// What is said first of a kind stands where what is said later leaves it open.
+#[tokio::test(start_paused = true)]
+async fn settings_add_to_what_was_said_before() {
+    let all_at_once = Settings::new().page_size(0);
+    let by_object = ByObject::new()
+        .labels("app=web")
+        .fields("metadata.name=c")
+        .settings(all_at_once.clone().labels("app=shop"));
+    let options = CacheOptions::new()
+        .defaults(Settings::new().labels("app=other"))
+        .defaults(all_at_once)
+        .watch_list(false);
+    let mut world = World::new(options.by_object::<ConfigMap>(by_object));
+    world.cache.informers::<ConfigMap>().unwrap();
+    world.cache.informers::<Service>().unwrap();
+    world.start();
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    let maps = asked(&world, "configmaps");
+    assert_eq!(maps[0], "*[app=shop][metadata.name=c]");
+    assert_eq!(asked(&world, "services")[0], "*[app=other][]");
+    world.stop().await.unwrap();
+}
+
+/// A subscriber that takes nothing has, past its bound, one step for each object that is there.
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_collapses_past_the_bound_that_is_said() {
+    let bound = Settings::new().mailbox_bound(4);
+    let world = cached(CacheOptions::new().defaults(bound)).await;
+    let mut subscription = world.cache.informer::<ConfigMap>().unwrap().subscribe();
+    assert_eq!(soon(initial(&mut subscription)).await, 0);
+    for name in ["c", "d"] {
+        world.config_map("a", name, &json!({}));
+    }
+    let store = world.cache.informer::<ConfigMap>().unwrap().store();
+    for value in 0..10 {
+        for name in ["c", "d"] {
+            let change = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"v": value.to_string()},
+                "metadata": {"namespace": "a", "name": name},
+            });
+            world.server.update("configmaps", change).unwrap();
+        }
+    }
+    let last = || {
+        let map = store.get(&key("a", "d"))?;
+        map.data.as_ref()?.get("v").cloned()
+    };
+    while last().as_deref() != Some("9") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(subscription.waiting(), 2);
+    world.stop().await.unwrap();
+}
+
 /// Worlds of one seed ask for watches of the same length, and each informer for one of its own.
 #[tokio::test(start_paused = true)]
 async fn a_seed_decides_how_long_watches_last() {

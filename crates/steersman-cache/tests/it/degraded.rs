@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::Answer;
-use steersman_cache::{ByObject, Cache, CacheOptions, Error, ListOptions};
-use steersman_informer::Reason;
+use steersman_cache::{ByObject, Cache, CacheOptions, Error, ListOptions, Reason, Unsynced};
 use tokio::time::Instant;
 
 use crate::world::{Website, World, key, soon};
@@ -101,10 +100,17 @@ async fn waiting_for_sync_names_every_kind_that_did_not() {
     world.cache.informer::<Website>().unwrap();
     world.start();
     let error = soon(world.cache.wait_for_sync()).await.unwrap_err();
-    let Error::SyncTimeout { timeout, unsynced } = &error else {
+    let Error::SyncTimeout { timeout, .. } = &error else {
         panic!("{error}")
     };
     assert_eq!(*timeout, limit);
+    let unsynced = error.unsynced();
+    let count = |is: fn(&Unsynced) -> bool| unsynced.iter().filter(|u| is(u)).count();
+    let counts = (
+        count(Unsynced::is_forbidden),
+        count(Unsynced::is_not_served),
+    );
+    assert_eq!(counts, (1, 1));
     let mut kinds: Vec<String> = unsynced.iter().map(|u| u.kind.to_string()).collect();
     kinds.sort();
     assert_eq!(kinds, ["Service.v1", "Website.v1.web.example.com"]);
@@ -128,6 +134,8 @@ async fn a_list_that_never_ends_is_waited_for_as_long_as_the_limit() {
         .unwrap_err();
     assert_eq!(Instant::now() - before, limit);
     assert!(matches!(error, Error::SyncTimeout { .. }), "{error}");
+    assert!(error.unsynced().iter().all(Unsynced::is_syncing));
+    assert_eq!(error.unsynced().len(), 1);
     drop(slow);
     soon(world.cache.wait_for_sync()).await.unwrap();
     world.stop().await.unwrap();
@@ -144,6 +152,7 @@ async fn a_server_that_cannot_be_reached_is_named() {
     cache.informer::<ConfigMap>().unwrap();
     cache.settled().await;
     let error = cache.get::<ConfigMap>(&key("a", "c")).await.unwrap_err();
+    assert_eq!(error.unsynced()[0].failing(), Some(Reason::Network));
     let text = error.to_string();
     assert!(
         error.is_unavailable() && text.contains("127.0.0.1:1"),
@@ -172,6 +181,7 @@ async fn an_address_of_something_else_is_named_as_that() {
     cache.informer::<Website>().unwrap();
     cache.settled().await;
     let error = cache.get::<Website>(&key("a", "home")).await.unwrap_err();
+    assert!(error.unsynced()[0].is_undecodable());
     let text = error.to_string();
     assert!(
         text.contains("the address does not look like a Kubernetes API server"),
@@ -190,14 +200,20 @@ async fn an_address_of_something_else_is_named_as_that() {
 async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
     let by_colour = ByObject::new().fields("spec.colour=red");
     let options = CacheOptions::new().by_object::<Service>(by_colour);
-    for (code, advice) in [
-        (401, "renew the credentials"),
-        (403, "bind the operator's service account"),
+    for (code, reason, advice) in [
+        (401, Reason::Unauthorized, "renew the credentials"),
+        (
+            403,
+            Reason::Forbidden,
+            "bind the operator's service account",
+        ),
         (
             400,
+            Reason::Rejected,
             "\"spec.colour=red\" comes from `fields(…)` of `by_object::<Service>()`",
         ),
-        (500, "see how the api-server is doing"),
+        (429, Reason::Throttled, "see what else sends requests"),
+        (500, Reason::Server, "see how the api-server is doing"),
     ] {
         let mut world = World::new(options.clone());
         let refusing = world
@@ -207,7 +223,15 @@ async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
         world.start();
         let everything = ListOptions::new();
         let read = soon(world.cache.list::<Service>(&everything)).await;
-        let text = read.unwrap_err().to_string();
+        let error = read.unwrap_err();
+        let [unsynced] = error.unsynced() else {
+            panic!("{error}");
+        };
+        assert_eq!(unsynced.failing(), Some(reason));
+        assert_eq!(unsynced.is_forbidden(), code == 403);
+        assert_eq!(unsynced.is_throttled(), code == 429);
+        assert_eq!(unsynced.is_unreachable(), code == 500);
+        let text = error.to_string();
         let said: Vec<&str> = text.split("; ").collect();
         assert_eq!(said.len(), 2, "{text}");
         assert!(said[1].starts_with(advice), "{text}");

@@ -13,4 +13,5 @@ mod starts;
 mod preflight;
 mod lives;
 mod seeds;
+mod stopped;
 mod metrics;

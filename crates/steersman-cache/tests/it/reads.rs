@@ -356,3 +356,40 @@ async fn a_read_waits_from_the_beginning_on_and_no_longer_than_to_its_end() {
     let error = soon(read).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Stopped { .. }), "{error}");
 }
+
+/// Whatever is read, it can be had with the version that it was read at, by those who look at the
+/// kind and by those who pass over it once.
+#[tokio::test(start_paused = true)]
+async fn every_read_can_say_what_version_it_is_of() {
+    let options = CacheOptions::new().default_namespaces(["a", "b"]);
+    let mut world = World::new(options);
+    world.cache.metadata::<ConfigMap>().informers().unwrap();
+    world.start();
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    let (all, here) = (ListOptions::new(), key("a", "c"));
+    let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
+    let (passed, before) = soon(reads.keys_with_versions(&all)).await.unwrap();
+    assert!(passed.is_empty());
+    assert_eq!(
+        soon(reads.for_each(&all, |_| {})).await.unwrap(),
+        before,
+        "nothing happened"
+    );
+    let places: Vec<_> = before.iter().map(|(place, _)| place.as_deref()).collect();
+    assert_eq!(places, [Some("a"), Some("b")]);
+    let (absent, at) = soon(reads.get_with_version(&here)).await.unwrap();
+    assert_eq!((absent, &at), (None, &before[0].1));
+
+    let mut subscription = reads.informers().unwrap()[0].subscribe();
+    world.config_map("a", "c", &json!({}));
+    soon(event_of(&mut subscription, &here)).await;
+    let (found, newer) = reads.get_with_version(&here).await.unwrap();
+    let version = found.unwrap().metadata.resource_version.clone().unwrap();
+    assert_eq!(newer.to_string(), version);
+    assert!(!at.is_at_least(&newer));
+    let expected = [(Some("a".into()), newer), before[1].clone()];
+    assert_eq!(reads.keys_with_versions(&all).await.unwrap().1, expected);
+    assert_eq!(reads.for_each(&all, |_| {}).await.unwrap(), expected);
+    assert_eq!(reads.list(&all).await.unwrap().versions, expected);
+    world.stop().await.unwrap();
+}

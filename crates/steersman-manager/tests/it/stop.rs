@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_apiserver::ApiServer;
 use steersman_controller::{Action, Context, Error as ReconcileError, Request, reconcile};
 use steersman_manager::{Error, Group, Shutdown, runnable};
+use steersman_object::ObjectKey;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -40,6 +41,35 @@ async fn a_reconcile_that_hangs_is_named_and_the_rest_stops_in_order() {
         panic!("{error}")
     };
     assert_eq!(running, &[r#"controller "configmap" (default/a)"#]);
+}
+
+/// CACHE-10: caches stop after the controllers, so a reconcile that is under way reads to its end.
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_reads_to_its_end_and_nobody_reads_after_that() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let manager = manager_of(&server).build().unwrap();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let last_read = reconcile::from_fn(move |ctx: Context, request: Request| {
+        let tell = tell.clone();
+        async move {
+            tell.send(None)?;
+            ctx.cancelled().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let read = ctx.client().get_opt::<ConfigMap>(&request.key).await;
+            tell.send(Some(read.map(|map| map.is_some())))?;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    });
+    manager.controller::<ConfigMap>().run(last_read).unwrap();
+    let started = start(&manager);
+    assert!(soon(told.recv()).await.unwrap().is_none());
+    started.stop().await.unwrap();
+    let read = told.recv().await.unwrap().unwrap();
+    assert!(read.unwrap());
+    let key = ObjectKey::namespaced("default", "a");
+    let error = manager.cache().get::<ConfigMap>(&key).await.unwrap_err();
+    assert!(error.is_stopped(), "{error}");
 }
 
 /// MGR-3. Real time: a thread that is blocked stops no clock.
