@@ -1,9 +1,10 @@
-//! The table of Kubernetes' own types that the embedded API server reads: written from the
-//! sources of `k8s-openapi`, and checked against them.
+//! The tables of Kubernetes' own types, for the embedded API server, and of the lists in them that
+//! merge, for the client: written from the sources of `k8s-openapi`, and checked against them.
 
 mod facts;
 mod source;
 mod table;
+mod lists;
 mod zeros;
 mod proto;
 
@@ -18,22 +19,31 @@ const VERSION: &str = "v1_36";
 /// Where the table is, relative to the repository.
 const TABLE: &str = "crates/steersman-apiserver/src/schema/types/builtin.txt";
 
+/// Where the table of the lists that strategic merges merge is, relative to the repository.
+const LISTS: &str = "crates/steersman-client/src/strategic/lists.txt";
+
 /// Where the table of protobuf messages is, relative to the repository.
 const MESSAGES: &str = "crates/steersman-apiserver/src/schema/types/protobuf.txt";
 
-/// Writes the table, or with `check` compares it with what would be written; with `proto`, the
+/// Writes the tables, or with `check` compares them with what would be written; with `proto`, the
 /// table of protobuf messages from the sources in that folder.
 ///
 /// # Errors
 /// Says that the sources are missing, that one of them reads differently than expected, or that
-/// the table is not up to date.
+/// a table is not up to date.
 pub(crate) fn run(root: &Path, check: bool, proto: Option<&Path>) -> Result<(), String> {
     let folder = sources(root)?;
     let types = table::write(&source::read(&folder)?)?;
-    let (table, fresh) = match proto {
-        Some(folder) => (MESSAGES, proto::write(&types, &proto::read(folder)?)?),
-        None => (TABLE, types),
-    };
+    if let Some(folder) = proto {
+        let messages = proto::write(&types, &proto::read(folder)?)?;
+        return settle(root, check, MESSAGES, &messages);
+    }
+    settle(root, check, LISTS, &lists::write(&types)?)?;
+    settle(root, check, TABLE, &types)
+}
+
+/// Writes one table, or compares it.
+fn settle(root: &Path, check: bool, table: &str, fresh: &str) -> Result<(), String> {
     let path = root.join(table);
     if !check {
         return fs::write(&path, fresh)
@@ -74,7 +84,7 @@ mod tests {
 
     /// Where cargo has not unpacked the sources there is nothing to compare with.
     #[test]
-    fn the_table_of_types_is_up_to_date() {
+    fn the_tables_of_types_are_up_to_date() {
         let root = crate::repository();
         if sources(&root).is_ok() {
             run(&root, true, None).unwrap();

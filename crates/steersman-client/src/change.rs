@@ -1,11 +1,13 @@
 //! Machine: what a mutated copy of an object asks the server for, and when to try again.
 
 use serde_json::{Map, Value, json};
+use steersman_api::Patch;
 use steersman_object::{Kind, Object};
 
 use crate::diff::merge_diff;
 use crate::error::Error;
 use crate::options::Lock;
+use crate::strategic::{Inexpressible, fields_of, strategic_diff};
 
 /// Metadata that only the server sets. A closure that replaces the metadata as a whole would otherwise ask
 /// for their removal.
@@ -29,6 +31,17 @@ pub(crate) enum Part {
     Status,
 }
 
+/// How a difference is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// Which part of the object it is about.
+    pub(crate) part: Part,
+    /// Whether it insists on the version it was computed from.
+    pub(crate) lock: Lock,
+    /// Whether it is a strategic merge patch, where the kind has those.
+    pub(crate) strategic: bool,
+}
+
 /// What to do after a change was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
@@ -38,17 +51,17 @@ pub(crate) enum Retry {
     GiveUp,
 }
 
-/// The mutated copy, and the merge patch that leads to it: `None` where nothing is to be sent.
-pub(crate) type Change<K> = (K, Option<Value>);
+/// The mutated copy, and the patch that leads to it: `None` where nothing is to be sent.
+pub(crate) type Change<K> = (K, Option<Patch>);
 
 /// Applies `mutate` to a copy of `before` and computes what to send.
 pub(crate) fn change<K: Object>(
     kind: &Kind,
     before: &K,
-    part: Part,
-    lock: Lock,
+    manner: Manner,
     mutate: &mut (impl FnMut(&mut K) + ?Sized),
 ) -> Result<Change<K>, Error> {
+    let Manner { part, lock, .. } = manner;
     let mut after = before.clone();
     mutate(&mut after);
     if after.key() != before.key() {
@@ -59,7 +72,13 @@ pub(crate) fn change<K: Object>(
         });
     }
     let body = |object: &K| encode(kind, object).map(|body| cut(body, part));
-    let Some(difference) = merge_diff(&body(before)?, &body(&after)?) else {
+    let (was, is) = (body(before)?, body(&after)?);
+    let merging = fields_of(kind).filter(|_| manner.strategic);
+    let (strategic, difference) = match merging.map(|fields| strategic_diff(fields, &was, &is)) {
+        Some(Ok(difference)) => (true, difference),
+        Some(Err(Inexpressible)) | None => (false, merge_diff(&was, &is)),
+    };
+    let Some(difference) = difference else {
         return Ok((after, None));
     };
     let insists = match (lock, part) {
@@ -74,6 +93,10 @@ pub(crate) fn change<K: Object>(
     stamp(&mut patch, "uid", meta.uid.as_deref());
     let version = meta.resource_version.as_deref().filter(|_| insists);
     stamp(&mut patch, "resourceVersion", version);
+    let patch = match strategic {
+        true => Patch::Strategic(patch),
+        false => Patch::Merge(patch),
+    };
     Ok((after, Some(patch)))
 }
 
@@ -172,11 +195,25 @@ mod tests {
         .unwrap()
     }
 
+    fn manner(part: Part, lock: Lock) -> Manner {
+        Manner {
+            part,
+            lock,
+            strategic: false,
+        }
+    }
+
+    fn merge(patch: Option<Patch>) -> Option<Value> {
+        patch.map(|patch| match patch {
+            Patch::Merge(patch) => patch,
+            other => panic!("no merge patch: {other:?}"),
+        })
+    }
+
     fn patch_of(lock: Lock, mut mutate: impl FnMut(&mut ConfigMap)) -> Option<Value> {
-        let kind = Kind::of::<ConfigMap>();
-        change(&kind, &config(), Part::Object, lock, &mut mutate)
-            .unwrap()
-            .1
+        let (kind, manner) = (Kind::of::<ConfigMap>(), manner(Part::Object, lock));
+        let changed = change(&kind, &config(), manner, &mut mutate).unwrap();
+        merge(changed.1)
     }
 
     fn set_b(config: &mut ConfigMap) {
@@ -244,16 +281,11 @@ mod tests {
                 .insert("ignored".into(), "here".into());
             d.status.get_or_insert_default().ready_replicas = None;
         };
-        let (_, patch) = change(&kind, &before, Part::Status, Lock::Lists, &mut mutate).unwrap();
-        assert_eq!(patch, Some(json!({"status": {"readyReplicas": null}})));
-        let (_, patch) = change(
-            &kind,
-            &before,
-            Part::Status,
-            Lock::Lists,
-            &mut |_: &mut _| {},
-        )
-        .unwrap();
+        let manner = manner(Part::Status, Lock::Lists);
+        let (_, patch) = change(&kind, &before, manner, &mut mutate).unwrap();
+        let expected = json!({"status": {"readyReplicas": null}});
+        assert_eq!(merge(patch), Some(expected));
+        let (_, patch) = change(&kind, &before, manner, &mut |_: &mut _| {}).unwrap();
         assert_eq!(patch, None);
     }
 
@@ -269,9 +301,10 @@ mod tests {
             (Lock::Lists, json!({"resourceVersion": "7", "uid": "u"})),
             (Lock::Never, json!({"uid": "u"})),
         ] {
-            let (_, patch) = change(&kind, &before, Part::Status, lock, &mut mutate).unwrap();
+            let manner = manner(Part::Status, lock);
+            let (_, patch) = change(&kind, &before, manner, &mut mutate).unwrap();
             let expected = json!({"metadata": metadata, "status": {"replicas": 1}});
-            assert_eq!(patch, Some(expected));
+            assert_eq!(merge(patch), Some(expected));
         }
     }
 
@@ -279,10 +312,46 @@ mod tests {
     fn an_object_cannot_be_renamed_by_a_change() {
         let kind = Kind::of::<ConfigMap>();
         let mut rename = |c: &mut ConfigMap| c.metadata.name = Some("other".into());
-        let error = change(&kind, &config(), Part::Object, Lock::Lists, &mut rename).unwrap_err();
+        let manner = manner(Part::Object, Lock::Lists);
+        let error = change(&kind, &config(), manner, &mut rename).unwrap_err();
         assert!(
             error.to_string().contains("a/c") && error.to_string().contains("a/other"),
             "{error}"
         );
+    }
+
+    /// CLIENT-2: a list that merges by key is no list that is written.
+    #[test]
+    fn a_strategic_difference_insists_where_it_replaces_a_list() {
+        let kind = Kind::of::<ConfigMap>();
+        let strategic = Manner {
+            strategic: true,
+            ..manner(Part::Object, Lock::Lists)
+        };
+        let mut push = |c: &mut ConfigMap| {
+            let finalizers = c.metadata.finalizers.get_or_insert_default();
+            finalizers.push("z".into());
+        };
+        let (_, patch) = change(&kind, &config(), strategic, &mut push).unwrap();
+        let expected = json!({"metadata": {
+            "$setElementOrder/finalizers": ["x/y", "z"], "finalizers": ["z"], "uid": "u",
+        }});
+        assert_eq!(patch, Some(Patch::Strategic(expected)));
+        let always = Manner {
+            lock: Lock::Always,
+            ..strategic
+        };
+        let Some(Patch::Strategic(patch)) = change(&kind, &config(), always, &mut set_b).unwrap().1
+        else {
+            panic!("no strategic patch")
+        };
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        // What would be read as a directive goes as a merge patch.
+        let mut odd = |c: &mut ConfigMap| {
+            let data = c.data.get_or_insert_default();
+            data.insert("$patch".into(), "delete".into());
+        };
+        let (_, patch) = change(&kind, &config(), strategic, &mut odd).unwrap();
+        assert!(matches!(patch, Some(Patch::Merge(_))), "{patch:?}");
     }
 }

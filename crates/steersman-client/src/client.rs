@@ -87,6 +87,30 @@ impl Client {
         self.with(|options| options.lock(lock))
     }
 
+    /// The same client, whose differences change the lists of Kubernetes' own kinds element by element, or do not:
+    /// see [`ClientOptions::strategic`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # async fn f(client: steersman_client::Client, front: Deployment) -> Result<(), steersman_client::Error> {
+    /// let paint = |front: &mut Deployment| {
+    ///     let pod = front.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
+    ///     for container in pod.into_iter().flat_map(|pod| &mut pod.containers) {
+    ///         if container.name == "web" {
+    ///             container.image = Some("nginx:1.29".to_owned());
+    ///         }
+    ///     }
+    /// };
+    /// // Names the container `web` and no other.
+    /// client.strategic(true).modify(&front, paint).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn strategic(&self, strategic: bool) -> Self {
+        self.with(|options| options.strategic(strategic))
+    }
+
     /// The same client, whose cached reads see other writes: see [`ReadConsistency`].
     pub fn read_consistency(&self, consistency: ReadConsistency) -> Self {
         self.with(|options| options.read_consistency(consistency))

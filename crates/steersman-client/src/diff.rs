@@ -57,7 +57,7 @@ fn members(
 }
 
 /// Equal, where absent and `null` members of objects are the same and list elements count as they are.
-fn same(a: &Value, b: &Value) -> bool {
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => members(a, b, &mut false).is_none(),
         _ => a == b,
@@ -65,7 +65,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// A merge patch cannot set a member to `null`; lists are taken as they are.
-fn without_nulls(value: &Value) -> Value {
+pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(
             object
@@ -78,7 +78,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-fn holds_list(value: &Value) -> bool {
+pub(crate) fn holds_list(value: &Value) -> bool {
     match value {
         Value::Array(_) => true,
         Value::Object(members) => members.values().any(holds_list),

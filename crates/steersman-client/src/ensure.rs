@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use steersman_api::{Api, Patch};
+use steersman_api::Api;
 use steersman_object::{Kind, Object, ObjectKey};
 use tracing::debug;
 
-use crate::change::{Part, Retry, change, is_another, is_of_another, retry};
+use crate::change::{Manner, Part, Retry, change, is_another, is_of_another, retry};
 use crate::door::Door;
 use crate::error::Error;
-use crate::options::{ClientOptions, Lock};
+use crate::options::ClientOptions;
 
 /// What became of an object that was to be as a closure says.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,8 +52,7 @@ pub(crate) struct Plan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) door: &'a Door,
     pub(crate) kind: &'a Kind,
-    pub(crate) lock: Lock,
-    pub(crate) part: Part,
+    pub(crate) manner: Manner,
 }
 
 impl<K: Object> Plan<'_, K> {
@@ -131,7 +130,7 @@ impl<K: Object> Plan<'_, K> {
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
         // The same closure shapes the new object, so that it is written once.
-        let empty = change(self.kind, initial, self.part, Lock::Never, mutate)?.0;
+        let empty = change(self.kind, initial, self.manner, mutate)?.0;
         let request = self.api.create_request(&empty, &self.options().write())?;
         let created = self.door.write(self.kind, request).await;
         Ok(created.map(Ensured::Created))
@@ -142,12 +141,12 @@ impl<K: Object> Plan<'_, K> {
         before: &K,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
-        let (after, patch) = change(self.kind, before, self.part, self.lock, mutate)?;
+        let (after, patch) = change(self.kind, before, self.manner, mutate)?;
         let Some(patch) = patch else {
             return Ok(Ok(Ensured::Unchanged(after)));
         };
-        let (key, patch, options) = (before.key(), Patch::Merge(patch), self.options().patch());
-        let request = match self.part {
+        let (key, options) = (before.key(), self.options().patch());
+        let request = match self.manner.part {
             Part::Object => self.api.patch_request(&key, &patch, &options)?,
             Part::Status => self
                 .api

@@ -31,7 +31,7 @@
 //! - [`consistency`] has [`ReadConsistency`]: whose writes a cached read sees; [`metrics`] what is counted.
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
 //! - `route` is the split between cache and server; `place` the one namespace of a client that has one.
-//! - `diff` computes merge patches.
+//! - `diff` computes merge patches, `strategic` those that know the keys of lists.
 //! - `change` turns a mutated copy into a request, and says when to try again.
 //! - `document` makes what an apply sends, and reads its conflicts.
 //! - [`mod@extract`] finds the fields that one manager owns.
@@ -56,6 +56,7 @@ pub mod options;
 mod route;
 mod place;
 mod diff;
+mod strategic;
 mod change;
 mod document;
 pub mod extract;

@@ -20,6 +20,7 @@ pub struct ClientOptions {
     pub(crate) dry_run: bool,
     pub(crate) force: bool,
     pub(crate) lock: Lock,
+    pub(crate) strategic: bool,
     pub(crate) attempts: u32,
     pub(crate) patience: Duration,
     pub(crate) observers: Vec<Arc<dyn WriteObserver>>,
@@ -35,8 +36,8 @@ pub struct ClientOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lock {
-    /// Where the patch sets or removes a list, because a merge patch has no smaller unit: what others
-    /// added to it meanwhile would be lost. And where it is one of a status, because the server does not
+    /// Where the patch sets or removes a list as a whole: what others added to it meanwhile would be lost. A merge
+    /// patch has no smaller unit; a [strategic](ClientOptions::strategic) one has. And where it is one of a status, because the server does not
     /// tell custom resources of one name apart by the uid there.
     #[default]
     Lists,
@@ -57,6 +58,7 @@ impl ClientOptions {
             dry_run: false,
             force: true,
             lock: Lock::default(),
+            strategic: false,
             attempts: 5,
             patience: Duration::from_secs(10),
             observers: Vec::new(),
@@ -104,6 +106,19 @@ impl ClientOptions {
     /// When differences insist on the version they were computed from.
     pub fn lock(mut self, lock: Lock) -> Self {
         self.lock = lock;
+        self
+    }
+
+    /// Whether differences are sent as strategic merge patches, which change lists element by element where the
+    /// type of a list has a merge key: the containers of a Pod, the conditions of a status, owner references. What
+    /// others put into such a list stays, so that [`Lock::Lists`] does not insist on a version for it.
+    ///
+    /// Only Kubernetes' own kinds have merge keys; differences of any other are merge patches all the same, and so
+    /// are those of an object with two elements of one key (ports that differ in their protocol alone). An
+    /// element that is changed here, and was removed by somebody else meanwhile, comes back with what is changed
+    /// and nothing else, unless [`Lock::Always`] is set. Off by default.
+    pub fn strategic(mut self, strategic: bool) -> Self {
+        self.strategic = strategic;
         self
     }
 
@@ -185,6 +200,7 @@ impl fmt::Debug for ClientOptions {
             .field("dry_run", &self.dry_run)
             .field("force", &self.force)
             .field("lock", &self.lock)
+            .field("strategic", &self.strategic)
             .field("attempts", &self.attempts)
             .field("patience", &self.patience)
             .field("observers", &self.observers.len())

@@ -11,7 +11,7 @@ use steersman_cache::{Cache, ListOptions};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::OnceCell;
 
-use crate::change::{Part, check_version, is_of_another};
+use crate::change::{Manner, Part, check_version, is_of_another};
 use crate::document::{conflicts, document, in_namespace, part_document};
 use crate::door::Door;
 use crate::ensure::{Ensured, Plan};
@@ -289,12 +289,16 @@ impl Shared {
         lock: Lock,
         part: Part,
     ) -> Plan<'a, K> {
+        let strategic = self.options().strategic;
         Plan {
             api,
             door: &self.door,
             kind,
-            lock,
-            part,
+            manner: Manner {
+                part,
+                lock,
+                strategic,
+            },
         }
     }
 

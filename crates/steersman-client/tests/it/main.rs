@@ -13,6 +13,7 @@ mod door;
 mod own_writes;
 mod apply;
 mod merge;
+mod strategic;
 mod subresources;
 mod wrappers;
 mod errors;

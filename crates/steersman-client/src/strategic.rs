@@ -1,0 +1,367 @@
+//! Machine: the strategic merge patch that turns one object of Kubernetes' own kinds into another.
+//!
+//! As a merge patch, but a list whose type has a merge key is changed element by element, so that what others put
+//! into it stays: an element that is new or changed is named with its key, one that is gone has the directive
+//! `$patch: delete`, and `$setElementOrder` says where they are (apimachinery, `pkg/util/strategicpatch`).
+
+mod lists;
+
+use serde_json::{Map, Value, json};
+
+use crate::diff::{Difference, holds_list, same, without_nulls};
+
+pub(crate) use lists::{Fields, fields_of};
+use lists::{Way, fields};
+
+const PATCH: &str = "$patch";
+const SET_ORDER: &str = "$setElementOrder/";
+const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
+
+type Members = Map<String, Value>;
+
+/// A difference that a strategic merge patch cannot name: elements of a list that their merge key does not tell
+/// apart, or a member of a map that would be read as a directive.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Inexpressible;
+
+/// The smallest strategic merge patch from `before` to `after`, objects with these fields; `None` where they are
+/// the same.
+pub(crate) fn strategic_diff(
+    fields: &'static Fields,
+    before: &Value,
+    after: &Value,
+) -> Result<Option<Difference>, Inexpressible> {
+    let (Value::Object(was), Value::Object(is)) = (before, after) else {
+        return Err(Inexpressible);
+    };
+    if holds_directive(before) || holds_directive(after) {
+        return Err(Inexpressible);
+    }
+    let mut patch = Patch::default();
+    let members = patch.members(Some(fields), was, is)?;
+    Ok(members.map(|members| Difference {
+        patch: Value::Object(members),
+        writes_list: patch.writes_list,
+    }))
+}
+
+/// What is known of a patch while it is made.
+#[derive(Default)]
+struct Patch {
+    writes_list: bool,
+}
+
+impl Patch {
+    fn members(
+        &mut self,
+        fields: Option<&'static Fields>,
+        before: &Members,
+        after: &Members,
+    ) -> Result<Option<Members>, Inexpressible> {
+        let mut patch = Members::new();
+        for (name, was) in before.iter().filter(|(name, _)| is_set(before, name)) {
+            if is_set(after, name) {
+                continue;
+            }
+            match (way(fields, name), was) {
+                // The elements go, and not those that others put there meanwhile.
+                (Some(way @ (Way::Keyed { .. } | Way::Union)), Value::Array(was)) => {
+                    self.list(name, Some(way), (was, &[]), &mut patch)?;
+                }
+                _ => {
+                    self.writes_list |= holds_list(was);
+                    patch.insert(name.clone(), Value::Null);
+                }
+            }
+        }
+        for (name, is) in after.iter().filter(|(name, _)| is_set(after, name)) {
+            let way = way(fields, name);
+            match (before.get(name).filter(|was| !was.is_null()), is) {
+                (None, is) => {
+                    self.writes_list |= sets_whole_list(way, is);
+                    patch.insert(name.clone(), without_nulls(is));
+                }
+                (Some(was), is) if same(was, is) => {}
+                (Some(Value::Object(was)), Value::Object(is)) => {
+                    let below = self.members(way.and_then(within), was, is)?;
+                    patch.extend(below.map(|below| (name.clone(), Value::Object(below))));
+                }
+                (Some(Value::Array(was)), Value::Array(is)) => {
+                    self.list(name, way, (was, is), &mut patch)?;
+                }
+                (Some(was), is) => {
+                    self.writes_list |= was.is_array() || holds_list(is);
+                    patch.insert(name.clone(), without_nulls(is));
+                }
+            }
+        }
+        Ok((!patch.is_empty()).then_some(patch))
+    }
+
+    /// Writes into `patch` what separates two lists that differ.
+    fn list(
+        &mut self,
+        name: &str,
+        way: Option<&'static Way>,
+        (was, is): (&[Value], &[Value]),
+        patch: &mut Members,
+    ) -> Result<(), Inexpressible> {
+        match way {
+            Some(Way::Keyed { key, items }) => {
+                let (was, is) = (by_key(was, key)?, by_key(is, key)?);
+                self.keyed((name, key), fields(items), (&was, &is), patch)?;
+            }
+            Some(Way::Union) => union(name, (was, is), patch),
+            Some(Way::Struct(_)) | None => {
+                self.writes_list = true;
+                patch.insert(name.to_owned(), Value::Array(is.to_vec()));
+            }
+        }
+        Ok(())
+    }
+
+    fn keyed(
+        &mut self,
+        (name, key): (&str, &str),
+        items: Option<&'static Fields>,
+        (was, is): (&ByKey<'_>, &ByKey<'_>),
+        patch: &mut Members,
+    ) -> Result<(), Inexpressible> {
+        let find = |list: &ByKey<'_>, of: &Value| list.iter().position(|(other, _)| *other == of);
+        let mut changes = Vec::new();
+        for (of, one) in is {
+            let change = match find(was, of) {
+                Some(at) => self.members(items, was[at].1, one)?,
+                None => {
+                    self.writes_list |= holds_whole_list(items, one);
+                    let set = one.iter().filter(|(_, value)| !value.is_null());
+                    Some(
+                        set.map(|(name, value)| (name.clone(), without_nulls(value)))
+                            .collect(),
+                    )
+                }
+            };
+            changes.extend(change.map(|mut change| {
+                change.insert(key.to_owned(), (*of).clone());
+                Value::Object(change)
+            }));
+        }
+        for (of, _) in was.iter().filter(|(of, _)| find(is, of).is_none()) {
+            changes.push(json!({PATCH: "delete", key: of}));
+        }
+        let kept = is.iter().filter_map(|(of, _)| find(was, of));
+        if changes.is_empty() && kept.is_sorted() {
+            return Ok(());
+        }
+        if !is.is_empty() {
+            let order = is.iter().map(|(of, _)| json!({key: of})).collect();
+            patch.insert(format!("{SET_ORDER}{name}"), Value::Array(order));
+        }
+        if !changes.is_empty() {
+            patch.insert(name.to_owned(), Value::Array(changes));
+        }
+        Ok(())
+    }
+}
+
+fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut Members) {
+    let without = |all: &[Value], those: &[Value]| -> Vec<Value> {
+        let rest = all.iter().filter(|one| !those.contains(one));
+        rest.cloned().collect()
+    };
+    let (added, removed) = (without(is, was), without(was, is));
+    if !is.is_empty() {
+        patch.insert(format!("{SET_ORDER}{name}"), Value::Array(is.to_vec()));
+    }
+    if !added.is_empty() {
+        patch.insert(name.to_owned(), Value::Array(added));
+    }
+    if !removed.is_empty() {
+        patch.insert(format!("{DELETE_FROM}{name}"), Value::Array(removed));
+    }
+}
+
+type ByKey<'a> = Vec<(&'a Value, &'a Members)>;
+
+/// The elements with their keys; each has to have one of its own.
+fn by_key<'a>(list: &'a [Value], key: &str) -> Result<ByKey<'a>, Inexpressible> {
+    let mut found: ByKey<'_> = Vec::with_capacity(list.len());
+    for one in list {
+        let one = one.as_object().ok_or(Inexpressible)?;
+        let of = one.get(key).filter(|of| !of.is_null());
+        let of = of.ok_or(Inexpressible)?;
+        if found.iter().any(|(other, _)| *other == of) {
+            return Err(Inexpressible);
+        }
+        found.push((of, one));
+    }
+    Ok(found)
+}
+
+fn is_set(members: &Members, name: &str) -> bool {
+    members.get(name).is_some_and(|value| !value.is_null())
+}
+
+fn holds_directive(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| is_directive(name) || holds_directive(value)),
+        Value::Array(items) => items.iter().any(holds_directive),
+        _ => false,
+    }
+}
+
+fn is_directive(name: &str) -> bool {
+    let all = [
+        "$patch",
+        "$retainKeys",
+        "$setElementOrder",
+        "$deleteFromPrimitiveList",
+    ];
+    all.iter().any(|directive| name.starts_with(directive))
+}
+
+fn way(fields: Option<&'static Fields>, name: &str) -> Option<&'static Way> {
+    fields?.get(name)
+}
+
+/// The fields of what is at the end of a way, where that is no list.
+fn within(way: &'static Way) -> Option<&'static Fields> {
+    match way {
+        Way::Struct(name) => fields(name),
+        Way::Keyed { .. } | Way::Union => None,
+    }
+}
+
+/// Whether to set `value` where nothing is sets a list that would not merge with what others put there.
+fn sets_whole_list(way: Option<&'static Way>, value: &Value) -> bool {
+    match (way, value) {
+        (Some(Way::Union), Value::Array(_)) => false,
+        (Some(Way::Keyed { items, .. }), Value::Array(list)) => {
+            let mut ones = list.iter().filter_map(Value::as_object);
+            ones.any(|one| holds_whole_list(fields(items), one))
+        }
+        (way, Value::Object(inner)) => holds_whole_list(way.and_then(within), inner),
+        (_, value) => value.is_array(),
+    }
+}
+
+fn holds_whole_list(fields: Option<&'static Fields>, inner: &Members) -> bool {
+    let mut inner = inner.iter();
+    inner.any(|(name, value)| sets_whole_list(way(fields, name), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use steersman_object::Kind;
+
+    use super::*;
+
+    fn diff(before: &Value, after: &Value) -> Option<(Value, bool)> {
+        let fields = fields_of(&Kind::of::<Pod>()).unwrap();
+        let difference = strategic_diff(fields, before, after).unwrap()?;
+        Some((difference.patch, difference.writes_list))
+    }
+
+    #[test]
+    fn elements_are_named_by_their_keys() {
+        let pod = |containers: Value| json!({"spec": {"containers": containers}});
+        let (a, b) = (
+            json!({"name": "a", "image": "1", "args": ["x"]}),
+            json!({"name": "b"}),
+        );
+        for (before, after, spec, writes_list) in [
+            (
+                json!([a, b]),
+                json!([{"name": "a", "image": "2", "args": ["x"]}, b]),
+                json!({
+                    "$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
+                    "containers": [{"name": "a", "image": "2"}],
+                }),
+                false,
+            ),
+            (
+                json!([a, b]),
+                json!([b]),
+                json!({
+                    "$setElementOrder/containers": [{"name": "b"}],
+                    "containers": [{"name": "a", "$patch": "delete"}],
+                }),
+                false,
+            ),
+            (
+                json!([a, b]),
+                json!([b, a]),
+                json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}),
+                false,
+            ),
+            // A list within an element that has no merge key is replaced.
+            (
+                json!([a]),
+                json!([{"name": "a", "image": "1", "args": ["y"]}]),
+                json!({
+                    "$setElementOrder/containers": [{"name": "a"}],
+                    "containers": [{"name": "a", "args": ["y"]}],
+                }),
+                true,
+            ),
+            (
+                json!([a]),
+                Value::Null,
+                json!({"containers": [{"name": "a", "$patch": "delete"}]}),
+                false,
+            ),
+        ] {
+            let found = diff(&pod(before.clone()), &pod(after.clone()));
+            let expected = Some((json!({"spec": spec}), writes_list));
+            assert_eq!(found, expected, "{before} to {after}");
+        }
+        assert_eq!(diff(&pod(json!([a, b])), &pod(json!([a, b]))), None);
+    }
+
+    #[test]
+    fn what_keys_do_not_tell_apart_and_directives_cannot_be_named() {
+        let fields = fields_of(&Kind::of::<Pod>()).unwrap();
+        let pod = |containers: Value| json!({"spec": {"containers": containers}});
+        let two = json!([{"name": "a"}, {"name": "a"}]);
+        for odd in [
+            pod(two),
+            pod(json!([{"image": "i"}])),
+            json!({"metadata": {"annotations": {"$patch": "delete"}}}),
+        ] {
+            let plain = pod(json!([{"name": "a"}]));
+            assert_eq!(strategic_diff(fields, &plain, &odd), Err(Inexpressible));
+            assert_eq!(strategic_diff(fields, &odd, &plain), Err(Inexpressible));
+        }
+    }
+
+    #[test]
+    fn single_values_are_added_and_taken_away() {
+        let pod = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+        let found = diff(&pod(json!(["a", "b"])), &pod(json!(["b", "c"])));
+        let expected = json!({"metadata": {
+            "$setElementOrder/finalizers": ["b", "c"], "$deleteFromPrimitiveList/finalizers": ["a"],
+            "finalizers": ["c"],
+        }});
+        assert_eq!(found, Some((expected, false)));
+        let found = diff(&pod(Value::Null), &pod(json!(["a"])));
+        assert_eq!(found, Some((pod(json!(["a"])), false)));
+    }
+
+    #[test]
+    fn what_takes_a_list_away_as_a_whole_says_so() {
+        let with = json!({"spec": {"tolerations": [{"key": "k"}]}});
+        assert_eq!(diff(&json!({}), &with), Some((with.clone(), true)));
+        let (patch, writes_list) = diff(&with, &json!({})).unwrap();
+        assert_eq!((patch, writes_list), (json!({"spec": null}), true));
+    }
+
+    #[test]
+    fn directives_are_found_wherever_they_are() {
+        assert!(holds_directive(&json!([{"a": {"$patch": 1}}])));
+        assert!(holds_directive(&json!({"$setElementOrder/x": []})));
+        assert!(!holds_directive(&json!({"$ref": "x", "a": "$patch"})));
+    }
+}

@@ -1,0 +1,166 @@
+//! Writes the table of lists: what of the table of types a client needs that makes strategic merge
+//! patches, which is the lists that merge, and the way to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+const HEADER: &str = "\
+# The lists of Kubernetes' own types that a strategic merge patch merges, and the way to them, one line for each
+# type. Written by `cargo xtask schemas`; lists.rs has the form of a line. Do not edit.
+";
+
+/// What leads on from a field, or ends the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way<'a> {
+    /// Elements are found by their key.
+    Keyed(&'a str, &'a str),
+    /// Elements are single values.
+    Union,
+    /// The values of a map.
+    Map(&'a str),
+    /// A struct.
+    Struct(&'a str),
+}
+
+/// A type: the version it is a kind of, and its fields.
+type Fields<'a> = (Option<&'a str>, BTreeMap<&'a str, Way<'a>>);
+
+/// The text of the table of lists, of that of the types.
+///
+/// # Errors
+/// Names a map whose values lead to a list that merges: the table has no form for it.
+pub(super) fn write(types: &str) -> Result<String, String> {
+    let types = types.lines().filter(|line| !line.starts_with('#'));
+    let types: BTreeMap<&str, Fields<'_>> = types.filter_map(read).collect();
+    let mut leading = BTreeSet::new();
+    loop {
+        let more = types.iter().filter(|(name, (_, fields))| {
+            let mut ways = fields.values();
+            !leading.contains(*name) && ways.any(|way| leads(way, &leading))
+        });
+        let more: Vec<&str> = more.map(|(name, _)| *name).collect();
+        if more.is_empty() {
+            break;
+        }
+        leading.extend(more);
+    }
+    let reached = reached(&types, &leading);
+    let mut text = HEADER.to_owned();
+    for (name, (version, fields)) in types {
+        if !reached.contains(name) {
+            continue;
+        }
+        text.push_str(name);
+        if let Some(version) = version {
+            text.push_str(&format!(" @kind:{version}"));
+        }
+        for (field, way) in fields.iter().filter(|(_, way)| leads(way, &leading)) {
+            let way = shown(way, &leading).ok_or_else(|| {
+                format!("{name}.{field} is a map that leads to a list that merges")
+            })?;
+            text.push_str(&format!(" {field}:{way}"));
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// The types that the kinds lead to.
+fn reached<'a>(
+    types: &BTreeMap<&'a str, Fields<'a>>,
+    leading: &BTreeSet<&'a str>,
+) -> BTreeSet<&'a str> {
+    let kinds = types.iter().filter(|(_, (version, _))| version.is_some());
+    let mut waiting: Vec<&str> = kinds.map(|(name, _)| *name).collect();
+    let mut reached = BTreeSet::new();
+    while let Some(name) = waiting.pop() {
+        let Some((_, fields)) = types.get(name).filter(|_| leading.contains(name)) else {
+            continue;
+        };
+        if reached.insert(name) {
+            waiting.extend(fields.values().filter_map(|way| match way {
+                Way::Keyed(_, next) | Way::Map(next) | Way::Struct(next) => Some(*next),
+                Way::Union => None,
+            }));
+        }
+    }
+    reached
+}
+
+/// Whether there is a list that merges on this way.
+fn leads(way: &Way<'_>, leading: &BTreeSet<&str>) -> bool {
+    match way {
+        Way::Keyed(..) | Way::Union => true,
+        Way::Map(name) | Way::Struct(name) => leading.contains(name),
+    }
+}
+
+fn shown(way: &Way<'_>, leading: &BTreeSet<&str>) -> Option<String> {
+    Some(match way {
+        Way::Keyed(key, items) if leading.contains(items) => format!("[{key}]{items}"),
+        Way::Keyed(key, _) => format!("[{key}]"),
+        Way::Union => "[]".to_owned(),
+        Way::Map(_) => return None,
+        Way::Struct(name) => (*name).to_owned(),
+    })
+}
+
+/// Reads one line of the table of types.
+fn read(line: &str) -> Option<(&str, Fields<'_>)> {
+    let (name, words) = line.split_once(' ')?;
+    let words = words.split(' ');
+    let version = words.clone().find_map(|word| word.strip_prefix("@kind:"));
+    let fields = words.filter(|word| !word.starts_with('@'));
+    let fields = fields.filter_map(|word| {
+        let (field, kind) = word.split_once(':')?;
+        Some((field.trim_end_matches('!'), way(kind)?))
+    });
+    Some((name, (version, fields.collect())))
+}
+
+/// Where a field of this type leads; nowhere where a strategic merge replaces it.
+fn way(kind: &str) -> Option<Way<'_>> {
+    if let Some((rules, items)) = kind.strip_prefix('[').and_then(|kind| kind.split_once(']')) {
+        let (list, patch) = match rules.split_once('|') {
+            Some((list, patch)) => (list, Some(patch)),
+            None => (rules, None),
+        };
+        let key = match patch {
+            Some("union") => return Some(Way::Union),
+            Some(patch) => patch.strip_prefix("by:")?,
+            None => list
+                .strip_prefix("map:")
+                .filter(|keys| !keys.contains(','))?,
+        };
+        return Some(Way::Keyed(key, items));
+    }
+    if let Some((_, values)) = kind.strip_prefix('{').and_then(|kind| kind.split_once('}')) {
+        return Some(Way::Map(values));
+    }
+    Some(Way::Struct(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_to_no_list_that_merges_is_left_out() {
+        let types = "\
+# a header
+a.Kind @kind:g/v1 apiVersion:string metadata:a.Meta plain:a.Plain spec!:a.Spec
+a.Item name!:string
+a.Meta finalizers:[set|union]string labels:{}string
+a.Nobody items:[map:name]a.Item
+a.Plain names:[]string set:[set]string
+a.Spec by:{}a.Plain items!:[map:name]a.Item metas:[map:p,q=x|by:p]a.Meta whole:[map:type|replace]a.Item
+";
+        let expected = "\
+a.Kind @kind:g/v1 metadata:a.Meta spec:a.Spec
+a.Meta finalizers:[]
+a.Spec items:[name] metas:[p]a.Meta
+";
+        assert_eq!(write(types).unwrap().strip_prefix(HEADER), Some(expected));
+        let map = types.replace("by:{}a.Plain", "by:{}a.Meta");
+        assert!(write(&map).unwrap_err().contains("a.Spec.by"));
+    }
+}
