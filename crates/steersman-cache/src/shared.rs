@@ -201,6 +201,8 @@ impl Shared {
     /// Waits until an informer has synced or can say why not, no longer than a sync may take.
     async fn outcome(&self, read: &impl Readable) -> Outcome {
         let settled = tokio::select! {
+            // What there is to say is said, whatever else happens at the same moment.
+            biased;
             settled = timeout(self.options.sync_timeout, settled(read)) => settled,
             () = self.reaches(|phase| *phase == Phase::Stopped) => return Outcome::Stopped,
         };

@@ -224,7 +224,7 @@ async fn resync(core: &Core) {
     let Some(every) = core.options.resync else {
         return std::future::pending().await;
     };
-    let every = spread(every.max(RESYNC), core.options.seed);
+    let every = spread(every, core.options.seed);
     loop {
         tokio::time::sleep(every).await;
         core.apply(vec![Delta::Resync]);
@@ -233,7 +233,9 @@ async fn resync(core: &Core) {
 
 /// A tenth less to a tenth more: not all informers repeat everything at once.
 fn spread(every: Duration, seed: u64) -> Duration {
-    every.mul_f64(0.9 + Jitter::new(seed).fraction() / 5.0)
+    every
+        .max(RESYNC)
+        .mul_f64(0.9 + Jitter::new(seed).fraction() / 5.0)
 }
 
 /// Marks the informer as stopped, however its run ends.

@@ -276,3 +276,17 @@ fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
     assert_eq!(value(&core.store::<Map>(&whole).get(&key).unwrap()), ["2"]);
     assert!(core.store::<Metadata>(&metadata).get(&key).is_some());
 }
+
+#[test]
+fn resyncs_are_a_second_apart_at_least_and_differ_by_a_tenth() {
+    for (every, seconds) in [
+        (Duration::from_nanos(1), 1.0),
+        (Duration::from_secs(60), 60.0),
+    ] {
+        let spread: BTreeSet<Duration> = (0..20).map(|seed| spread(every, seed)).collect();
+        assert!(spread.len() > 5);
+        let bounds = seconds * 0.9..=seconds * 1.1;
+        let within = |every: &Duration| bounds.contains(&every.as_secs_f64());
+        assert!(spread.iter().all(within), "{spread:?}");
+    }
+}
