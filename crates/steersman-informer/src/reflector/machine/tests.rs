@@ -265,6 +265,10 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
     // It brought something before it ended, so failures are counted anew.
     now = open(&mut machine, now);
     machine.handle_event(&version("30"), now);
+    let failure = Failure::cut();
+    assert_eq!(machine.handle_failure(&failure, now).attempt, 1);
+    now = open(&mut machine, now);
+    machine.handle_event(&version("31"), now);
     assert_eq!(told(&mut machine, End::Closed, now), None);
     for attempt in 1..=3 {
         now = open(&mut machine, now);
