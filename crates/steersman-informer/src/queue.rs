@@ -12,6 +12,7 @@ use crate::delta::Delta;
 pub(crate) struct Queued {
     pub(crate) delta: Delta,
     pub(crate) since: Instant,
+    bytes: usize,
 }
 
 /// How many deltas may wait, and how many bytes of them.
@@ -31,6 +32,17 @@ pub(crate) struct Queue {
     closed: bool,
 }
 
+impl Queued {
+    pub(crate) fn new(delta: Delta, since: Instant) -> Self {
+        Self {
+            // Once, however often it is given back.
+            bytes: delta.bytes(),
+            delta,
+            since,
+        }
+    }
+}
+
 impl Queue {
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
@@ -46,7 +58,7 @@ impl Queue {
     /// QUEUE-2: what no bound allows waits alone, or it would never come through.
     #[must_use = "it may be given back"]
     pub(crate) fn push(&mut self, delta: Queued) -> Option<Queued> {
-        let bytes = self.bytes.saturating_add(delta.delta.bytes());
+        let bytes = self.bytes.saturating_add(delta.bytes);
         let is_full = self.waiting.len() >= self.bounds.deltas || bytes > self.bounds.bytes;
         if is_full && !self.waiting.is_empty() {
             return Some(delta);
@@ -80,12 +92,13 @@ mod tests {
     use super::*;
     use crate::entry::Entry;
 
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
     fn bookmark(n: u32) -> Queued {
         let version = ResourceVersion::new(n.to_string());
-        Queued {
-            delta: Delta::Bookmark { version },
-            since: tokio::time::Instant::now().into_std(),
-        }
+        Queued::new(Delta::Bookmark { version }, now())
     }
 
     fn versions(batch: Vec<Queued>) -> Vec<String> {
@@ -117,10 +130,7 @@ mod tests {
         let mut map = ConfigMap::default();
         map.metadata.name = Some("m".into());
         map.data = Some([("k".to_owned(), "v".repeat(size))].into());
-        Queued {
-            delta: Delta::Put(Decoded::Good(Entry::new(map).cast())),
-            since: tokio::time::Instant::now().into_std(),
-        }
+        Queued::new(Delta::Put(Decoded::Good(Entry::new(map).cast())), now())
     }
 
     // QUEUE-2

@@ -194,7 +194,7 @@ impl Core {
 /// Deltas, and when those came that are events to somebody.
 fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<std::time::Instant>) {
     let mut events = Vec::with_capacity(batch.len());
-    let deltas = batch.into_iter().map(|Queued { delta, since }| {
+    let deltas = batch.into_iter().map(|Queued { delta, since, .. }| {
         if !matches!(delta, Delta::Bookmark { .. } | Delta::Resync) {
             events.push(since);
         }

@@ -60,7 +60,7 @@ impl Sink for Inlet {
             }
             gauges.enqueue();
         }
-        self.sender.send(Queued { delta, since }).await;
+        self.sender.send(Queued::new(delta, since)).await;
     }
 
     fn report(&self, problem: Option<&Problem>) {
