@@ -11,6 +11,7 @@ use crate::decode::{Decoder, Page};
 use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, ListQuery, Patch, PatchOptions, WriteOptions};
+use crate::pages;
 use crate::transport::{Call, next_chunk};
 use crate::url::Url;
 
@@ -126,27 +127,8 @@ impl<K: Object> Api<K> {
         namespace: Option<&str>,
         query: &ListQuery,
     ) -> Result<ListPage<K>, Error> {
-        let mut query = query.clone();
-        let mut whole = self.list(namespace, &query).await?;
-        while let Some(token) = whole.continue_token.take() {
-            query.continue_token = Some(token);
-            let page = match self.list(namespace, &query).await {
-                Ok(page) => page,
-                Err(error) if error.is_expired() => {
-                    query.continue_token = None;
-                    query.limit = None;
-                    query.resource_version = None;
-                    query.version_match = None;
-                    return self.list(namespace, &query).await;
-                }
-                Err(error) => return Err(error),
-            };
-            whole.items.extend(page.items);
-            whole.version = page.version;
-            whole.continue_token = page.continue_token;
-        }
-        whole.remaining = None;
-        Ok(whole)
+        let ask = |query| async move { self.list(namespace, &query).await };
+        pages::all(query.clone(), ask).await
     }
 
     /// Creates an object; its name may be left to the server with `generateName`.

@@ -17,7 +17,7 @@
 //! - `url` builds paths and queries; `scan` finds where a value ends; `raw` looks into an object's bytes before they are decoded;
 //!   `lines` cuts a watch body into lines and `items` that of a list into its objects; `decode` makes
 //!   pages and events of them.
-//! - `transport` sends a request and collects its answer within bounds of time.
+//! - `transport` sends a request and collects its answer within bounds of time; `pages` puts those of a list together.
 //! - [`request`] has [`Request`], one that is ready to be sent.
 //! - [`list_watch`] has the [`ListWatch`] trait that reflectors are driven by.
 //! - `config` finds and checks a kubeconfig.
@@ -40,6 +40,7 @@ mod lines;
 mod items;
 mod decode;
 mod transport;
+mod pages;
 pub mod request;
 pub mod list_watch;
 mod config;

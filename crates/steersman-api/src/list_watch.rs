@@ -11,8 +11,10 @@ use steersman_object::Kind;
 use crate::asked::Asked;
 use crate::decode::{Decoder, Events, Page};
 use crate::error::Error;
-use crate::event::{ListPart, WatchEvent};
+use crate::event::{ListPage, ListPart, WatchEvent};
+use crate::head::RawObject;
 use crate::options::{ListQuery, WatchOptions};
+use crate::pages;
 use crate::transport::{Call, next_chunk};
 use crate::url::Url;
 
@@ -83,6 +85,31 @@ impl ApiListWatch {
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
         self.decoder = Decoder::new(self.kind.clone(), !keep);
         self
+    }
+
+    /// All pages of a list as one, at one version; as [`Api::list_all`](crate::Api::list_all).
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a list changes nothing.
+    pub async fn list_all(&self, query: &ListQuery) -> Result<ListPage<RawObject>, Error> {
+        let ask = |query| async move {
+            let (mut parts, mut items) = (self.list(&query).await?, Vec::new());
+            loop {
+                match parts.next().await.transpose()? {
+                    Some(ListPart::Object(object)) => items.push(object),
+                    Some(ListPart::End(end)) => return Ok(ListPage::of(items, end)),
+                    None => {
+                        return Err(Error::transport(&self.asked("list"), "the page has no end"));
+                    }
+                }
+            }
+        };
+        pages::all(query.clone(), ask).await
     }
 
     fn asked(&self, verb: &'static str) -> Asked {

@@ -20,6 +20,7 @@ pub struct Request<T> {
     client: kube_client::Client,
     call: Call,
     read: Arc<Read<T>>,
+    generate_name: Option<Arc<str>>,
 }
 
 type Read<T> = dyn Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync;
@@ -44,13 +45,26 @@ impl<T> Request<T> {
             client,
             call,
             read: Arc::new(read),
+            generate_name: None,
         }
+    }
+
+    /// The same, of an object whose name the server is to make.
+    pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
+        self.generate_name = generate_name.filter(|text| !text.is_empty()).map(Arc::from);
+        self
     }
 
     /// What it asks for.
     #[must_use]
     pub fn asked(&self) -> &Asked {
         &self.call.asked
+    }
+
+    /// What a name that the server is to make begins with (`metadata.generateName`); `None` for what has a name.
+    #[must_use]
+    pub fn generate_name(&self) -> Option<&str> {
+        self.generate_name.as_deref()
     }
 
     /// Whether doing it twice comes to the same as doing it once: true of every verb but a create, and of
@@ -85,6 +99,7 @@ impl<T> Clone for Request<T> {
             client: self.client.clone(),
             call: self.call.clone(),
             read: Arc::clone(&self.read),
+            generate_name: self.generate_name.clone(),
         }
     }
 }

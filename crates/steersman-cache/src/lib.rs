@@ -42,6 +42,7 @@
 //! - `linger` says when an informer that nobody declared has been of no use for long enough.
 //! - `running` runs one informer, whatever it is looked at as.
 //! - `shared` declares, runs, ends and waits: what the handles of one cache share.
+//! - [`asks`] has [`Asks`], the questions of one informer, for those who cannot wait for it.
 //! - [`reads`] has [`Reads`], which reads one kind as one type.
 //! - [`grants`] has [`Preflight`], what a cache may not read.
 //! - [`cache`] has the handle, [`Cache`].
@@ -63,12 +64,14 @@ mod registry;
 mod linger;
 mod running;
 mod shared;
+pub mod asks;
 pub mod reads;
 pub mod grants;
 pub mod cache;
 pub mod preflight;
 pub mod lives;
 
+pub use asks::{Answer, Asks, Shown};
 pub use cache::{Begun, Cache};
 pub use error::Error;
 pub use field_index::IndexKey;

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::advice::Advice;
 use crate::erased::Types;
 use crate::metrics::{ReadCounts, Verb};
+use crate::settings::Settings;
 use crate::unsynced::Unsynced;
 
 /// How long the turn of an informer that does not settle lasts.
@@ -180,7 +181,7 @@ impl Declared {
         let namespace = self.inner.advice.namespace.as_deref().map(Into::into);
         let advice = &self.inner.advice;
         let settings = advice.coverage.settings(advice.namespace.as_deref());
-        let keep = settings.is_some_and(|s| s.keep_managed_fields == Some(true));
+        let keep = settings.is_some_and(Settings::keeps_managed_fields);
         let list_watch = ApiListWatch::new(client, self.kind().clone(), namespace);
         let list_watch = list_watch.keep_managed_fields(keep);
         let cancel = cancel.child_token();

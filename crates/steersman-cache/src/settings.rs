@@ -178,6 +178,11 @@ impl Settings {
         self.transform.as_ref().filter(|t| !t.is_identity())
     }
 
+    /// Whether objects keep their `managedFields`.
+    pub(crate) fn keeps_managed_fields(&self) -> bool {
+        self.keep_managed_fields == Some(true)
+    }
+
     /// The selectors that may hide an object, as text.
     pub(crate) fn scoped_by(&self) -> Option<String> {
         let labels = self.sent_labels().map(|l| format!("labels {l:?}"));

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use steersman_cache::ListOptions;
+use steersman_cache::{Answer, Asks, ListOptions, Shown};
 use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::error::Error;
-use crate::live;
+use crate::outcome::is_refused_for_good;
 use crate::own_reads::Settled;
-use crate::own_writes::Read;
+use crate::own_writes::{Mark, Marked, Note, Read};
 use crate::shared::Shared;
 
 type Cached<T> = Result<T, steersman_cache::Error>;
@@ -21,25 +21,29 @@ pub(crate) async fn get<K: Object>(
     cached: impl Future<Output = Cached<Arc<K>>>,
 ) -> Result<Arc<K>, Error> {
     let unplaced;
-    let named = match key.namespace() {
+    let key = match key.namespace() {
         Some(_) if !kind.is_namespaced() => {
             unplaced = ObjectKey::cluster(key.name());
             &unplaced
         }
         _ => key,
     };
-    match shared.settle(kind, Read::Object(named)).await {
-        Settled::Cache => Ok(cached.await?),
-        Settled::Late(_) => Ok(Arc::new(live::get(shared, kind, key).await?)),
-        Settled::Ask(asking) => {
-            let read = live::get::<K>(shared, kind, key).await;
-            match &read {
-                Ok(object) => asking.found(named, Some(object)),
-                Err(error) if error.is_not_found() => asking.found::<K>(named, None),
-                Err(_) => {}
-            }
-            Ok(Arc::new(read?))
-        }
+    let read = Read::Object(key);
+    let is_itself = |mark: &Mark| matches!(mark.marked, Marked::Object(_));
+    let (marks, others) = shared.marks(kind, read).into_iter().partition(is_itself);
+    look(shared, kind, others).await?;
+    let asks = || shared.cache().asks_in(kind.gvk(), key.namespace());
+    let late = match marks.is_empty() {
+        false => Vec::new(),
+        true => match shared.settle(kind, read).await {
+            Settled::Cache => return Ok(cached.await?),
+            Settled::Late(late) => late,
+        },
+    };
+    match asks() {
+        Some(asks) => ask(shared, &asks, key, &marks, &late).await,
+        // It is not cached any more, and nothing of it is owed.
+        None => Ok(cached.await?),
     }
 }
 
@@ -53,35 +57,75 @@ pub(crate) async fn list<K: Object>(
     let namespace = options
         .selected_namespace()
         .filter(|_| kind.is_namespaced());
-    let mut settled = shared.settle(kind, Read::List(namespace)).await;
-    if let Settled::Ask(asking) = settled {
-        let selects_all =
-            options.selected_labels().is_everything() && options.selected_limit().is_none();
-        if options.selected_indexes().is_empty() {
-            let objects = live::list::<K>(shared, kind, options).await?;
-            asking.listed(&objects, selects_all);
-            return Ok(objects.into_iter().map(Arc::new).collect());
-        }
-        // The server knows no index, but what there is, and that is waited for.
-        let mut all = ListOptions::new().skip_malformed();
-        if let Some(namespace) = namespace {
-            all = all.namespace(namespace);
-        }
-        let objects = live::list::<K>(shared, kind, &all).await?;
-        asking.listed(&objects, true);
-        settled = shared.settle(kind, Read::List(namespace)).await;
-    }
-    match settled {
+    let read = Read::List(namespace);
+    look(shared, kind, shared.marks(kind, read)).await?;
+    match shared.settle(kind, read).await {
         Settled::Cache => Ok(cached.await?),
-        // Another write became unknown meanwhile: its own next read asks.
-        Settled::Ask(asking) => {
-            drop(asking);
-            Ok(cached.await?)
-        }
-        Settled::Late(unseen) => Err(Error::OwnWritesUnseen {
+        Settled::Late(late) => Err(Error::OwnWritesUnseen {
             kind: kind.clone(),
             waited: shared.options().own_write_wait,
-            unseen,
+            unseen: late.into_iter().map(|note| note.key).collect(),
         }),
     }
+}
+
+/// The object as the server has it and the cache would answer it, which is what a read learns of `marks`, or has
+/// instead of the `late` ones.
+async fn ask<K: Object>(
+    shared: &Shared,
+    asks: &Asks,
+    key: &ObjectKey,
+    marks: &[Mark],
+    late: &[Note],
+) -> Result<Arc<K>, Error> {
+    let (kind, own) = (asks.mirror().kind(), &shared.door().own);
+    let question = |client| asks.object::<K>(client, key.name());
+    let answer = shared.ask(kind, question).await;
+    if answer.as_ref().err().is_some_and(is_final) {
+        own.give_up(kind.gvk(), late);
+    }
+    let shown = answer.as_ref().map(|answer| answer.shown.as_slice());
+    for mark in marks {
+        settle(shared, kind, mark, shown);
+    }
+    let Answer { read, .. } = answer?;
+    Ok(read?)
+}
+
+/// Asks the server about each mark as narrowly as it can be asked, so that it is settled whatever is read: the
+/// cache answers then, once it has what the server showed (RYOW-3).
+async fn look(shared: &Shared, kind: &Kind, marks: Vec<Mark>) -> Result<(), Error> {
+    for mark in marks {
+        let Some(asks) = shared.cache().asks_in(kind.gvk(), mark.marked.namespace()) else {
+            continue;
+        };
+        let question = |client| {
+            let (asks, marked) = (&asks, &mark.marked);
+            async move {
+                match marked {
+                    Marked::Object(key) => asks.one(client, key.name()).await,
+                    Marked::Generated { .. } => asks.all(client).await,
+                }
+            }
+        };
+        let shown = shared.ask(kind, question).await;
+        settle(shared, kind, &mark, shown.as_deref());
+        shown?;
+    }
+    Ok(())
+}
+
+/// What a question about a mark comes to. Where the server refuses it for good, one read has that answer, and
+/// later ones are not kept from the cache.
+fn settle(shared: &Shared, kind: &Kind, mark: &Mark, shown: Result<&[Shown], &Error>) {
+    let (own, gvk) = (&shared.door().own, kind.gvk());
+    match shown {
+        Ok(shown) => own.learn(gvk, mark, shown),
+        Err(refused) if is_final(refused) => own.asked(gvk, mark),
+        Err(_) => {}
+    }
+}
+
+fn is_final(refused: &Error) -> bool {
+    refused.api().is_some_and(is_refused_for_good)
 }

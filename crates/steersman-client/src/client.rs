@@ -154,13 +154,16 @@ impl Client {
     /// The object, from the cache.
     ///
     /// Waits for the kind's first sync, and until the cache has seen what was written to the object [on behalf
-    /// of the same request](Self::for_request); past a [bound](ClientOptions::own_write_wait), and of a kind that
-    /// is declared uncached, the server is asked.
+    /// of the same request](Self::for_request). The server is asked past a
+    /// [bound](ClientOptions::own_write_wait), where nobody knows what became of such a write, and of a kind that
+    /// is declared uncached. In the first two cases it is asked what the informer asks, and the answer is what
+    /// the cache would show (`RYOW-6`).
     ///
     /// # Errors
     ///
     /// [`is_not_found`](Error::is_not_found) where the object is absent, or a selector of the cache hides it
-    /// ([`scoped_by`](Error::scoped_by)); and everything [`steersman_cache::Error`] lists.
+    /// ([`scoped_by`](Error::scoped_by)); everything [`steersman_cache::Error`] lists; and, where the server is
+    /// asked, what it says.
     ///
     /// # Cancel safety
     ///
@@ -188,6 +191,9 @@ impl Client {
     }
 
     /// The objects of a kind that `options` select, from the cache, in no particular order.
+    ///
+    /// Waits as [`get`](Self::get). Where nobody knows what became of a write, on behalf of the same request, that
+    /// the list could show, the server is asked about that first.
     ///
     /// # Errors
     ///

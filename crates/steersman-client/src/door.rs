@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use steersman_api::{Answer, Asked, Error, Mapper, Request};
+use steersman_api::{Answer, Error, Mapper, Request};
 use steersman_object::Kind;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -119,7 +119,7 @@ impl Door {
         request: Request<T>,
     ) -> Result<Answer<T>, Error> {
         let observers = self.observers();
-        let write = self.describe(kind, request.asked());
+        let write = self.describe(kind, &request);
         let asked = request.asked().clone();
         for observer in &observers {
             observer.began(&write);
@@ -166,8 +166,9 @@ impl Door {
         }
     }
 
-    fn describe(&self, kind: &Kind, asked: &Asked) -> Write {
+    fn describe<T>(&self, kind: &Kind, request: &Request<T>) -> Write {
         static WRITES: AtomicU64 = AtomicU64::new(0);
+        let asked = request.asked();
         Write {
             // Ids only have to differ, so no order between threads is needed.
             id: WRITES.fetch_add(1, Ordering::Relaxed),
@@ -176,6 +177,7 @@ impl Door {
             kind: kind.clone(),
             namespace: asked.namespace().map(ToOwned::to_owned),
             key: asked.key().filter(|key| !key.name().is_empty()).cloned(),
+            generate_name: request.generate_name().map(ToOwned::to_owned),
             subresource: asked.subresource().map(ToOwned::to_owned),
         }
     }

@@ -29,6 +29,15 @@ pub(crate) fn is_unknown(error: &Error) -> bool {
     }
 }
 
+/// Whether a question that was refused so would be refused again: it takes somebody else to change that, such as
+/// who grants rights. Credentials that are not valid (401) are renewed, and what is expired (410) is asked anew.
+pub(crate) fn is_refused_for_good(error: &Error) -> bool {
+    match error.code() {
+        Some(code) => (400..500).contains(&code) && !matches!(code, 401 | 408 | 410 | 429),
+        None => matches!(error, Error::InvalidRequest { .. }),
+    }
+}
+
 /// How long to wait before a request that was refused so is sent again; none where it is not.
 ///
 /// CLIENT-4: only what was refused for being too much (429), which the server does before it looks at it, and
@@ -94,6 +103,17 @@ mod tests {
         }
         for code in [408, 500, 502, 503, 504] {
             assert!(is_unknown(&error(code, None)), "{code}");
+        }
+    }
+
+    /// RYOW-3
+    #[test]
+    fn a_question_is_refused_for_good_where_asking_again_does_not_help() {
+        for code in [400, 403, 404, 405, 422] {
+            assert!(is_refused_for_good(&error(code, None)), "{code}");
+        }
+        for code in [401, 408, 410, 429, 500, 501, 503, 504] {
+            assert!(!is_refused_for_good(&error(code, None)), "{code}");
         }
     }
 

@@ -3,13 +3,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use parking_lot::Mutex;
-use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror};
-use steersman_object::{Gvk, Kind, Object, ObjectKey};
+use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror, Shown};
+use steersman_object::{Gvk, Kind, ObjectKey};
 use tokio::time::{Instant, timeout};
 
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
-use crate::own_writes::{Look, Note, OwnWrites, Read, Stored, Unknown, Writer, Written as Noted};
+use crate::own_writes::{
+    Look, Mark, Marked, Note, OwnWrites, Read, Stored, Writer, Written as Noted,
+};
 use crate::write::{Outcome, RequestId, Write, WriteObserver, Written};
 
 /// The writes of all clients that were made from one another, over one cache.
@@ -19,22 +21,11 @@ pub(crate) struct OwnReads {
 }
 
 /// How a read goes on.
-pub(crate) enum Settled<'a> {
+pub(crate) enum Settled {
     /// The cache has seen all that this read has to see.
     Cache,
-    /// Nobody knows what became of a write: the server is asked.
-    Ask(Asking<'a>),
     /// These were not seen in time.
-    Late(Vec<ObjectKey>),
-}
-
-/// A read that asks the server for writes whose outcome nobody knows. Dropped before it has learned, the next
-/// read asks.
-pub(crate) struct Asking<'a> {
-    own: &'a OwnReads,
-    gvk: Gvk,
-    writer: Writer,
-    unknown: Vec<Unknown>,
+    Late(Vec<Note>),
 }
 
 impl Writer {
@@ -62,6 +53,73 @@ impl OwnReads {
         }
     }
 
+    /// The writes that a read could show and of which nobody knows what became: the server has to be asked
+    /// about each before the cache is read (RYOW-3).
+    pub(crate) fn marks(
+        &self,
+        options: &ClientOptions,
+        request: Option<&RequestId>,
+        kind: &Kind,
+        read: Read<'_>,
+    ) -> Vec<Mark> {
+        let Some(reader) = reader(options, request) else {
+            return Vec::new();
+        };
+        let gvk = kind.gvk();
+        let mut marks = self.writes.lock().marks(reader, gvk, read);
+        marks.retain(
+            |mark| match self.cache.asks_in(gvk, mark.marked.namespace()) {
+                // CACHE-2: what is known about a kind that never synced is told at once, by the read.
+                Some(asks) => !is_stuck(asks.mirror()),
+                None => {
+                    self.asked(gvk, mark);
+                    false
+                }
+            },
+        );
+        if let Some(metrics) = options.metrics.as_ref().filter(|_| !marks.is_empty()) {
+            metrics.asked(kind);
+        }
+        marks
+    }
+
+    /// Notes what the server showed of what was marked, where the cache has not come so far; with that the mark
+    /// has served.
+    pub(crate) fn learn(&self, gvk: &Gvk, mark: &Mark, shown: &[Shown]) {
+        let could_be = |shown: &&Shown| mark.marked.could_be(&shown.key);
+        for shown in shown.iter().filter(could_be) {
+            let (key, version) = (shown.key.clone(), shown.version.clone());
+            let has_come = |has: Glimpse| {
+                let mut stored = has.stored.iter();
+                has.applied.is_at_least(&version) || stored.any(|s| s.version.is_at_least(&version))
+            };
+            if !self.glimpse(gvk, &key).is_none_or(has_come) {
+                let uid = shown.uid.clone();
+                self.note(mark.writer, gvk, Noted::Stored { key, uid, version });
+            }
+        }
+        if let (Marked::Object(key), []) = (&mark.marked, shown) {
+            let had = self.glimpse(gvk, key).and_then(|has| Some(has.stored?.uid));
+            let key = key.clone();
+            self.note(mark.writer, gvk, Noted::Absent { key, had });
+        }
+        // Last, so that no read finds neither.
+        self.asked(gvk, mark);
+    }
+
+    /// The server was asked about what was marked.
+    pub(crate) fn asked(&self, gvk: &Gvk, mark: &Mark) {
+        self.writes.lock().asked(gvk, mark);
+    }
+
+    /// Nobody waits any more for what was not seen in time.
+    pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
+        let mut writes = self.writes.lock();
+        for note in late {
+            writes.seen(gvk, note);
+        }
+    }
+
     /// Waits until the cache has seen what a read has to see: what was written before this was called.
     ///
     /// Cancel safe.
@@ -71,26 +129,12 @@ impl OwnReads {
         request: Option<&RequestId>,
         kind: &Kind,
         read: Read<'_>,
-    ) -> Settled<'_> {
-        let reader = match (options.consistency, request) {
-            (ReadConsistency::OwnKey, Some(request)) => Some(Writer::of(Some(request))),
-            (ReadConsistency::Process, _) => None,
-            (ReadConsistency::OwnKey | ReadConsistency::None, _) => return Settled::Cache,
+    ) -> Settled {
+        let Some(reader) = reader(options, request) else {
+            return Settled::Cache;
         };
         let gvk = kind.gvk();
-        let owed = self.writes.lock().owed(reader, gvk, read);
-        if !owed.unknown.is_empty() {
-            if let Some(metrics) = &options.metrics {
-                metrics.asked(kind);
-            }
-            return Settled::Ask(Asking {
-                own: self,
-                gvk: gvk.clone(),
-                writer: reader.unwrap_or_else(|| Writer::of(request)),
-                unknown: owed.unknown,
-            });
-        }
-        let mut notes = owed.notes;
+        let mut notes = self.writes.lock().owed(reader, gvk, read);
         notes.retain(|note| !self.is_over(gvk, note));
         if notes.is_empty() {
             return Settled::Cache;
@@ -122,12 +166,7 @@ impl OwnReads {
         Self::too_late(options, kind, read, notes)
     }
 
-    fn too_late<'a>(
-        options: &ClientOptions,
-        kind: &Kind,
-        read: Read<'_>,
-        notes: Vec<Note>,
-    ) -> Settled<'a> {
+    fn too_late(options: &ClientOptions, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Settled {
         if let Some(metrics) = &options.metrics {
             let verb = match read {
                 Read::Object(_) => "get",
@@ -135,7 +174,7 @@ impl OwnReads {
             };
             metrics.expired(kind, verb);
         }
-        Settled::Late(notes.into_iter().map(|note| note.key).collect())
+        Settled::Late(notes)
     }
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
@@ -163,32 +202,6 @@ impl OwnReads {
         seen || is_stuck(&mirror)
     }
 
-    /// Notes an object that the server showed, where the cache has not come so far.
-    fn learn<K: Object>(&self, writer: Writer, gvk: &Gvk, object: &K) {
-        let labels = object.meta().labels.clone().unwrap_or_default();
-        let key = object.key();
-        if self.cache.would_hold(gvk, &key, &labels) {
-            self.note(
-                writer,
-                gvk,
-                Noted::Stored {
-                    key,
-                    uid: object.uid_str().to_owned(),
-                    version: object.stored_version(),
-                },
-            );
-        }
-    }
-
-    /// Notes that an object is gone from the server, where the cache has it.
-    fn learn_gone(&self, writer: Writer, gvk: &Gvk, key: &ObjectKey) {
-        let mirror = self.cache.mirror_of(gvk, key);
-        if let Some(stored) = mirror.and_then(|mirror| mirror.glimpse(key).stored) {
-            let (key, uid) = (key.clone(), stored.uid);
-            self.note(writer, gvk, Noted::Deleted { key, uid });
-        }
-    }
-
     fn note(&self, writer: Writer, gvk: &Gvk, noted: Noted) {
         let now = Instant::now().into_std();
         let mut writes = self.writes.lock();
@@ -197,11 +210,9 @@ impl OwnReads {
             let mirror = self.cache.mirror_of(gvk, &note.key);
             mirror.is_none_or(|mirror| is_seen(&mirror, note))
         };
-        let follows = |gvk: &Gvk, unknown: &Unknown| {
-            let name = unknown.name.as_deref().unwrap_or_default();
-            let key = key_of(unknown.namespace.as_deref(), name);
-            let mirror = self.cache.mirror_of(gvk, &key);
-            mirror.is_none_or(|mirror| mirror.state().is_synced())
+        let follows = |gvk: &Gvk, mark: &Mark| {
+            let asks = self.cache.asks_in(gvk, mark.marked.namespace());
+            asks.is_none_or(|asks| asks.mirror().state().is_synced())
         };
         writes.sweep(now, is_seen, follows);
     }
@@ -211,21 +222,16 @@ impl OwnReads {
         match outcome {
             Outcome::Done(written) => self.done(write, written.as_ref()?),
             Outcome::Refused(_) => None,
+            // Of its labels nothing is known: one that covers the namespace is enough.
             Outcome::Unknown(_) => {
-                let name = write.key.as_ref().map(|key| key.name().to_owned());
-                let somewhere = ObjectKey::of_meta(&kube_core::ObjectMeta {
-                    namespace: write.namespace.clone(),
-                    name: name.clone(),
-                    ..kube_core::ObjectMeta::default()
-                });
-                // One that covers the namespace is enough: of its labels nothing is known. A collection of
-                // all namespaces has none.
-                let held = write.namespace.is_none()
-                    || self.cache.mirror_of(write.kind.gvk(), &somewhere).is_some();
-                held.then(|| Noted::Unknown {
-                    namespace: write.namespace.clone(),
-                    name,
-                })
+                let namespace = write.namespace.as_deref();
+                self.cache.asks_in(write.kind.gvk(), namespace)?;
+                Some(Noted::Unknown(match (&write.key, &write.generate_name) {
+                    (Some(key), _) => Marked::Object(key.clone()),
+                    (None, Some(begins)) => Marked::generated(namespace, begins),
+                    // What is deleted of a collection is not noted where it is known either.
+                    (None, None) => return None,
+                }))
             }
         }
     }
@@ -233,7 +239,7 @@ impl OwnReads {
     fn done(&self, write: &Write, written: &Written) -> Option<Noted> {
         let (gvk, key) = (write.kind.gvk(), &written.key);
         let is_stored = || {
-            let stored = self.cache.mirror_of(gvk, key)?.glimpse(key).stored;
+            let stored = self.glimpse(gvk, key)?.stored;
             stored.filter(|stored| stored.uid == written.uid)
         };
         // Of an answer that is not the object there are no labels: what is stored is held.
@@ -248,6 +254,11 @@ impl OwnReads {
         }
         let version = written.version.clone();
         held.then_some(Noted::Stored { key, uid, version })
+    }
+
+    /// What the cache has of an object, where an informer runs that covers it.
+    fn glimpse(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Glimpse> {
+        Some(self.cache.mirror_of(gvk, key)?.glimpse(key))
     }
 
     /// How many writes were not seen yet.
@@ -265,46 +276,6 @@ impl WriteObserver for OwnReads {
     }
 }
 
-impl Asking<'_> {
-    /// What the server has of an object that was asked for.
-    pub(crate) fn found<K: Object>(mut self, key: &ObjectKey, object: Option<&K>) {
-        match object {
-            Some(object) => self.own.learn(self.writer, &self.gvk, object),
-            None => self.own.learn_gone(self.writer, &self.gvk, key),
-        }
-        self.unknown.clear();
-    }
-
-    /// What the server has of a list that was asked for; `whole` where it is all there is in its namespace.
-    pub(crate) fn listed<K: Object>(mut self, objects: &[K], whole: bool) {
-        for object in objects {
-            self.own.learn(self.writer, &self.gvk, object);
-        }
-        for unknown in std::mem::take(&mut self.unknown) {
-            let Some(name) = unknown.name.as_deref().filter(|_| whole) else {
-                continue;
-            };
-            let key = key_of(unknown.namespace.as_deref(), name);
-            if !objects.iter().any(|object| object.key() == key) {
-                self.own.learn_gone(self.writer, &self.gvk, &key);
-            }
-        }
-    }
-}
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        // RYOW-3: the server did not answer, so nobody knows still.
-        for Unknown {
-            namespace, name, ..
-        } in std::mem::take(&mut self.unknown)
-        {
-            let noted = Noted::Unknown { namespace, name };
-            self.own.note(self.writer, &self.gvk, noted);
-        }
-    }
-}
-
 impl std::fmt::Debug for OwnReads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OwnReads")
@@ -313,10 +284,12 @@ impl std::fmt::Debug for OwnReads {
     }
 }
 
-fn key_of(namespace: Option<&str>, name: &str) -> ObjectKey {
-    match namespace {
-        Some(namespace) => ObjectKey::namespaced(namespace, name),
-        None => ObjectKey::cluster(name),
+/// Whose writes a read has to see: those of one key, or (`None`) everybody's; nobody's where there is no reader.
+fn reader(options: &ClientOptions, request: Option<&RequestId>) -> Option<Option<Writer>> {
+    match options.consistency {
+        ReadConsistency::OwnKey => request.map(|request| Some(Writer::of(Some(request)))),
+        ReadConsistency::Process => Some(None),
+        ReadConsistency::None => None,
     }
 }
 

@@ -1,17 +1,21 @@
 //! Machine: remembers what was written, and says what a read has to see before it is answered.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 /// How many notes may be there before those that were seen are looked for, at least.
 const SWEEP_AT_LEAST: usize = 256;
+/// How long those that were seen may stay, however few they are, as long as something is written now and then.
+const SWEEP_AFTER: Duration = Duration::from_secs(600);
 /// How long it is kept that nobody knows what became of a write. Whatever became of it was over within
 /// the minute that a server gives a request, and an informer that follows the server has seen it long
-/// before this.
+/// before this: who reads later than that reads it from the cache.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
+/// So much of a generated name is what was asked for; the rest is the server's
+/// (apiserver, `names.MaxGeneratedNameLength`).
+const GENERATED_FROM: usize = 58;
 
 /// On whose behalf something is written and read: one key of one controller, as a number. Two keys with
 /// one number would wait for each other's writes, and lose nothing.
@@ -29,10 +33,20 @@ pub(crate) enum Written {
     },
     /// The server deleted the object, or noted that it shall go.
     Deleted { key: ObjectKey, uid: String },
-    /// Nobody knows whether the server did it. Without a name where the server was to make one.
-    Unknown {
+    /// The server has no object of this key; an informer may have `had` one of this uid.
+    Absent { key: ObjectKey, had: Option<String> },
+    /// Nobody knows whether the server did it.
+    Unknown(Marked),
+}
+
+/// What a write was about of which nobody knows what became.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Marked {
+    Object(ObjectKey),
+    /// An object whose name the server was to make.
+    Generated {
         namespace: Option<String>,
-        name: Option<String>,
+        prefix: String,
     },
 }
 
@@ -40,7 +54,7 @@ pub(crate) enum Written {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read<'a> {
     Object(&'a ObjectKey),
-    /// The objects of a namespace, or of all.
+    /// The objects of a namespace, or of all, whatever else selects some of them.
     List(Option<&'a str>),
 }
 
@@ -75,13 +89,13 @@ pub(crate) struct Note {
     writer: Writer,
 }
 
-/// What stands between a read and the cache.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Owed {
-    /// Each has to be seen by the informer that covers it.
-    pub(crate) notes: Vec<Note>,
-    /// Writes whose outcome nobody knows: this read, and no later one, asks the server (RYOW-3).
-    pub(crate) unknown: Vec<Unknown>,
+/// That nobody knows what became of a write. It stays until the server was asked about exactly that (RYOW-3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) marked: Marked,
+    pub(crate) writer: Writer,
+    since: Instant,
+    serial: u64,
 }
 
 /// Everything that was written through one client and not seen since (RYOW-1).
@@ -90,102 +104,106 @@ pub(crate) struct OwnWrites {
     of: HashMap<(Writer, Gvk), Notes>,
     len: usize,
     sweep_at: usize,
+    swept: Option<Instant>,
     serial: u64,
 }
 
 #[derive(Debug, Default)]
 struct Notes {
     /// One for each key: a newer write makes the older one part of its past.
-    seen: HashMap<ObjectKey, Note>,
-    unknown: Vec<Unknown>,
-}
-
-/// A write whose outcome nobody knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unknown {
-    pub(crate) namespace: Option<String>,
-    /// None where the server was to make the name.
-    pub(crate) name: Option<String>,
-    since: Instant,
+    unseen: HashMap<ObjectKey, Note>,
+    marks: Vec<Mark>,
 }
 
 impl OwnWrites {
     /// Notes a write that is finished.
     pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: Written, now: Instant) {
         self.serial += 1;
+        self.swept.get_or_insert(now);
         let serial = self.serial;
-        // A version that cannot be compared could be waited for in vain.
-        if let Written::Stored { version, .. } = &written
-            && version.compare(version).is_none()
-        {
-            return;
-        }
-        let notes = self.of.entry((writer, gvk.clone())).or_default();
-        let (key, uid, version) = match written {
-            Written::Stored { key, uid, version } => (key, uid, Some(version)),
-            Written::Deleted { key, uid } => (key, uid, None),
-            Written::Unknown { namespace, name } => {
-                let since = now;
-                let unknown = Unknown {
-                    namespace,
-                    name,
-                    since,
-                };
-                match notes.unknown.iter_mut().find(|u| u.is_of(&unknown)) {
-                    Some(known) => known.since = since,
-                    None => {
-                        notes.unknown.push(unknown);
-                        self.len += 1;
-                    }
-                }
-                return;
-            }
-        };
-        let deleted = version.is_none();
-        // What was stored before a delete has to be seen too: an object that never appeared is not gone.
-        let before = notes.seen.get(&key).filter(|note| note.uid == uid);
-        let version = version.or_else(|| before.and_then(|note| note.version.clone()));
-        let note = Note {
+        let of = (writer, gvk.clone());
+        let note = |key: &ObjectKey, uid: String| Note {
             key: key.clone(),
             uid,
-            version,
-            deleted,
+            version: None,
+            deleted: false,
             late: false,
             serial,
             writer,
         };
-        if notes.seen.insert(key, note).is_none() {
-            self.len += 1;
+        let known = |key: &ObjectKey| self.of.get(&of)?.unseen.get(key);
+        let new = match written {
+            // A version that cannot be compared could be waited for in vain.
+            Written::Stored { version, .. } if version.compare(&version).is_none() => None,
+            Written::Stored { key, uid, version } => {
+                let new = Note {
+                    version: Some(version),
+                    ..note(&key, uid)
+                };
+                new.after(known(&key))
+            }
+            Written::Deleted { key, uid } => Some(note(&key, uid).gone(known(&key))),
+            Written::Absent { key, had } => {
+                let known = known(&key);
+                let uid = known.map(|known| known.uid.clone()).or(had);
+                uid.map(|uid| note(&key, uid).gone(known))
+            }
+            Written::Unknown(marked) => {
+                let mark = Mark {
+                    marked,
+                    writer,
+                    since: now,
+                    serial,
+                };
+                self.mark(of, mark);
+                return;
+            }
+        };
+        if let Some(new) = new {
+            let notes = self.of.entry(of).or_default();
+            if notes.unseen.insert(new.key.clone(), new).is_none() {
+                self.len += 1;
+            }
+        }
+    }
+
+    fn mark(&mut self, of: (Writer, Gvk), mark: Mark) {
+        let notes = self.of.entry(of).or_default();
+        let mut marks = notes.marks.iter_mut();
+        match marks.find(|known| known.marked == mark.marked) {
+            Some(known) => *known = mark,
+            None => {
+                notes.marks.push(mark);
+                self.len += 1;
+            }
         }
     }
 
     /// What a read on behalf of `writer` has to wait for; of everybody's writes where it is none.
-    pub(crate) fn owed(&mut self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> Owed {
-        let mut owed = Owed::default();
-        match writer {
-            Some(writer) => {
-                if let Entry::Occupied(mut notes) = self.of.entry((writer, gvk.clone())) {
-                    notes.get_mut().owe(read, &mut owed);
-                    if notes.get().is_empty() {
-                        notes.remove();
-                    }
-                }
+    pub(crate) fn owed(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> Vec<Note> {
+        let concerned = |notes: &Notes| match read {
+            Read::Object(key) => notes.unseen.get(key).cloned().into_iter().collect(),
+            Read::List(namespace) => {
+                let within = |note: &&Note| is_within(namespace, note.key.namespace());
+                let notes = notes.unseen.values().filter(within);
+                notes.cloned().collect::<Vec<_>>()
             }
-            None => self.of.retain(|(_, of), notes| {
-                if of == gvk {
-                    notes.owe(read, &mut owed);
-                }
-                !notes.is_empty()
-            }),
-        }
-        self.len -= owed.unknown.len();
-        owed
+        };
+        self.notes(writer, gvk).flat_map(concerned).collect()
+    }
+
+    /// The writes that a read on behalf of `writer` could show and of which nobody knows what became: the server
+    /// has to be asked about them first (RYOW-3).
+    pub(crate) fn marks(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> Vec<Mark> {
+        let marks = self.notes(writer, gvk).flat_map(|notes| &notes.marks);
+        let concerned = marks.filter(|mark| mark.marked.concerns(read));
+        concerned.cloned().collect()
     }
 
     /// A read has waited for a note as long as one may, and no later one waits for it again (RYOW-5).
     pub(crate) fn late(&mut self, gvk: &Gvk, note: &Note) {
         let notes = self.of.get_mut(&(note.writer, gvk.clone()));
-        let known = notes.and_then(|notes| notes.seen.get_mut(&note.key));
+        let known = notes.and_then(|notes| notes.unseen.get_mut(&note.key));
         if let Some(known) = known.filter(|known| known.serial == note.serial) {
             known.late = true;
         }
@@ -193,75 +211,82 @@ impl OwnWrites {
 
     /// Drops a note that was seen; not a newer one of the same object.
     pub(crate) fn seen(&mut self, gvk: &Gvk, note: &Note) {
-        let of = (note.writer, gvk.clone());
-        let Some(notes) = self.of.get_mut(&of) else {
-            return;
-        };
-        if notes
-            .seen
-            .get(&note.key)
-            .is_some_and(|known| known.serial == note.serial)
-        {
-            notes.seen.remove(&note.key);
-            self.len -= 1;
-            if notes.is_empty() {
-                self.of.remove(&of);
+        self.drop_from(note.writer, gvk, |notes| {
+            let known = notes.unseen.get(&note.key);
+            if known.is_some_and(|known| known.serial == note.serial) {
+                notes.unseen.remove(&note.key);
             }
-        }
+        });
+    }
+
+    /// Drops a mark that was asked about; not a newer one of the same object.
+    pub(crate) fn asked(&mut self, gvk: &Gvk, mark: &Mark) {
+        self.drop_from(mark.writer, gvk, |notes| {
+            notes.marks.retain(|known| known.serial != mark.serial);
+        });
     }
 
     /// Drops what was seen by now of keys that never read again, and what nobody ever asked about, once
-    /// there is enough of it to be worth the look. `is_seen` asks the informer that covers the object, and
-    /// `follows` whether one that covers the name follows the server; both are true where there is none.
+    /// there is enough of it to be worth the look, or after a while. `is_seen` asks the informer that covers the
+    /// object, and `follows` whether one that covers the name follows the server; both are true where there is
+    /// none.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
         mut is_seen: impl FnMut(&Gvk, &Note) -> bool,
-        mut follows: impl FnMut(&Gvk, &Unknown) -> bool,
+        mut follows: impl FnMut(&Gvk, &Mark) -> bool,
     ) {
-        if self.len < self.sweep_at.max(SWEEP_AT_LEAST) {
+        let is_old = |at: Instant| now.saturating_duration_since(at) >= SWEEP_AFTER;
+        let is_much = self.len >= self.sweep_at.max(SWEEP_AT_LEAST);
+        if !is_much && !self.swept.is_some_and(is_old) {
             return;
         }
         self.of.retain(|(_, gvk), notes| {
-            notes.seen.retain(|_, note| !is_seen(gvk, note));
-            notes.unknown.retain(|unknown| {
-                let age = now.saturating_duration_since(unknown.since);
-                age < UNKNOWN_FOR || !follows(gvk, unknown)
+            notes.unseen.retain(|_, note| !is_seen(gvk, note));
+            notes.marks.retain(|mark| {
+                let age = now.saturating_duration_since(mark.since);
+                age < UNKNOWN_FOR || !follows(gvk, mark)
             });
             !notes.is_empty()
         });
+        self.of.shrink_to(self.of.len() * 2);
         self.len = self.of.values().map(Notes::len).sum();
         // What stays is waited for, or soon seen: the next look comes when there is twice as much.
         self.sweep_at = self.len * 2;
+        self.swept = Some(now);
     }
 
     /// How many writes were not seen yet.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
+
+    /// The notes of one writer, or of all.
+    fn notes(&self, writer: Option<Writer>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
+        let one = writer.and_then(|writer| self.of.get(&(writer, gvk.clone())));
+        let all = self
+            .of
+            .iter()
+            .filter(move |((_, of), _)| writer.is_none() && of == gvk);
+        one.into_iter().chain(all.map(|(_, notes)| notes))
+    }
+
+    fn drop_from(&mut self, writer: Writer, gvk: &Gvk, drop: impl FnOnce(&mut Notes)) {
+        let of = (writer, gvk.clone());
+        if let Some(notes) = self.of.get_mut(&of) {
+            let before = notes.len();
+            drop(notes);
+            self.len -= before - notes.len();
+            if notes.is_empty() {
+                self.of.remove(&of);
+            }
+        }
+    }
 }
 
 impl Notes {
-    fn owe(&mut self, read: Read<'_>, owed: &mut Owed) {
-        match read {
-            Read::Object(key) => owed.notes.extend(self.seen.get(key).cloned()),
-            Read::List(namespace) => {
-                let within = |note: &&Note| is_within(namespace, note.key.namespace());
-                owed.notes
-                    .extend(self.seen.values().filter(within).cloned());
-            }
-        }
-        self.unknown.retain(|unknown| {
-            let concerns = unknown.concerns(read);
-            if concerns {
-                owed.unknown.push(unknown.clone());
-            }
-            !concerns
-        });
-    }
-
     fn len(&self) -> usize {
-        self.seen.len() + self.unknown.len()
+        self.unseen.len() + self.marks.len()
     }
 
     fn is_empty(&self) -> bool {
@@ -288,20 +313,69 @@ impl Note {
         let is_gone = |stored: Stored<'_>| stored.is_deleting || stored.uid != self.uid;
         has_come && (!self.deleted || look.stored.is_none_or(is_gone))
     }
-}
 
-impl Unknown {
-    fn is_of(&self, other: &Self) -> bool {
-        self.namespace == other.namespace && self.name == other.name
+    /// The note of an object that was stored, where another one of its key is known; none where that is of a later
+    /// write: of two at once, either answer may come first.
+    fn after(mut self, known: Option<&Self>) -> Option<Self> {
+        let Some(known) = known else {
+            return Some(self);
+        };
+        let is_newer = |a: &Option<ResourceVersion>, b: &Option<ResourceVersion>| match (a, b) {
+            (Some(a), Some(b)) => a.is_at_least(b),
+            _ => false,
+        };
+        if is_newer(&known.version, &self.version) {
+            return None;
+        }
+        // What was once deleted does not come back.
+        self.deleted = known.deleted && known.uid == self.uid;
+        Some(self)
     }
 
-    fn concerns(&self, read: Read<'_>) -> bool {
-        match (read, &self.name) {
-            (Read::Object(key), name) => {
-                name.as_deref().is_none_or(|name| name == key.name())
-                    && self.namespace.as_deref() == key.namespace()
+    /// The note of an object that is gone. What was stored before has to be seen too: an object that never
+    /// appeared is not gone.
+    fn gone(mut self, known: Option<&Self>) -> Self {
+        let before = known.filter(|known| known.uid == self.uid);
+        self.version = before.and_then(|known| known.version.clone());
+        self.deleted = true;
+        self
+    }
+}
+
+impl Marked {
+    /// An object whose name the server was to make of this.
+    pub(crate) fn generated(namespace: Option<&str>, generate_name: &str) -> Self {
+        let prefix = generate_name.get(..GENERATED_FROM);
+        Self::Generated {
+            namespace: namespace.map(ToOwned::to_owned),
+            prefix: prefix.unwrap_or(generate_name).to_owned(),
+        }
+    }
+
+    /// The namespace that it is in, where it is in one.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Object(key) => key.namespace(),
+            Self::Generated { namespace, .. } => namespace.as_deref(),
+        }
+    }
+
+    /// Whether the write could have been about the object of this key.
+    pub(crate) fn could_be(&self, key: &ObjectKey) -> bool {
+        match self {
+            Self::Object(marked) => marked == key,
+            Self::Generated { namespace, prefix } => {
+                namespace.as_deref() == key.namespace() && key.name().starts_with(&**prefix)
             }
-            (Read::List(namespace), _) => is_within(namespace, self.namespace.as_deref()),
+        }
+    }
+
+    /// Whether a read could show what became of the write. What a list selects by is not looked at: a write may
+    /// have changed it.
+    fn concerns(&self, read: Read<'_>) -> bool {
+        match read {
+            Read::Object(key) => self.could_be(key),
+            Read::List(namespace) => is_within(namespace, self.namespace()),
         }
     }
 }

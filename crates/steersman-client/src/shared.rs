@@ -18,7 +18,7 @@ use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::options::{ClientOptions, Lock};
 use crate::own_reads::{OwnReads, Settled};
-use crate::own_writes::Read;
+use crate::own_writes::{Mark, Read};
 use crate::place::{place, place_list, place_object};
 use crate::write::RequestId;
 
@@ -85,8 +85,19 @@ impl Shared {
         &self.door
     }
 
+    /// The writes of which nobody knows what became, and that a read could show.
+    pub(crate) fn marks(&self, kind: &Kind, read: Read<'_>) -> Vec<Mark> {
+        let Door {
+            own,
+            options,
+            request,
+            ..
+        } = &self.door;
+        own.marks(options, request.as_ref(), kind, read)
+    }
+
     /// Waits until the cache has seen what a read has to see.
-    pub(crate) async fn settle(&self, kind: &Kind, read: Read<'_>) -> Settled<'_> {
+    pub(crate) async fn settle(&self, kind: &Kind, read: Read<'_>) -> Settled {
         let Door {
             own,
             options,
@@ -94,6 +105,20 @@ impl Shared {
             ..
         } = &self.door;
         own.settle(options, request.as_ref(), kind, read).await
+    }
+
+    /// Asks what an informer asks, with the patience of a read.
+    pub(crate) async fn ask<T, F>(
+        &self,
+        kind: &Kind,
+        question: impl Fn(kube_client::Client) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, steersman_api::Error>>,
+    {
+        let client = self.transport().await?;
+        let ask = || question(client.clone());
+        Ok(self.door.read(kind, ask).await?)
     }
 
     /// Who applies: as the server would call whoever does not say.

@@ -30,6 +30,8 @@ pub struct Write {
     pub namespace: Option<String>,
     /// The object; `None` where the server makes the name, and for a collection.
     pub key: Option<ObjectKey>,
+    /// What the name begins with that the server makes (`metadata.generateName`), where it does.
+    pub generate_name: Option<String>,
     /// The subresource, where it is one that is written.
     pub subresource: Option<String>,
 }

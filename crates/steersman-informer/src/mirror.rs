@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use steersman_api::ListWatch;
+use steersman_api::{Decoded, ListWatch, Malformed, RawObject};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -113,6 +113,16 @@ impl Mirror {
     /// Where the query names an index: these belong to views.
     pub fn pass<K: Object>(&self, query: &Query) -> Result<Pass<K>, Error> {
         self.core.pass(query)
+    }
+
+    /// An object that came by another way, as this informer would have it had it come by its own:
+    /// transformed and decoded. It is not stored.
+    ///
+    /// # Errors
+    ///
+    /// What is known of it, where it cannot be read as a `K`.
+    pub fn look_at<K: Object>(&self, arrived: Decoded<RawObject>) -> Result<Arc<K>, Malformed> {
+        self.core.look_at(arrived)
     }
 
     /// Whether it mirrors the server, or tries to: it was started, and has not stopped.

@@ -40,7 +40,9 @@ impl<K: Object> Api<K> {
             .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
         let body = self.encode(&asked, object)?;
         let call = call(Method::POST, asked, url.write(options), JSON, body);
-        Ok(self.whole(call))
+        let generate_name = object.meta().generate_name.as_deref();
+        let generate_name = generate_name.filter(|_| key.name().is_empty());
+        Ok(self.whole(call).generating(generate_name))
     }
 
     /// What [`update`](Self::update) sends.

@@ -41,21 +41,27 @@ fn noted(written: impl IntoIterator<Item = Written>) -> OwnWrites {
 }
 
 /// The notes that a read of `name` waits for.
-fn owed(writes: &mut OwnWrites, name: &str) -> Vec<Note> {
-    writes
-        .owed(Some(ME), &gvk(), Read::Object(&key(name)))
-        .notes
+fn owed(writes: &OwnWrites, name: &str) -> Vec<Note> {
+    writes.owed(Some(ME), &gvk(), Read::Object(&key(name)))
 }
 
-/// Whether a read asks the server.
-fn asks(writes: &mut OwnWrites, read: Read<'_>) -> bool {
-    let owed = writes.owed(Some(ME), &gvk(), read);
-    !owed.unknown.is_empty()
+/// The marks that a read asks the server about.
+fn asks(writes: &OwnWrites, read: Read<'_>) -> Vec<Marked> {
+    let marks = writes.marks(Some(ME), &gvk(), read).into_iter();
+    marks.map(|mark| mark.marked).collect()
+}
+
+fn named(name: &str) -> Marked {
+    Marked::Object(key(name))
+}
+
+fn generated(begins: &str) -> Marked {
+    Marked::generated(Some("default"), begins)
 }
 
 /// Whether an informer that has applied `applied`, and stores this (uid, version, deleting), has seen
 /// the one note of `a`.
-fn seen(writes: &mut OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
+fn seen(writes: &OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
     let applied = ResourceVersion::new(applied);
     let version = has.map(|(_, version, _)| ResourceVersion::new(version));
     let stored = has
@@ -80,120 +86,182 @@ fn a_read_owes_what_its_own_key_wrote_there() {
     let mut writes = noted([stored("a", "u1", "5")]);
     writes.note(OTHER, &gvk(), stored("b", "u2", "6"), now());
 
-    assert_eq!(owed(&mut writes, "a").len(), 1);
-    assert_eq!(owed(&mut writes, "b").len(), 0);
-    let list = |writes: &mut OwnWrites, writer, namespace| {
-        writes
-            .owed(writer, &gvk(), Read::List(namespace))
-            .notes
-            .len()
+    assert_eq!(owed(&writes, "a").len(), 1);
+    assert_eq!(owed(&writes, "b").len(), 0);
+    let list = |writes: &OwnWrites, writer, namespace| {
+        let owed = writes.owed(writer, &gvk(), Read::List(namespace));
+        owed.len()
     };
-    assert_eq!(list(&mut writes, Some(ME), None), 1);
-    assert_eq!(list(&mut writes, Some(ME), Some("default")), 1);
-    assert_eq!(list(&mut writes, Some(ME), Some("kube-system")), 0);
-    assert_eq!(list(&mut writes, None, None), 2);
+    assert_eq!(list(&writes, Some(ME), None), 1);
+    assert_eq!(list(&writes, Some(ME), Some("default")), 1);
+    assert_eq!(list(&writes, Some(ME), Some("kube-system")), 0);
+    assert_eq!(list(&writes, None, None), 2);
     let secrets = Gvk::new("", "v1", "Secret");
-    assert_eq!(
-        writes.owed(None, &secrets, Read::List(None)),
-        Owed::default()
-    );
+    assert_eq!(writes.owed(None, &secrets, Read::List(None)), []);
 }
 
 /// RYOW-2: events, bookmarks and relists count alike.
 #[test]
 fn a_write_is_seen_when_its_version_was_applied() {
-    let mut writes = noted([stored("a", "u1", "10")]);
-    assert!(!seen(&mut writes, "9", None));
-    assert!(!seen(&mut writes, "9", Some(("u1", "9", false))));
-    assert!(seen(&mut writes, "10", None), "applied, and gone since");
-    assert!(seen(&mut writes, "100", Some(("u1", "10", false))));
-    assert!(seen(&mut writes, "9", Some(("u1", "10", false))));
+    let writes = noted([stored("a", "u1", "10")]);
+    assert!(!seen(&writes, "9", None));
+    assert!(!seen(&writes, "9", Some(("u1", "9", false))));
+    assert!(seen(&writes, "10", None), "applied, and gone since");
+    assert!(seen(&writes, "100", Some(("u1", "10", false))));
+    assert!(seen(&writes, "9", Some(("u1", "10", false))));
 }
 
 #[test]
 fn another_object_that_has_the_name_since_ends_every_wait() {
-    let mut writes = noted([stored("a", "u1", "10")]);
+    let writes = noted([stored("a", "u1", "10")]);
     assert!(
-        !seen(&mut writes, "9", Some(("u0", "9", false))),
+        !seen(&writes, "9", Some(("u0", "9", false))),
         "this one had the name before"
     );
-    assert!(seen(&mut writes, "9", Some(("u2", "11", false))));
-    let mut writes = noted([deleted("a", "u1")]);
-    assert!(seen(&mut writes, "9", Some(("u2", "9", false))));
+    assert!(seen(&writes, "9", Some(("u2", "11", false))));
+    let writes = noted([deleted("a", "u1")]);
+    assert!(seen(&writes, "9", Some(("u2", "9", false))));
 }
 
 #[test]
 fn a_delete_is_seen_when_the_object_is_gone_or_going() {
-    let mut writes = noted([deleted("a", "u1")]);
-    assert!(!seen(&mut writes, "9", Some(("u1", "9", false))));
-    assert!(seen(&mut writes, "9", Some(("u1", "9", true))));
-    assert!(seen(&mut writes, "9", None));
+    let writes = noted([deleted("a", "u1")]);
+    assert!(!seen(&writes, "9", Some(("u1", "9", false))));
+    assert!(seen(&writes, "9", Some(("u1", "9", true))));
+    assert!(seen(&writes, "9", None));
 }
 
 /// What was created and deleted at once is absent twice: before it comes, and after it went.
 #[test]
 fn a_delete_of_what_never_came_waits_for_it_to_come_and_go() {
-    let mut writes = noted([stored("a", "u1", "10"), deleted("a", "u1")]);
-    assert!(!seen(&mut writes, "9", None));
-    assert!(!seen(&mut writes, "10", Some(("u1", "10", false))));
-    assert!(seen(&mut writes, "11", None));
+    let writes = noted([stored("a", "u1", "10"), deleted("a", "u1")]);
+    assert!(!seen(&writes, "9", None));
+    assert!(!seen(&writes, "10", Some(("u1", "10", false))));
+    assert!(seen(&writes, "11", None));
 }
 
 #[test]
 fn of_several_writes_of_one_object_the_newest_counts() {
-    let mut writes = noted([stored("a", "u1", "10"), stored("a", "u1", "12")]);
+    let writes = noted([stored("a", "u1", "10"), stored("a", "u1", "12")]);
     assert_eq!(writes.len(), 1);
-    assert!(!seen(&mut writes, "11", Some(("u1", "10", false))));
-    assert!(seen(&mut writes, "12", None));
+    assert!(!seen(&writes, "11", Some(("u1", "10", false))));
+    assert!(seen(&writes, "12", None));
 }
 
 #[test]
 fn versions_that_cannot_be_compared_are_not_waited_for() {
-    let mut writes = noted([stored("a", "u1", "abc"), stored("a", "u1", "0")]);
-    assert_eq!(owed(&mut writes, "a"), []);
+    let writes = noted([stored("a", "u1", "abc"), stored("a", "u1", "0")]);
+    assert_eq!(owed(&writes, "a"), []);
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
 
 #[test]
 fn what_was_seen_is_dropped_and_a_newer_write_of_it_is_not() {
     let mut writes = noted([stored("a", "u1", "10")]);
-    let old = owed(&mut writes, "a").remove(0);
+    let old = owed(&writes, "a").remove(0);
     writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
     writes.seen(&gvk(), &old);
-    let new = owed(&mut writes, "a").remove(0);
+    let new = owed(&writes, "a").remove(0);
     assert!(!new.is_seen(Look {
         applied: &ResourceVersion::new("10"),
         stored: None
     }));
     writes.seen(&gvk(), &new);
-    assert_eq!(owed(&mut writes, "a"), []);
+    assert_eq!(owed(&writes, "a"), []);
     assert_eq!(writes.len(), 0);
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
 
-/// RYOW-3: where nobody knows, the server is asked once.
+/// Two writes at once: either answer may be the first to come.
 #[test]
-fn an_unknown_outcome_sends_the_next_read_to_the_server_once() {
-    let unknown = |name: Option<&str>| Written::Unknown {
-        namespace: Some("default".to_owned()),
-        name: name.map(str::to_owned),
-    };
-    let (a, b) = (key("a"), key("b"));
-    let mut writes = noted([unknown(Some("a")), unknown(Some("a"))]);
-    let mut live = |read| !writes.owed(Some(ME), &gvk(), read).unknown.is_empty();
-    assert!(!live(Read::Object(&b)));
-    assert!(!live(Read::List(Some("kube-system"))));
-    assert!(live(Read::Object(&a)));
-    assert!(!live(Read::Object(&a)));
+fn an_answer_that_comes_late_does_not_take_the_place_of_a_later_write() {
+    let writes = noted([stored("a", "u1", "12"), stored("a", "u1", "10")]);
+    assert!(!seen(&writes, "11", None));
+    let writes = noted([
+        stored("a", "u1", "10"),
+        deleted("a", "u1"),
+        stored("a", "u1", "9"),
+    ]);
+    assert!(!seen(&writes, "10", Some(("u1", "10", false))));
+    // The answer of a finalizer that goes comes after that of the delete.
+    let writes = noted([deleted("a", "u1"), stored("a", "u1", "9")]);
+    assert!(!seen(&writes, "9", Some(("u1", "9", false))));
+    assert!(seen(&writes, "9", Some(("u1", "9", true))));
+    let writes = noted([deleted("a", "u1"), stored("a", "u2", "11")]);
+    assert!(seen(&writes, "11", Some(("u2", "11", false))));
+}
 
-    let mut writes = noted([unknown(None)]);
-    assert!(
-        asks(&mut writes, Read::Object(&b)),
-        "any name may be the generated one"
-    );
-    let mut writes = noted([unknown(None)]);
-    assert!(asks(&mut writes, Read::List(None)));
-    assert!(!asks(&mut writes, Read::List(None)));
+/// RYOW-3: what the server showed to be absent is gone from the cache before that is read.
+#[test]
+fn what_is_absent_is_waited_for_where_somebody_has_it_or_wrote_it() {
+    let absent = |had: Option<&str>| Written::Absent {
+        key: key("a"),
+        had: had.map(str::to_owned),
+    };
+    let writes = noted([absent(Some("u1"))]);
+    assert!(!seen(&writes, "9", Some(("u1", "9", false))));
+    assert!(seen(&writes, "9", None));
+    let writes = noted([absent(None)]);
+    assert_eq!(owed(&writes, "a"), []);
+    // What was written has to come before it can be gone.
+    let writes = noted([stored("a", "u1", "10"), absent(Some("u0"))]);
+    assert!(!seen(&writes, "9", None));
+    assert!(seen(&writes, "10", None));
+}
+
+/// RYOW-3: a mark is asked about by what could show it, and by nothing else.
+#[test]
+fn a_mark_concerns_the_reads_that_could_show_it() {
+    let (a, b) = (key("a"), key("b"));
+    let elsewhere = ObjectKey::namespaced("kube-system", "a");
+    let writes = noted([named("a"), named("a")].map(Written::Unknown));
+    assert_eq!(writes.len(), 1);
+    for read in [
+        Read::Object(&b),
+        Read::Object(&elsewhere),
+        Read::List(Some("kube-system")),
+    ] {
+        assert_eq!(asks(&writes, read), [], "{read:?}");
+    }
+    for read in [
+        Read::Object(&a),
+        Read::List(Some("default")),
+        Read::List(None),
+    ] {
+        assert_eq!(asks(&writes, read), [named("a")], "{read:?}");
+    }
+
+    let made = key("made-x7f2k");
+    let writes = noted([Written::Unknown(generated("made-"))]);
+    for read in [
+        Read::Object(&a),
+        Read::Object(&ObjectKey::namespaced("kube-system", "made-x7f2k")),
+        Read::List(Some("kube-system")),
+    ] {
+        assert_eq!(asks(&writes, read), [], "{read:?}");
+    }
+    for read in [Read::Object(&made), Read::List(None)] {
+        assert_eq!(asks(&writes, read), [generated("made-")], "{read:?}");
+    }
+    assert!(generated(&"m".repeat(60)).could_be(&key(&("m".repeat(58) + "x7f2k"))));
+}
+
+/// RYOW-3: a mark goes when it was asked about, whoever read; a newer one of the same object does not.
+#[test]
+fn a_mark_stays_until_the_server_was_asked_about_it() {
+    let mut writes = noted([named("a"), named("b"), generated("made-")].map(Written::Unknown));
+    writes.note(OTHER, &gvk(), Written::Unknown(named("a")), now());
+    let all = writes.marks(None, &gvk(), Read::List(None));
+    assert_eq!(all.len(), 4, "reading takes nothing");
+    writes.note(ME, &gvk(), Written::Unknown(named("b")), now());
+    for mark in &all {
+        writes.asked(&gvk(), mark);
+    }
+    assert_eq!(asks(&writes, Read::List(None)), [named("b")]);
+    assert_eq!(writes.len(), 1);
+    let newer = writes.marks(Some(ME), &gvk(), Read::List(None));
+    writes.asked(&gvk(), &newer[0]);
+    assert_eq!(writes.len(), 0);
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
 
@@ -229,38 +297,72 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
         let mut writes = OwnWrites::default();
         let mut at = start;
         for number in 0..10_000_u64 {
-            let unknown = Written::Unknown {
-                namespace: None,
-                name: Some(format!("o{number}")),
-            };
-            writes.note(Writer(number), &gvk(), unknown, at);
+            let marked = Marked::Object(ObjectKey::cluster(format!("o{number}")));
+            writes.note(Writer(number), &gvk(), Written::Unknown(marked), at);
             writes.sweep(at, |_, _| true, |_, _| follows);
             at += gap;
         }
         let read = Read::Object(&ObjectKey::cluster("o9999"));
-        let owed = writes.owed(Some(Writer(9_999)), &gvk(), read);
-        assert_eq!(owed.unknown.len(), 1, "the newest stays");
+        let marks = writes.marks(Some(Writer(9_999)), &gvk(), read);
+        assert_eq!(marks.len(), 1, "the newest stays");
         writes.len()
     };
     let in_an_hour = 360;
     let kept = kept_after(Duration::from_secs(10), true);
     assert!((in_an_hour - 1..=in_an_hour * 3).contains(&kept), "{kept}");
-    assert_eq!(kept_after(Duration::ZERO, true), 9_999);
-    assert_eq!(kept_after(Duration::from_secs(10), false), 9_999);
+    assert_eq!(kept_after(Duration::ZERO, true), 10_000);
+    assert_eq!(kept_after(Duration::from_secs(10), false), 10_000);
+}
+
+/// Few notes are looked through too, after a while: what is seen of keys that are gone does not stay because
+/// there were more of them once.
+#[test]
+fn what_was_seen_goes_after_a_while_and_what_was_not_stays() {
+    let start = now();
+    let mut writes = OwnWrites::default();
+    for number in 0..1000_u64 {
+        let (name, version) = (format!("o{number}"), (number + 1).to_string());
+        writes.note(Writer(number), &gvk(), stored(&name, "u", &version), start);
+    }
+    writes.note(ME, &gvk(), Written::Unknown(named("a")), start);
+    let sweep = |writes: &mut OwnWrites, after: Duration, applied: &str| {
+        let applied = ResourceVersion::new(applied);
+        let is_seen = |_: &Gvk, note: &Note| {
+            let stored = None;
+            note.is_seen(Look {
+                applied: &applied,
+                stored,
+            })
+        };
+        writes.sweep(start + after, is_seen, |_, _| true);
+        writes.len()
+    };
+    assert_eq!(sweep(&mut writes, Duration::ZERO, "0"), 1001, "not seen");
+    assert_eq!(sweep(&mut writes, SWEEP_AFTER / 2, "990"), 1001, "not yet");
+    assert_eq!(
+        sweep(&mut writes, SWEEP_AFTER, "990"),
+        11,
+        "ten, and a mark"
+    );
+    assert_eq!(sweep(&mut writes, SWEEP_AFTER * 3 / 2, "1000"), 11);
+    assert_eq!(sweep(&mut writes, SWEEP_AFTER * 2, "1000"), 1);
+    let before = UNKNOWN_FOR - Duration::from_secs(1);
+    assert_eq!(sweep(&mut writes, before, "1000"), 1, "it may still show");
+    assert_eq!(sweep(&mut writes, before + SWEEP_AFTER, "1000"), 0);
 }
 
 /// RYOW-5: one wait for each write, of whatever read.
 #[test]
 fn what_was_waited_for_in_vain_is_late_until_it_is_seen_or_written_anew() {
     let mut writes = noted([stored("a", "u1", "10")]);
-    let note = owed(&mut writes, "a").remove(0);
+    let note = owed(&writes, "a").remove(0);
     assert!(!note.is_late());
     writes.late(&gvk(), &note);
-    assert!(owed(&mut writes, "a")[0].is_late());
+    assert!(owed(&writes, "a")[0].is_late());
     writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
     writes.late(&gvk(), &note);
     assert!(
-        !owed(&mut writes, "a")[0].is_late(),
+        !owed(&writes, "a")[0].is_late(),
         "a newer one is another wait"
     );
 }

@@ -11,6 +11,8 @@ mod replaced;
 mod transport;
 mod door;
 mod own_writes;
+mod unknown;
+mod asked;
 mod apply;
 mod merge;
 mod strategic;

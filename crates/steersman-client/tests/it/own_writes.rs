@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_api::DeleteOptions;
+use steersman_api::{DeleteOptions, Patch};
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{Client, ClientOptions, Error, ReadConsistency, RequestId};
@@ -16,20 +16,20 @@ use crate::world::{World, config, key, set};
 
 const BOUND: Duration = Duration::from_secs(10);
 
-fn mine(world: &World) -> Client {
+pub(crate) fn mine(world: &World) -> Client {
     world
         .client
         .for_request(RequestId::new("sites", key("front")))
 }
 
-fn other(world: &World) -> Client {
+pub(crate) fn other(world: &World) -> Client {
     world
         .client
         .for_request(RequestId::new("sites", key("back")))
 }
 
 /// A world that caches config maps and hears no more of them.
-async fn lagging(cache: CacheOptions, client: ClientOptions) -> World {
+pub(crate) async fn lagging(cache: CacheOptions, client: ClientOptions) -> World {
     let world = World::with(cache, client);
     drop(world.cached::<ConfigMap>().await);
     // The first watch opens after the sync.
@@ -38,12 +38,12 @@ async fn lagging(cache: CacheOptions, client: ClientOptions) -> World {
     world
 }
 
-async fn deaf() -> World {
+pub(crate) async fn deaf() -> World {
     lagging(CacheOptions::new(), ClientOptions::new()).await
 }
 
 /// Lets the cache hear again, after a while.
-fn hears_after(world: &World, wait: Duration) {
+pub(crate) fn hears_after(world: &World, wait: Duration) {
     let server = world.server.clone();
     tokio::spawn(async move {
         sleep(wait).await;
@@ -51,15 +51,15 @@ fn hears_after(world: &World, wait: Duration) {
     });
 }
 
-fn reads(world: &World) -> usize {
+pub(crate) fn reads(world: &World) -> usize {
     world.count(&[Verb::Get, Verb::List])
 }
 
-fn all() -> ListOptions {
+pub(crate) fn all() -> ListOptions {
     ListOptions::new().namespace("default")
 }
 
-async fn names(client: &Client) -> Vec<String> {
+pub(crate) async fn names(client: &Client) -> Vec<String> {
     let listed = client.list::<ConfigMap>(&all()).await.unwrap();
     let mut names: Vec<String> = listed.iter().map(|c| c.key().name().to_owned()).collect();
     names.retain(|name| name != "kube-root-ca.crt");
@@ -127,7 +127,9 @@ async fn with_consistency_of_the_process_all_wait_for_all() {
     mine(&world).create(&config("a")).await.unwrap();
     world.client.create(&config("b")).await.unwrap();
     hears_after(&world, Duration::from_secs(3));
+    let start = Instant::now();
     assert_eq!(names(&other(&world)).await, ["a", "b"]);
+    assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
 
 /// RYOW-2: a delete is seen when its uid is gone; another object of the name is not what was there before.
@@ -238,84 +240,6 @@ async fn what_the_cache_would_not_hold_is_not_waited_for() {
     assert_eq!(start.elapsed(), Duration::from_secs(1));
 }
 
-/// RYOW-3: what may have happened is looked for where it would be, once, and the cache catches up with it.
-#[tokio::test(start_paused = true)]
-async fn after_an_unknown_outcome_the_next_read_asks_the_server() {
-    let world = deaf().await;
-    let client = mine(&world);
-    let lost = || Answer::code(504).times(1).after_commit();
-    let fault = world
-        .server
-        .faults()
-        .answer(Verb::Create, "configmaps", lost());
-    let error = client.create(&config("a")).await.unwrap_err();
-    assert!(error.is_outcome_unknown());
-    drop(fault);
-    let (before, start) = (reads(&world), Instant::now());
-    assert!(names(&other(&world)).await.is_empty());
-
-    // The one that asks is dropped, or refused: the next one asks.
-    let refused = world
-        .server
-        .faults()
-        .answer(Verb::Get, "configmaps", Answer::code(403).times(1));
-    client.get::<ConfigMap>(&key("a")).await.unwrap_err();
-    drop(refused);
-    client.get::<ConfigMap>(&key("a")).await.unwrap();
-    assert_eq!(
-        (reads(&world), start.elapsed()),
-        (before + 2, Duration::ZERO)
-    );
-
-    hears_after(&world, Duration::from_secs(2));
-    assert_eq!(
-        names(&client).await,
-        ["a"],
-        "never back behind what it was shown"
-    );
-    assert_eq!(
-        (reads(&world), start.elapsed()),
-        (before + 2, Duration::from_secs(2))
-    );
-}
-
-/// RYOW-3: of a name that the server was to make, the whole kind is asked for; an index does not hide it.
-#[tokio::test(start_paused = true)]
-async fn a_generated_name_whose_outcome_is_unknown_is_found_by_a_list() {
-    let world = World::new();
-    let cache = world.client.cache();
-    cache
-        .index_field::<ConfigMap>("k", |c| c.data.as_ref()?.get("k").cloned())
-        .unwrap();
-    drop(world.cached::<ConfigMap>().await);
-    sleep(Duration::from_secs(1)).await;
-    world.server.faults().silence_watches_of("configmaps");
-    let client = mine(&world);
-    let mut object = config("");
-    object.metadata.name = None;
-    object.metadata.generate_name = Some("made-".to_owned());
-    set(&mut object, "k", "v");
-    let lost = Answer::code(504).times(1).after_commit();
-    let fault = world
-        .server
-        .faults()
-        .answer(Verb::Create, "configmaps", lost);
-    client.create(&object).await.unwrap_err();
-    drop(fault);
-    hears_after(&world, Duration::from_secs(2));
-    let found = client
-        .list::<ConfigMap>(&all().index("k", "v"))
-        .await
-        .unwrap();
-    assert_eq!(found.len(), 1);
-    let before = reads(&world);
-    client
-        .list::<ConfigMap>(&all().index("k", "v"))
-        .await
-        .unwrap();
-    assert_eq!(reads(&world), before, "once");
-}
-
 /// RYOW-2: bookmarks count, and lists do.
 #[tokio::test(start_paused = true)]
 async fn a_list_anew_shows_what_was_written() {
@@ -382,4 +306,91 @@ async fn what_a_client_without_consistency_writes_is_nobodys() {
     assert!(names(&none).await.is_empty());
     assert!(names(&client).await.is_empty());
     assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+/// RYOW-1: a list over several informers waits for each of them.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_several_namespaces_waits_for_all_of_them() {
+    let spaces = ["default", "kube-system"];
+    let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().namespaces(spaces));
+    let world = World::with(cache, ClientOptions::new());
+    world.client.cache().informers::<ConfigMap>().unwrap();
+    world.client.cache().wait_for_sync().await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    for space in spaces {
+        let client = mine(&world);
+        assert_eq!(world.server.faults().silence_watches_of("configmaps"), 2);
+        let start = Instant::now();
+        let mut object = config("a");
+        object.metadata.namespace = Some(space.to_owned());
+        client.create(&object).await.unwrap();
+        hears_after(&world, Duration::from_secs(3));
+        let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|object| object.key()).collect();
+        assert!(listed.contains(&object.key()), "{listed:?}");
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+}
+
+/// RYOW-4: what a write takes out of the scope is not waited for: it is shown as it was.
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_labels_leave_the_scope_is_not_waited_for() {
+    let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
+    let world = lagging(cache, ClientOptions::new()).await;
+    let client = mine(&world);
+    let mut object = config("a");
+    object.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    client.create(&object).await.unwrap();
+    hears_after(&world, Duration::from_secs(1));
+    assert_eq!(names(&client).await, ["a"]);
+    world.server.faults().silence_watches_of("configmaps");
+    let start = Instant::now();
+    let leave = Patch::Merge(json!({"metadata": {"labels": {"app": null}}}));
+    client.patch::<ConfigMap>(&key("a"), &leave).await.unwrap();
+    assert_eq!(names(&client).await, ["a"]);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+/// RYOW-2: who deletes what this key wrote, and makes another of its name, ends the wait for it.
+#[tokio::test(start_paused = true)]
+async fn another_object_under_the_name_ends_the_wait_for_a_delete() {
+    let world = World::new();
+    world.client.create(&config("a")).await.unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    let client = mine(&world);
+    let old = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    world.server.faults().silence_watches_of("configmaps");
+    client.delete(&*old).await.unwrap();
+    let new = world.client.create(&config("a")).await.unwrap();
+    hears_after(&world, Duration::from_secs(2));
+    let start = Instant::now();
+    let seen = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(seen.uid_str(), new.uid_str());
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+}
+
+/// RYOW-5: who reads a kind that never synced is told why, and waits for nothing; the server is not asked either.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_read_says_so_at_once() {
+    let world = World::new();
+    let faults = world.server.faults();
+    for verb in [Verb::List, Verb::Watch] {
+        faults.answer(verb, "configmaps", Answer::code(403)).keep();
+    }
+    world.client.cache().informer::<ConfigMap>().unwrap();
+    world.client.cache().settled().await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    let lost = Answer::code(504).times(1).after_commit();
+    faults.answer(Verb::Create, "configmaps", lost).keep();
+    client.create(&config("b")).await.unwrap_err();
+    let (before, start) = (reads(&world), Instant::now());
+    for name in ["a", "b"] {
+        let error = client.get::<ConfigMap>(&key(name)).await.unwrap_err();
+        let said = matches!(&error, Error::Cache(error) if error.is_unavailable());
+        assert!(said, "{name}: {error}");
+    }
+    client.list::<ConfigMap>(&all()).await.unwrap_err();
+    assert_eq!((reads(&world), start.elapsed()), (before, Duration::ZERO));
 }

@@ -27,6 +27,16 @@ impl World {
     pub(crate) fn with(cache: CacheOptions, client: ClientOptions) -> Self {
         let server = ApiServer::new();
         let connection = Connection::in_process(server.service(), "default");
+        Self::over(server, connection, cache, client)
+    }
+
+    /// A world of a server that is there already.
+    pub(crate) fn over(
+        server: ApiServer,
+        connection: Connection,
+        cache: CacheOptions,
+        client: ClientOptions,
+    ) -> Self {
         let cache = Cache::new(cache.seed(7)).unwrap();
         let cancel = CancellationToken::new();
         tokio::spawn(cache.run(connection.clone(), cancel.clone()));

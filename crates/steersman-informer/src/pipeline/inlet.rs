@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steersman_api::{Decoded, Malformed, RawObject};
+use steersman_api::{Decoded, RawObject};
 use tokio::time::Instant;
 
 use super::Core;
@@ -39,8 +39,8 @@ impl Sink for Inlet {
                 }
                 stored
             }
-            stored => match self.transformed(object) {
-                Ok(object) => RawEntry::ingest(object, extent, self.quotes(), stored.as_ref()),
+            stored => match self.core.transformed(object) {
+                Ok(object) => RawEntry::ingest(object, extent, self.core.quotes(), stored.as_ref()),
                 Err(malformed) => return Decoded::Malformed(malformed),
             },
         };
@@ -75,23 +75,5 @@ impl Sink for Inlet {
         let mut wanted = self.core.wanted.subscribe();
         // The sender lives in the core itself, so the wait cannot fail.
         let _more = wanted.wait_for(|wanted| *wanted > than).await;
-    }
-}
-
-impl Inlet {
-    /// Whether an error may quote an object: a Secret's values go nowhere.
-    fn quotes(&self) -> bool {
-        self.core.kind.gvk().kind() != "Secret"
-    }
-
-    /// The object as the transform leaves it; where that fails, nobody can read it.
-    fn transformed(&self, object: RawObject) -> Result<RawObject, Malformed> {
-        let Some(transform) = &self.core.options.transform else {
-            return Ok(object);
-        };
-        let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
-        let version = object.head().version.clone();
-        let transformed = transform.apply(object, self.quotes());
-        transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 }

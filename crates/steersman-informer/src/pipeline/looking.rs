@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
+use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::Object;
 
 use super::{Core, Run};
@@ -76,6 +77,35 @@ impl Core {
             version: indexer.version().clone(),
             unreadable: unreadable(&indexer, None, query.namespace.as_deref()),
         })
+    }
+
+    /// An object that came by another way than the reflector's, as this informer would have it.
+    pub(crate) fn look_at<K: Object>(
+        &self,
+        arrived: Decoded<RawObject>,
+    ) -> Result<Arc<K>, Malformed> {
+        let object = match arrived {
+            Decoded::Good(object) => self.transformed(object)?,
+            Decoded::Malformed(malformed) => return Err(malformed),
+        };
+        let entry = RawEntry::ingest(object, Extent::Whole, self.quotes(), None);
+        Unread::new(&entry).read()
+    }
+
+    /// The object as the transform leaves it; where that fails, nobody can read it.
+    pub(super) fn transformed(&self, object: RawObject) -> Result<RawObject, Malformed> {
+        let Some(transform) = &self.options.transform else {
+            return Ok(object);
+        };
+        let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
+        let version = object.head().version.clone();
+        let transformed = transform.apply(object, self.quotes());
+        transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
+    }
+
+    /// Whether an error may quote an object: a Secret's values go nowhere.
+    pub(super) fn quotes(&self) -> bool {
+        self.kind.gvk().kind() != "Secret"
     }
 
     pub(crate) fn subscribe<K>(&self, held: &Arc<Held>) -> Subscription<K> {

@@ -1,0 +1,183 @@
+//! Driver: asks the server what an informer asks it, for those who cannot wait until it is told.
+
+use std::sync::Arc;
+
+use steersman_api::{ApiListWatch, Decoded, Error as ApiError, ListQuery, RawObject, kube_client};
+use steersman_informer::Mirror;
+use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ResourceVersion};
+
+use crate::error::Error;
+use crate::settings::Settings;
+
+/// So many objects a page holds, as those that an informer asks for.
+const PAGE: u32 = 500;
+
+/// What one informer asks of its server, in one namespace: see [`Cache::asks_in`](crate::Cache::asks_in).
+///
+/// RYOW-6: the questions need no rights but the informer's. One object is a list of the one name, which
+/// kube-apiserver looks up by its key (apiserver, `SelectionPredicate.MatchesSingle`).
+#[derive(Debug)]
+pub struct Asks {
+    pub(crate) mirror: Mirror,
+    pub(crate) namespace: Option<String>,
+    pub(crate) settings: Settings,
+}
+
+/// An object as the server showed it, by what tells it from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shown {
+    /// Its key.
+    pub key: ObjectKey,
+    /// Its uid.
+    pub uid: String,
+    /// Its version.
+    pub version: ResourceVersion,
+}
+
+/// What the server said of one object, and what the cache would make of it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Answer<K> {
+    /// The object, where there is one that the informer would be told of.
+    pub shown: Option<Shown>,
+    /// What [`Cache::get`](crate::Cache::get) would answer if it were told: transformed, and with the same
+    /// errors.
+    pub read: Result<Arc<K>, Error>,
+}
+
+impl Asks {
+    /// The informer.
+    pub fn mirror(&self) -> &Mirror {
+        &self.mirror
+    }
+
+    /// The object of a name.
+    ///
+    /// # Errors
+    ///
+    /// What the server says.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn object<K: Object>(
+        &self,
+        client: kube_client::Client,
+        name: &str,
+    ) -> Result<Answer<K>, ApiError> {
+        let mut found = self.list(client, self.named(name)).await?;
+        let kind = self.kind();
+        let Some(arrived) = found.pop() else {
+            let key = ObjectKey::namespaced(self.namespace.as_deref().unwrap_or_default(), name);
+            let not_found = Error::NotFound {
+                kind: kind.clone(),
+                key,
+                scoped_by: self.settings.scoped_by(),
+            };
+            return Ok(Answer {
+                shown: None,
+                read: Err(not_found),
+            });
+        };
+        let shown = Some(Shown::of(&arrived));
+        let read = self.mirror.look_at(arrived);
+        let read = read.map_err(|malformed| Error::Malformed {
+            kind: kind.clone(),
+            key: malformed.key,
+            problem: malformed.error,
+        });
+        Ok(Answer { shown, read })
+    }
+
+    /// Whether there is an object of a name, and which: its metadata is asked for.
+    ///
+    /// # Errors
+    ///
+    /// What the server says.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn one(
+        &self,
+        client: kube_client::Client,
+        name: &str,
+    ) -> Result<Vec<Shown>, ApiError> {
+        self.shown(client, self.named(name)).await
+    }
+
+    /// All objects that the informer would be told of: their metadata is asked for.
+    ///
+    /// # Errors
+    ///
+    /// What the server says.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn all(&self, client: kube_client::Client) -> Result<Vec<Shown>, ApiError> {
+        self.shown(client, self.everything().limit(PAGE)).await
+    }
+
+    async fn shown(
+        &self,
+        client: kube_client::Client,
+        mut query: ListQuery,
+    ) -> Result<Vec<Shown>, ApiError> {
+        query.metadata_only = true;
+        let found = self.list(client, query).await?;
+        Ok(found.iter().map(Shown::of).collect())
+    }
+
+    async fn list(
+        &self,
+        client: kube_client::Client,
+        query: ListQuery,
+    ) -> Result<Vec<Decoded<RawObject>>, ApiError> {
+        let list_watch = ApiListWatch::new(client, self.kind().clone(), self.namespace.clone())
+            .keep_managed_fields(self.settings.keeps_managed_fields());
+        Ok(list_watch.list_all(&query).await?.items)
+    }
+
+    /// What the informer selects.
+    fn everything(&self) -> ListQuery {
+        let settings = &self.settings;
+        ListQuery::new()
+            .labels(settings.sent_labels().unwrap_or_default())
+            .fields(settings.sent_fields().unwrap_or_default())
+    }
+
+    /// What the informer selects, of one name.
+    fn named(&self, name: &str) -> ListQuery {
+        let name = FieldSelector::new().equals("metadata.name", name);
+        let everything = self.everything();
+        let fields = match &everything.fields {
+            // First, because it is the first name that rights for single names are judged by.
+            Some(fields) => format!("{fields},{name}"),
+            None => name.into(),
+        };
+        everything.fields(fields)
+    }
+
+    fn kind(&self) -> &Kind {
+        self.mirror.kind()
+    }
+}
+
+impl Shown {
+    fn of(arrived: &Decoded<RawObject>) -> Self {
+        let (key, uid, version) = match arrived {
+            Decoded::Good(object) => {
+                let head = object.head();
+                (&head.key, &head.uid, &head.version)
+            }
+            Decoded::Malformed(object) => (&object.key, &object.uid, &object.version),
+        };
+        Self {
+            key: key.clone(),
+            uid: uid.clone(),
+            version: version.clone(),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! RYOW-6: where the cache is too far behind, the server is asked what the informers ask it, and the answer is
+//! what the cache would answer.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use serde_json::json;
+use steersman_api::Connection;
+use steersman_apiserver::faults::{Answer, Verb};
+use steersman_apiserver::{ApiServer, Authorization, User};
+use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Transform};
+use steersman_client::{Client, ClientOptions};
+use steersman_object::{Object as _, ObjectKey};
+use tokio::time::{Instant, sleep};
+
+use crate::own_writes::{hears_after, mine, reads};
+use crate::world::{World, config, key, set};
+
+const BOUND: Duration = Duration::from_secs(10);
+
+/// Lets the operator do in a namespace what informers do, and write.
+fn grant(server: &ApiServer, namespace: &str) {
+    let metadata = json!({"name": "op", "namespace": namespace});
+    let group = "rbac.authorization.k8s.io";
+    let verbs = ["list", "watch", "create", "patch", "update"];
+    let role = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata,
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}],
+    });
+    server.create(role).unwrap();
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "op"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "op"}],
+    });
+    server.create(binding).unwrap();
+}
+
+/// Forgets the data, and fails where that says so.
+fn without_data() -> Transform {
+    Transform::typed("without data", |object: &mut ConfigMap| {
+        match object.data.take() {
+            Some(data) if data.contains_key("fail") => Err("as it was told"),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// A world of an operator who may do no more than its informers in two namespaces do, whose cache holds there what
+/// has a label, changed, and hears no more.
+async fn narrow() -> World {
+    let server = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build();
+    for namespace in ["default", "shop"] {
+        let space =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        if namespace == "shop" {
+            server.create(space).unwrap();
+        }
+        grant(&server, namespace);
+    }
+    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let scope = ByObject::new()
+        .namespaces(["default", "shop"])
+        .labels("app=web")
+        .transform(without_data());
+    let cache = CacheOptions::new().by_object::<ConfigMap>(scope);
+    let world = World::over(server, connection, cache, ClientOptions::new());
+    world.client.cache().informers::<ConfigMap>().unwrap();
+    world.client.cache().wait_for_sync().await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.server.faults().silence_watches_of("configmaps"), 2);
+    world
+}
+
+fn labelled(name: &str) -> ConfigMap {
+    let mut object = config(name);
+    object.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    set(&mut object, "k", "v");
+    object
+}
+
+/// Creates an object and loses the answer.
+async fn lose(world: &World, client: &Client, object: &ConfigMap) {
+    let lost = Answer::code(504).times(1).after_commit();
+    let faults = world.server.faults();
+    let fault = faults.answer(Verb::Create, "configmaps", lost);
+    let created = client.create(object).await;
+    assert!(created.unwrap_err().is_outcome_unknown());
+    drop(fault);
+}
+
+/// RYOW-3, RYOW-6
+#[tokio::test(start_paused = true)]
+async fn who_may_only_do_what_informers_do_can_ask() {
+    let world = narrow().await;
+    let client = mine(&world);
+    lose(&world, &client, &labelled("a")).await;
+    let start = Instant::now();
+    let seen = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(seen.data, None, "transformed");
+    assert_eq!(seen.metadata.managed_fields, None);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+
+    // Lists of one namespace, or of all that are cached.
+    let mut made = labelled("");
+    made.metadata.name = None;
+    made.metadata.generate_name = Some("made-".to_owned());
+    made.metadata.namespace = Some("shop".to_owned());
+    lose(&world, &client, &made).await;
+    hears_after(&world, Duration::from_secs(2));
+    let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+    assert_eq!((listed.len(), start.elapsed().as_secs()), (2, 2));
+    assert!(listed.iter().all(|object| object.data.is_none()));
+}
+
+/// RYOW-6: an object that the cache would not show is not shown, with the cache's own words.
+#[tokio::test(start_paused = true)]
+async fn what_the_cache_would_not_show_is_answered_as_it_would() {
+    let world = narrow().await;
+    let client = mine(&world);
+    lose(&world, &client, &config("hidden")).await;
+    let error = client.get::<ConfigMap>(&key("hidden")).await.unwrap_err();
+    let cached = world.client.get::<ConfigMap>(&key("hidden")).await;
+    assert!(error.is_not_found());
+    assert_eq!(error.scoped_by(), Some("labels \"app=web\""));
+    assert_eq!(error.to_string(), cached.unwrap_err().to_string());
+
+    let mut failing = labelled("failing");
+    set(&mut failing, "fail", "");
+    lose(&world, &client, &failing).await;
+    let error = client.get::<ConfigMap>(&key("failing")).await.unwrap_err();
+    hears_after(&world, Duration::ZERO);
+    sleep(Duration::from_secs(1)).await;
+    let cached = world.client.get::<ConfigMap>(&key("failing")).await;
+    assert!(error.is_malformed(), "{error}");
+    assert_eq!(error.to_string(), cached.unwrap_err().to_string());
+
+    // What is outside of the scope was never marked.
+    let before = reads(&world);
+    let mut outside = labelled("a");
+    outside.metadata.namespace = Some("kube-system".to_owned());
+    let lost = Answer::code(504).times(1);
+    let _fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost);
+    client.create(&outside).await.unwrap_err();
+    let error = client.get::<ConfigMap>(&outside.key()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("is cached in the namespaces default, shop only"),
+        "{error}"
+    );
+    assert_eq!(reads(&world), before);
+}
+
+/// RYOW-5, RYOW-6: past the bound as well.
+#[tokio::test(start_paused = true)]
+async fn past_the_bound_a_get_asks_what_informers_ask() {
+    let world = narrow().await;
+    let client = mine(&world);
+    client.create(&labelled("a")).await.unwrap();
+    let (before, start) = (reads(&world), Instant::now());
+    for asked in [1, 2] {
+        let seen = client.get::<ConfigMap>(&key("a")).await.unwrap();
+        assert_eq!((seen.data.clone(), start.elapsed()), (None, BOUND));
+        assert_eq!(reads(&world), before + asked);
+    }
+    // Who may not even ask hears so once; after that the cache is read as it is.
+    let refused = world
+        .server
+        .faults()
+        .answer(Verb::List, "configmaps", Answer::code(403));
+    let error = client.get::<ConfigMap>(&key("a")).await.unwrap_err();
+    assert!(error.is_forbidden(), "{error}");
+    let cached = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!((cached, start.elapsed()), (None, BOUND));
+    drop(refused);
+}
+
+/// RYOW-6: an informer of all other namespaces is asked in the one that is read, and of all that its server pages.
+#[tokio::test(start_paused = true)]
+async fn each_namespace_is_asked_as_the_informer_that_covers_it_asks() {
+    let scope = ByObject::new()
+        .namespace("shop", Settings::new().labels("app=web"))
+        .other_namespaces(Settings::new());
+    let cache = CacheOptions::new().by_object::<ConfigMap>(scope);
+    let world = World::with(cache, ClientOptions::new());
+    for number in 0..600 {
+        let mut object = serde_json::to_value(config(&format!("other-{number}"))).unwrap();
+        object["apiVersion"] = "v1".into();
+        object["kind"] = "ConfigMap".into();
+        world.server.create(object).unwrap();
+    }
+    world.client.cache().informers::<ConfigMap>().unwrap();
+    world.client.cache().wait_for_sync().await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("configmaps");
+    let client = mine(&world);
+    let mut made = config("");
+    made.metadata.name = None;
+    made.metadata.generate_name = Some("z-".to_owned());
+    lose(&world, &client, &made).await;
+    world.server.requests().clear();
+    hears_after(&world, Duration::from_secs(2));
+    let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+    assert!(
+        listed
+            .iter()
+            .any(|object| object.key().name().starts_with("z-"))
+    );
+    let asked = world.server.requests();
+    let asked = asked.matching(|request| request.does(Verb::List));
+    assert_eq!(asked.len(), 2, "two pages");
+    for page in asked {
+        assert_eq!(page.namespace.as_deref(), Some("default"));
+        let fields = page.parameter("fieldSelector");
+        assert_eq!(fields, Some("metadata.namespace!=shop"));
+    }
+}
+
+/// RYOW-6: a cluster-scoped kind has one place.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_kind_is_asked_about_without_a_namespace() {
+    let world = World::new();
+    drop(world.cached::<Namespace>().await);
+    sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("namespaces");
+    let client = mine(&world);
+    let mut space = Namespace::default();
+    space.metadata.name = Some("new".to_owned());
+    let lost = Answer::code(504).times(1).after_commit();
+    let _fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "namespaces", lost);
+    client.create(&space).await.unwrap_err();
+    // As from the cache, a namespace in the key is passed over.
+    for key in [ObjectKey::namespaced("x", "new"), ObjectKey::cluster("new")] {
+        hears_after(&world, Duration::from_secs(2));
+        client.get::<Namespace>(&key).await.unwrap();
+    }
+}

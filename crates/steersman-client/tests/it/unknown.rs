@@ -1,0 +1,370 @@
+//! RYOW-3: where nobody knows what became of a write, its key asks the server before it reads the cache again.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman_api::{DeleteOptions, ListQuery as Selection, Patch};
+use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
+use steersman_cache::{CacheOptions, ListOptions};
+use steersman_client::{Client, ClientOptions, ReadConsistency};
+use steersman_object::Object as _;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::own_writes::{all, deaf, hears_after, lagging, mine, names, other, reads};
+use crate::world::{World, config, key, set};
+
+/// An object whose name the server makes.
+fn made() -> ConfigMap {
+    let mut object = config("");
+    object.metadata.name = None;
+    object.metadata.generate_name = Some("made-".to_owned());
+    object.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    object
+}
+
+/// Loses the answer to the next write of this verb.
+fn lose(world: &World, verb: Verb) {
+    let lost = Answer::code(504).times(1).after_commit();
+    world
+        .server
+        .faults()
+        .answer(verb, "configmaps", lost)
+        .keep();
+}
+
+/// The lists of config maps since, which are questions: the cache has its own by then.
+fn questions(world: &World) -> Vec<RequestRecord> {
+    let lists = world.server.requests();
+    lists.matching(|request| request.does(Verb::List) && request.is_for("configmaps"))
+}
+
+fn selecting(labels: &str) -> ListOptions {
+    all().labels(labels.parse().unwrap())
+}
+
+/// What the server has.
+async fn children(world: &World) -> Vec<ConfigMap> {
+    let live = world.client.live();
+    live.list(&selecting("app=web")).await.unwrap()
+}
+
+async fn found(client: &Client, options: &ListOptions) -> usize {
+    client.list::<ConfigMap>(options).await.unwrap().len()
+}
+
+/// RYOW-3: what may have happened is looked for where it would be, once, and the cache catches up with it.
+#[tokio::test(start_paused = true)]
+async fn after_an_unknown_outcome_the_next_read_asks_the_server() {
+    let world = deaf().await;
+    let client = mine(&world);
+    let lost = || Answer::code(504).times(1).after_commit();
+    let fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost());
+    let error = client.create(&config("a")).await.unwrap_err();
+    assert!(error.is_outcome_unknown());
+    drop(fault);
+    assert!(names(&other(&world)).await.is_empty());
+
+    // The one that asks is dropped, or does not hear: the next one asks.
+    let slow = Duration::from_secs(5);
+    let delay = world.server.faults().delay(Verb::List, "configmaps", slow);
+    let name = key("a");
+    let read = client.get::<ConfigMap>(&name);
+    assert!(timeout(Duration::from_secs(1), read).await.is_err());
+    drop(delay);
+    let (before, start) = (reads(&world), Instant::now());
+    let refused =
+        world
+            .server
+            .faults()
+            .answer(Verb::List, "configmaps", Answer::code(500).times(1));
+    client.get::<ConfigMap>(&key("a")).await.unwrap_err();
+    drop(refused);
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(
+        (reads(&world), start.elapsed()),
+        (before + 2, Duration::ZERO)
+    );
+
+    hears_after(&world, Duration::from_secs(2));
+    assert_eq!(
+        names(&client).await,
+        ["a"],
+        "never back behind what it was shown"
+    );
+    assert_eq!(
+        (reads(&world), start.elapsed()),
+        (before + 2, Duration::from_secs(2))
+    );
+}
+
+/// RYOW-3: of a name that the server was to make, the whole kind is asked for; an index does not hide it.
+#[tokio::test(start_paused = true)]
+async fn a_generated_name_whose_outcome_is_unknown_is_found_by_a_list() {
+    let world = World::new();
+    let cache = world.client.cache();
+    cache
+        .index_field::<ConfigMap>("k", |c| c.data.as_ref()?.get("k").cloned())
+        .unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("configmaps");
+    let client = mine(&world);
+    let mut object = config("");
+    object.metadata.name = None;
+    object.metadata.generate_name = Some("made-".to_owned());
+    set(&mut object, "k", "v");
+    let lost = Answer::code(504).times(1).after_commit();
+    let fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost);
+    client.create(&object).await.unwrap_err();
+    drop(fault);
+    hears_after(&world, Duration::from_secs(2));
+    let found = client
+        .list::<ConfigMap>(&all().index("k", "v"))
+        .await
+        .unwrap();
+    assert_eq!(found.len(), 1);
+    let before = reads(&world);
+    client
+        .list::<ConfigMap>(&all().index("k", "v"))
+        .await
+        .unwrap();
+    assert_eq!(reads(&world), before, "once");
+}
+
+/// RYOW-3: no read takes a generated name for known that asked for less. Which list comes first does not matter:
+/// it asks for all that the namespace holds, and no more than its metadata.
+#[tokio::test(start_paused = true)]
+async fn reads_that_could_not_show_a_generated_name_leave_it_unknown() {
+    for narrow in [
+        selecting("app=web"),
+        selecting("app=other"),
+        all().limit(1),
+        ListOptions::new(),
+    ] {
+        let world = deaf().await;
+        let client = mine(&world);
+        lose(&world, Verb::Create);
+        client.create(&made()).await.unwrap_err();
+        let (before, start) = (reads(&world), Instant::now());
+        // Neither could show it.
+        let absent = client.get_opt::<ConfigMap>(&key("other")).await.unwrap();
+        let elsewhere = ListOptions::new().namespace("kube-public");
+        assert_eq!((absent, found(&client, &elsewhere).await), (None, 0));
+        assert_eq!(reads(&world), before, "nobody asked");
+
+        world.server.requests().clear();
+        hears_after(&world, Duration::from_secs(2));
+        client.list::<ConfigMap>(&narrow).await.unwrap();
+        let asked = questions(&world);
+        assert_eq!(asked.len(), 1, "{narrow:?}");
+        assert!(asked[0].is_metadata_only());
+        assert_eq!(asked[0].namespace.as_deref(), Some("default"));
+        assert_eq!(asked[0].parameter("labelSelector"), None);
+        assert_eq!(asked[0].parameter("fieldSelector"), None);
+        assert_eq!(found(&client, &selecting("app=web")).await, 1);
+        assert_eq!(start.elapsed(), Duration::from_secs(2));
+        assert_eq!(questions(&world).len(), 1, "once");
+    }
+}
+
+/// RYOW-3: who finds its child by a label does not make a second one after a lost answer.
+#[tokio::test(start_paused = true)]
+async fn a_lost_create_makes_no_second_child() {
+    let world = deaf().await;
+    let client = mine(&world);
+    lose(&world, Verb::Create);
+    for run in 0..3 {
+        // As reconcilers do: read this and that, list the children, make what is missing.
+        let _site = client.get_opt::<ConfigMap>(&key("site")).await.unwrap();
+        found(&client, &all().namespace("kube-public")).await;
+        if run == 1 {
+            hears_after(&world, Duration::from_secs(1));
+        }
+        if found(&client, &selecting("app=web")).await == 0 {
+            client.create(&made()).await.unwrap_err();
+        }
+    }
+    assert_eq!(children(&world).await.len(), 1);
+}
+
+/// RYOW-3: a get of a name that may be the generated one asks what a list would.
+#[tokio::test(start_paused = true)]
+async fn a_get_of_what_may_be_the_generated_name_asks() {
+    let world = deaf().await;
+    let client = mine(&world);
+    lose(&world, Verb::Create);
+    client.create(&made()).await.unwrap_err();
+    let child = children(&world).await.remove(0).key();
+    let (before, start) = (reads(&world), Instant::now());
+    hears_after(&world, Duration::from_secs(2));
+    client.get::<ConfigMap>(&child).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert_eq!(reads(&world), before + 1);
+    assert_eq!(found(&client, &selecting("app=web")).await, 1);
+    assert_eq!(reads(&world), before + 1, "once");
+}
+
+/// RYOW-3: a change of labels is found by lists that select by them, before or after.
+#[tokio::test(start_paused = true)]
+async fn a_list_asks_for_the_name_and_not_for_its_own_selection() {
+    let world = World::new();
+    let mut object = config("a");
+    object.metadata.labels = Some([("app".to_owned(), "old".to_owned())].into());
+    world.client.create(&object).await.unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("configmaps");
+    let client = mine(&world);
+    lose(&world, Verb::Patch);
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"app": "new"}}}));
+    let patched = client.patch::<ConfigMap>(&key("a"), &patch).await;
+    assert!(patched.unwrap_err().is_outcome_unknown());
+
+    world.server.requests().clear();
+    let start = Instant::now();
+    hears_after(&world, Duration::from_secs(2));
+    assert_eq!(found(&client, &selecting("app=old").limit(1)).await, 0);
+    assert_eq!(found(&client, &selecting("app=new")).await, 1);
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    let asked = questions(&world);
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].is_metadata_only());
+    assert_eq!(asked[0].parameter("fieldSelector"), Some("metadata.name=a"));
+}
+
+/// RYOW-3: a delete that was done after all is not read back from the cache.
+#[tokio::test(start_paused = true)]
+async fn a_lost_delete_is_seen() {
+    for get_first in [true, false] {
+        let world = World::new();
+        world.client.create(&config("a")).await.unwrap();
+        drop(world.cached::<ConfigMap>().await);
+        sleep(Duration::from_secs(1)).await;
+        world.server.faults().silence_watches_of("configmaps");
+        let client = mine(&world);
+        lose(&world, Verb::Delete);
+        client.delete_key::<ConfigMap>(&key("a")).await.unwrap_err();
+        let start = Instant::now();
+        if get_first {
+            let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+            assert_eq!((gone, start.elapsed()), (None, Duration::ZERO));
+        }
+        hears_after(&world, Duration::from_secs(2));
+        assert!(names(&client).await.is_empty());
+        assert_eq!(start.elapsed(), Duration::from_secs(2));
+    }
+}
+
+/// RYOW-3: what was not done after all is found out too, and nothing is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_lost_on_its_way_is_asked_about_once() {
+    let world = deaf().await;
+    let client = mine(&world);
+    let lost = Answer::code(504).times(2);
+    let fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "configmaps", lost);
+    client.create(&config("a")).await.unwrap_err();
+    client.create(&made()).await.unwrap_err();
+    drop(fault);
+    let (before, start) = (reads(&world), Instant::now());
+    assert!(names(&client).await.is_empty());
+    assert_eq!(reads(&world), before + 2);
+    let absent = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!((absent, names(&client).await.len()), (None, 0));
+    assert_eq!(
+        (reads(&world), start.elapsed()),
+        (before + 2, Duration::ZERO)
+    );
+}
+
+/// RYOW-4: what a delete of many came to is not waited for where it is known, so it is not asked about either.
+#[tokio::test(start_paused = true)]
+async fn a_delete_of_many_is_not_asked_about() {
+    let world = deaf().await;
+    let client = mine(&world);
+    let fault = Answer::code(504).times(1).after_commit();
+    let fault = world
+        .server
+        .faults()
+        .answer(Verb::DeleteCollection, "configmaps", fault);
+    let (everything, options) = (Selection::new(), DeleteOptions::new());
+    let deleted = client.delete_all::<ConfigMap>(Some("default"), &everything, &options);
+    assert!(deleted.await.unwrap_err().is_outcome_unknown());
+    drop(fault);
+    let before = reads(&world);
+    names(&client).await;
+    assert_eq!(reads(&world), before);
+}
+
+/// RYOW-3: a question that the server refuses for good is the answer of one read, and no later one fails for it.
+#[tokio::test(start_paused = true)]
+async fn a_question_refused_for_good_fails_one_read() {
+    let world = deaf().await;
+    let client = mine(&world);
+    for get_first in [true, false] {
+        lose(&world, Verb::Create);
+        client.create(&made()).await.unwrap_err();
+        lose(&world, Verb::Create);
+        client.create(&config("a")).await.unwrap_err();
+        let refused = world
+            .server
+            .faults()
+            .answer(Verb::List, "configmaps", Answer::code(403));
+        let before = reads(&world);
+        if get_first {
+            let error = client.get::<ConfigMap>(&key("a")).await.unwrap_err();
+            assert!(error.is_forbidden(), "{error}");
+            // Nothing is known of the other one.
+            let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
+            assert!(error.is_forbidden(), "{error}");
+        } else {
+            for _each in 0..2 {
+                let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
+                assert!(error.is_forbidden(), "{error}");
+            }
+        }
+        assert!(names(&client).await.is_empty(), "as the cache has it");
+        let cached = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+        assert_eq!((cached, reads(&world)), (None, before + 2));
+        drop(refused);
+        world.server.delete("configmaps", "default", "a").unwrap();
+    }
+}
+
+/// RYOW-3: who reads for all asks for all, and leaves to each writer what nobody found out.
+#[tokio::test(start_paused = true)]
+async fn who_reads_for_the_process_asks_about_everybodys_writes() {
+    let options = ClientOptions::new().read_consistency(ReadConsistency::Process);
+    let world = lagging(CacheOptions::new(), options).await;
+    let writer = mine(&world).read_consistency(ReadConsistency::OwnKey);
+    lose(&world, Verb::Create);
+    writer.create(&config("a")).await.unwrap_err();
+
+    let deaf = world
+        .server
+        .faults()
+        .answer(Verb::List, "configmaps", Answer::code(500).times(1));
+    world.client.list::<ConfigMap>(&all()).await.unwrap_err();
+    drop(deaf);
+    let before = reads(&world);
+    let mine = writer.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+    assert!(
+        mine.is_some() && reads(&world) == before + 1,
+        "still its own"
+    );
+
+    lose(&world, Verb::Create);
+    writer.create(&config("b")).await.unwrap_err();
+    hears_after(&world, Duration::from_secs(2));
+    assert_eq!(names(&world.client).await, ["a", "b"]);
+    assert_eq!(reads(&world), before + 2);
+}
