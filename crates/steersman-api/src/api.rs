@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
-use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject, WholeObject};
 
 use crate::asked::Asked;
 use crate::decode::{Decoder, Page};
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, ListQuery, Patch, PatchOptions, WriteOptions};
 use crate::pages;
-use crate::transport::{Call, next_chunk};
+use crate::transport::{Call, METADATA, METADATA_LIST, next_chunk};
 use crate::url::Url;
 
 mod requests;
@@ -55,7 +55,7 @@ impl<K: Object> Api<K> {
     pub fn new(client: kube_client::Client, kind: Kind) -> Self {
         Self {
             client,
-            decoder: Decoder::new(kind.clone(), false),
+            decoder: Decoder::new(kind.clone(), false).metadata_only(K::metadata_api()),
             kind,
             of: PhantomData,
         }
@@ -67,14 +67,18 @@ impl<K: Object> Api<K> {
         &self.kind
     }
 
-    /// One object.
+    /// One object; of a `PartialObjectMeta`, the server is asked for metadata alone.
     ///
     /// # Errors
     ///
     /// [`Error::NotFound`] where there is none; any other [`Error`].
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
         let (asked, url) = self.object("get", key)?;
-        self.one(Call::get(asked, url)).await
+        let mut call = Call::get(asked, url);
+        if K::metadata_api() {
+            call.accept = METADATA;
+        }
+        self.one(call).await
     }
 
     /// One object, or `None` where there is none.
@@ -101,7 +105,10 @@ impl<K: Object> Api<K> {
         query: &ListQuery,
     ) -> Result<ListPage<K>, Error> {
         let (asked, url) = self.collection("list", namespace)?;
-        let call = Call::get(asked, url.list(query));
+        let mut call = Call::get(asked, url.list(query));
+        if K::metadata_api() {
+            call.accept = METADATA_LIST;
+        }
         let (asked, response) = call.send(&self.client).await?;
         let (mut body, mut page) = (response.into_body(), Page::new(asked.clone()));
         let mut items = Vec::new();
@@ -136,7 +143,10 @@ impl<K: Object> Api<K> {
     /// # Errors
     ///
     /// [`Error::AlreadyExists`], [`Error::Invalid`], or any other [`Error`].
-    pub async fn create(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
+    pub async fn create<By>(&self, object: &K, options: &WriteOptions) -> Result<K, Error>
+    where
+        K: WholeObject<By>,
+    {
         Ok(self.create_request(object, options)?.send().await?.value)
     }
 
@@ -145,7 +155,10 @@ impl<K: Object> Api<K> {
     /// # Errors
     ///
     /// [`Error::Conflict`], [`Error::NotFound`], [`Error::Invalid`], or any other [`Error`].
-    pub async fn update(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
+    pub async fn update<By>(&self, object: &K, options: &WriteOptions) -> Result<K, Error>
+    where
+        K: WholeObject<By>,
+    {
         Ok(self.update_request(object, options)?.send().await?.value)
     }
 
@@ -154,7 +167,10 @@ impl<K: Object> Api<K> {
     /// # Errors
     ///
     /// As [`update`](Self::update).
-    pub async fn update_status(&self, object: &K, options: &WriteOptions) -> Result<K, Error> {
+    pub async fn update_status<By>(&self, object: &K, options: &WriteOptions) -> Result<K, Error>
+    where
+        K: WholeObject<By>,
+    {
         let request = self.update_part_request(&object.key(), "status", object, options)?;
         Ok(request.send().await?.value)
     }

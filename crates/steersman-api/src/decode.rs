@@ -74,7 +74,7 @@ impl Decoder {
 
     /// One object; what does not decode is kept with what could be read of it.
     pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
-        let prepared = raw::prepare(raw, self.kind.gvk(), self.drop_managed_fields);
+        let prepared = self.prepared(raw);
         let error = match decode_json::<K>(&prepared.json, !is_secret(&self.kind)) {
             Ok(object) if !object.key().name().is_empty() => return Decoded::Good(object),
             Ok(_) => "metadata.name is missing".to_owned(),

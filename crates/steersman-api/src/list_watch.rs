@@ -15,16 +15,8 @@ use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::head::RawObject;
 use crate::options::{ListQuery, WatchOptions};
 use crate::pages;
-use crate::transport::{Call, next_chunk};
+use crate::transport::{Call, METADATA, METADATA_LIST, next_chunk};
 use crate::url::Url;
-
-/// What a list of metadata alone accepts. A server that knows no such form sends whole objects, of
-/// which the rest is dropped.
-const METADATA_LIST: &str =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// As [`METADATA_LIST`], of a watch.
-const METADATA: &str =
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// One page of a list as it arrives: its objects, then [`ListPart::End`]; after that, or after an
 /// error, it has ended.

@@ -22,7 +22,7 @@ pub struct ListQuery {
     /// How `resource_version` is meant.
     pub version_match: Option<VersionMatch>,
     /// Whether the metadata of the objects is enough, and nothing else needs to be sent. Obeyed by
-    /// [`ListWatch`](crate::ListWatch)es; the typed verbs always ask for whole objects.
+    /// [`ListWatch`](crate::ListWatch)es; the typed verbs ask for what their type is.
     pub metadata_only: bool,
 }
 

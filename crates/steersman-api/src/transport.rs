@@ -24,6 +24,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// An error body is read up to here.
 const ERROR_BODY: usize = 1 << 20;
 
+/// What a list of metadata alone accepts. A server that knows no such form sends whole objects, of
+/// which the rest is dropped.
+pub(crate) const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+/// As [`METADATA_LIST`], of one object and of a watch.
+pub(crate) const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
 /// One request to an api-server.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {

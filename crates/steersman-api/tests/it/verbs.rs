@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_core::DynamicObject;
+use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use steersman_api::{
-    Api, Connection, DeleteOptions, ListQuery, Patch, PatchOptions, VersionMatch, WriteOptions,
+    Api, Connection, Decoded, DeleteOptions, ListQuery, Patch, PatchOptions, VersionMatch,
+    WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
@@ -79,6 +80,35 @@ async fn an_object_lives_through_all_verbs() {
         .await
         .unwrap_err();
     assert!(gone.is_not_found(), "{gone}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_metadata_the_server_is_asked_for_no_more() {
+    let (server, api) = server();
+    api.create(&map("a", "1"), &WriteOptions::new())
+        .await
+        .unwrap();
+    let connection = Connection::in_process(server.service(), "default");
+    let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::typed(connection.client().unwrap());
+    let one = metadata.get(&key("a")).await.unwrap();
+    assert_eq!(one.metadata.name.as_deref(), Some("a"));
+    // Of its own kind, whatever the server calls it.
+    assert_eq!(one.types.as_ref().unwrap().kind, "ConfigMap");
+    let all = ListQuery::new();
+    let page = metadata.list(Some("default"), &all).await.unwrap();
+    let Decoded::Good(listed) = &page.items[0] else {
+        panic!("malformed")
+    };
+    assert_eq!(
+        (&listed.metadata, &listed.types),
+        (&one.metadata, &one.types)
+    );
+    let reads = [Verb::Get, Verb::List];
+    let asked = server
+        .requests()
+        .matching(|r| reads.iter().any(|verb| r.does(*verb)));
+    assert_eq!(asked.len(), 2);
+    assert!(asked.iter().all(|r| r.is_metadata_only()), "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
