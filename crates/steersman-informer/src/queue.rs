@@ -126,6 +126,38 @@ mod tests {
         assert_eq!(versions(queue.pop_batch()), ["3"]);
         assert!(queue.pop_batch().is_empty());
     }
+
+    // QUEUE-1
+    #[test]
+    fn a_relist_is_one_element_however_much_it_holds_and_nothing_goes_past_it() {
+        let relist = || {
+            let Delta::Put(item) = map(10).delta else {
+                unreachable!()
+            };
+            let replaced = Delta::Replaced {
+                version: ResourceVersion::new("2"),
+                items: vec![item; 1000],
+                extent: crate::body::Extent::Whole,
+            };
+            Queued::new(replaced, now())
+        };
+        let mut queue = Queue::new(Bounds {
+            deltas: 3,
+            bytes: usize::MAX,
+        });
+        assert!(queue.push(bookmark(1)).is_none());
+        assert!(queue.push(relist()).is_none());
+        assert!(queue.push(bookmark(3)).is_none());
+        assert!(queue.push(relist()).is_some());
+        let batch = queue.pop_batch();
+        let [first, relisted, last] = &batch[..] else {
+            panic!("{batch:?}")
+        };
+        let is_bookmark = |queued: &Queued| matches!(queued.delta, Delta::Bookmark { .. });
+        assert!(is_bookmark(first) && is_bookmark(last));
+        assert!(matches!(&relisted.delta, Delta::Replaced { items, .. } if items.len() == 1000));
+    }
+
     fn map(size: usize) -> Queued {
         let mut map = ConfigMap::default();
         map.metadata.name = Some("m".into());

@@ -1,6 +1,7 @@
 //! CACHE-7, CACHE-8: an informer that was removed, or that nobody used, leaves nothing behind, and what
 //! comes later begins anew.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -164,6 +165,39 @@ async fn a_subscription_keeps_what_nobody_declared_until_it_is_dropped() {
     pass(LINGER * 5).await;
     assert_eq!(asked(&world, "services"), before);
     world.stop().await.unwrap();
+}
+
+/// CACHE-7, CACHE-8: with the last handle goes the stream of the server, and what was held of it.
+#[tokio::test(start_paused = true)]
+async fn what_ended_closes_its_stream_and_holds_nothing() {
+    for removes in [true, false] {
+        let mut world = World::new(CacheOptions::new());
+        world.service("a", "s");
+        world.start();
+        let kind = Kind::of::<Service>();
+        let mut subscription = world
+            .cache
+            .of::<Service>(&kind)
+            .subscribe()
+            .unwrap()
+            .remove(0);
+        soon(event_of(&mut subscription, &key("a", "s"))).await;
+        let open = || world.server.faults().open_watches("services");
+        let read = world.cache.get::<Service>(&key("a", "s")).await.unwrap();
+        let object = Arc::downgrade(&read);
+        drop(read);
+        pass(Duration::from_secs(1)).await;
+        assert!(open() == 1 && object.upgrade().is_some());
+        if removes {
+            assert_eq!(world.cache.remove::<Service>(), 1);
+            while soon(subscription.next()).await.is_some() {}
+        }
+        drop(subscription);
+        pass(LINGER * 2).await;
+        assert_eq!(open(), 0);
+        assert!(object.upgrade().is_none());
+        world.stop().await.unwrap();
+    }
 }
 
 /// CACHE-8: whoever declares a kind has it as long as the cache runs, read or not.

@@ -12,6 +12,7 @@ mod reads;
 mod starts;
 mod preflight;
 mod lives;
+mod panics;
 mod seeds;
 mod stopped;
 mod metrics;

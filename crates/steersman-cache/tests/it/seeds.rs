@@ -213,7 +213,10 @@ impl Sim {
 }
 
 fn options(plan: &Plan, linger: Option<Duration>) -> CacheOptions {
-    let mut defaults = Settings::new();
+    let mut defaults = Settings::new()
+        .mailbox_bound(plan.mailbox)
+        .queue_bound(plan.queue)
+        .page_size(plan.page);
     if let Some(millis) = plan.resync_millis {
         defaults = defaults.resync(Duration::from_millis(millis));
     }

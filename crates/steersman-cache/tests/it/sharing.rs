@@ -1,11 +1,14 @@
 //! CACHE-1: however many read and watch a kind, the server sees one informer.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
+use tokio::time::Instant;
 
-use crate::world::{World, event_of, initial, key};
+use crate::world::{World, event_of, initial, key, soon};
 
 /// CACHE-1
 #[tokio::test(start_paused = true)]
@@ -118,6 +121,42 @@ async fn a_hundred_concurrent_first_reads_start_one_informer() {
     assert_eq!(tasks.join_all().await.len(), 100);
     assert_eq!(world.server.requests().watch_lists("services"), 1);
     assert_eq!(world.server.requests().count(|r| r.is_for("services")), 1);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-1, CACHE-2: a kind that fails is asked for as one informer asks, however many readers it has; each
+/// of them learns why, nothing is left behind, and a later attempt works.
+#[tokio::test(start_paused = true)]
+async fn a_hundred_concurrent_first_reads_of_a_kind_that_fails_are_one_request() {
+    let world = World::synced(CacheOptions::new()).await;
+    let refused = Answer::code(403).message("services is forbidden");
+    let refused = world.server.faults().answer(None, "services", refused);
+    let all_fail = async || {
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..100 {
+            let cache = world.cache.clone();
+            tasks.spawn(async move { cache.get::<Service>(&key("a", "s")).await });
+        }
+        for read in tasks.join_all().await {
+            let Err(Error::Unavailable(unsynced)) = read else {
+                panic!("{read:?}");
+            };
+            assert!(unsynced.is_forbidden(), "{unsynced}");
+        }
+    };
+    let asked = || world.server.requests().count(|r| r.is_for("services"));
+    let before = Instant::now();
+    all_fail().await;
+    assert_eq!((asked(), world.cache.all_unsynced().len()), (1, 1));
+    // Nor do those who come later make it ask sooner.
+    all_fail().await;
+    assert_eq!((asked(), before.elapsed()), (1, Duration::ZERO));
+    drop(refused);
+    world.service("a", "s");
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    world.cache.get::<Service>(&key("a", "s")).await.unwrap();
+    assert_eq!(asked(), 2);
+    assert_eq!(world.server.faults().open_watches("services"), 1);
     world.stop().await.unwrap();
 }
 

@@ -32,7 +32,7 @@ impl Sink for Inlet {
             (stored, indexer.checks(extent))
         };
         let entry = match stored {
-            // A relist costs memory only for what changed.
+            // STORE-6
             Some(stored) if stored.is_of(object.head()) => {
                 if extent == Extent::Whole {
                     stored.raw_body().complete(object);

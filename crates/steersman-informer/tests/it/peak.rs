@@ -1,9 +1,11 @@
-//! What a first sync holds at its highest, in bytes that were counted.
+//! What a first sync, and a list after it, hold at their highest, in bytes that were counted.
 //!
 //! The answers are made as they are read, by a server that keeps nothing; so what is counted, on
 //! the thread that runs all of it, is the informer's.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use allocation_counter::AllocationInfo;
 use bytes::{Bytes, BytesMut};
@@ -17,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_api::{ApiListWatch, Connection, kube_client};
 use steersman_informer::{Informer, InformerOptions};
-use steersman_object::{Kind, ObjectKey};
+use steersman_object::{Kind, ObjectKey, ResourceVersion};
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 const PODS: usize = 2_000;
@@ -25,8 +29,14 @@ const PODS: usize = 2_000;
 const MORE: u64 = (32 << 20) / 5;
 /// What the transport hands over at once, whatever lies at its borders.
 const CHUNK: usize = 16 << 10;
-/// Stands for the number of a Pod.
+/// What the places of all of them take in a store that is built beside the one there is, and a page of
+/// the answer: a tenth of what their bodies do.
+const PLACES: u64 = MORE / 8;
+/// Stands for the number of a Pod, and for its version.
 const NUMBER: &str = "@number";
+const VERSION: &str = "@version";
+/// The version of the first list; the next one is of the next version.
+const FIRST: u64 = 900_000;
 
 /// A type of a user's own, with few fields: the less is held at the end, the more a detour costs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -72,7 +82,7 @@ fn template() -> String {
     let pod = json!({
         "metadata": {
             "name": "svc-@number", "generateName": "svc-", "namespace": "default",
-            "uid": "6f2c9d54-0000-4000-a000-@number", "resourceVersion": "@number",
+            "uid": "6f2c9d54-0000-4000-a000-@number", "resourceVersion": VERSION,
             "creationTimestamp": "2026-11-01T10:20:30Z",
             "labels": {"app.kubernetes.io/name": "svc", "pod-template-hash": "h-@number"},
             "annotations": {"prometheus.io/scrape": "true", "checksum/config": "c-@number"},
@@ -105,22 +115,38 @@ enum Answers {
     Stream,
 }
 
+/// A server that tells everything, and the same again once a watch has expired, but for some objects
+/// that have changed.
+struct Server {
+    answers: Answers,
+    changed: usize,
+    /// Ends one watch.
+    expire: Notify,
+    version: AtomicU64,
+}
+
 /// The text of an answer, piece by piece.
-fn pieces(answers: Answers, query: &str) -> Box<dyn Iterator<Item = String> + Send> {
+fn pieces(server: &Server, query: &str) -> Box<dyn Iterator<Item = String> + Send> {
     if query.contains("watch=") && !query.contains("sendInitialEvents=") {
         return Box::new(std::iter::empty());
     }
+    let (answers, version) = (server.answers, server.version.load(Ordering::Relaxed));
+    let changed = if version > FIRST { server.changed } else { 0 };
     let pod = template();
     let named = |name: &str| {
         let value = query.split('&').find_map(|pair| pair.strip_prefix(name));
         value.and_then(|value| value.parse().ok())
     };
-    let spelled = move |number: usize| pod.replace(NUMBER, &format!("{:06}", number + 1));
+    let spelled = move |number: usize| {
+        let of = if number < changed { 500_000 } else { 100_000 };
+        let pod = pod.replace(NUMBER, &format!("{:06}", number + 1));
+        pod.replace(VERSION, &(of + number).to_string())
+    };
     if query.contains("watch=") {
         let event =
             move |number| format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", spelled(number));
         let end = json!({"type": "BOOKMARK", "object": {"metadata": {
-            "resourceVersion": "900000", "annotations": {"k8s.io/initial-events-end": "true"}}}});
+            "resourceVersion": version.to_string(), "annotations": {"k8s.io/initial-events-end": "true"}}}});
         return Box::new((0..PODS).map(event).chain([format!("{end}\n")]));
     }
     let (first, size) = match answers {
@@ -129,7 +155,8 @@ fn pieces(answers: Answers, query: &str) -> Box<dyn Iterator<Item = String> + Se
     };
     let end = size.map_or(PODS, |size| PODS.min(first + size));
     let token = (end < PODS).then(|| end.to_string());
-    let metadata = json!({"resourceVersion": "900000", "continue": token.unwrap_or_default()});
+    let metadata =
+        json!({"resourceVersion": version.to_string(), "continue": token.unwrap_or_default()});
     let start = format!("{{\"kind\":\"PodList\",\"metadata\":{metadata},\"items\":[");
     let item = move |number| {
         let comma = if number == first { "" } else { "," };
@@ -153,29 +180,33 @@ fn chunks(mut pieces: Box<dyn Iterator<Item = String> + Send>) -> impl Iterator<
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-fn answer(answers: Answers, query: &str) -> Response<Body> {
-    let frames = chunks(pieces(answers, query)).map(|chunk| Ok(http_body::Frame::data(chunk)));
+fn answer(server: &Arc<Server>, query: &str) -> Response<Body> {
+    let frames = chunks(pieces(server, query)).map(|chunk| Ok(http_body::Frame::data(chunk)));
     let frames = stream::iter(frames);
     if query.contains("watch=") {
-        // What was asked for has been said, and nothing happens after.
-        let open = frames.chain(stream::pending());
+        // What was asked for has been said, and nothing happens after but its end.
+        let server = Arc::clone(server);
+        let end = stream::once(async move {
+            server.expire.notified().await;
+            server.version.fetch_add(1, Ordering::Relaxed);
+            let status = json!({"kind": "Status", "code": 410, "reason": "Expired"});
+            let event = format!("{}\n", json!({"type": "ERROR", "object": status}));
+            Ok(http_body::Frame::data(event.into()))
+        });
+        let open = frames.chain(end);
         return Response::new(UnsyncBoxBody::new(StreamBody::new(open)));
     }
     Response::new(UnsyncBoxBody::new(StreamBody::new(frames)))
 }
 
-/// What a sync takes, of as many bytes as are held at its end.
-fn sync(answers: Answers) -> AllocationInfo {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+/// An informer that has synced, and what that took.
+fn sync(runtime: &Runtime, server: &Arc<Server>) -> (Informer<PlacedPod>, AllocationInfo) {
     let mut kept = None;
     let counted = allocation_counter::measure(|| {
         let _inside = runtime.enter();
+        let (server, answers) = (Arc::clone(server), server.answers);
         let service = tower::service_fn(move |request: Request<kube_client::client::Body>| {
-            let answer = answer(answers, request.uri().query().unwrap_or_default());
+            let answer = answer(&server, request.uri().query().unwrap_or_default());
             async move { Ok::<_, Infallible>(answer) }
         });
         let connection = Connection::in_process(service, "default");
@@ -188,24 +219,74 @@ fn sync(answers: Answers) -> AllocationInfo {
         runtime.block_on(informer.wait_for_sync()).unwrap();
         kept = Some(informer);
     });
-    let store = kept.unwrap().store();
+    let informer = kept.unwrap();
+    let store = informer.store();
     assert_eq!(store.len(), PODS);
     let last = store.get(&ObjectKey::namespaced("default", format!("svc-{PODS:06}")));
     let placed = last.unwrap().spec.node_name.clone();
     assert_eq!(placed.unwrap(), format!("node-{PODS:06}"));
-    counted
+    (informer, counted)
+}
+
+/// A server of which so many objects change before the second list, and a runtime to ask it in.
+fn world(answers: Answers, changed: usize) -> (Runtime, Arc<Server>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let server = Server {
+        answers,
+        changed,
+        expire: Notify::new(),
+        version: AtomicU64::new(FIRST),
+    };
+    (runtime, Arc::new(server))
 }
 
 // STORE-5
 #[test]
 fn store_5_a_first_sync_holds_little_more_than_it_leaves() {
     for answers in [Answers::Pages, Answers::One, Answers::Stream] {
-        let counted = sync(answers);
+        let (runtime, server) = world(answers, 0);
+        let (_informer, counted) = sync(&runtime, &server);
         let end = u64::try_from(counted.bytes_current).unwrap();
         let (peak, bound) = (counted.bytes_max, end + end * 3 / 10 + MORE);
         assert!(
             peak <= bound,
             "{answers:?}: {peak} bytes of {bound}, and {end} in the end"
         );
+    }
+}
+
+// STORE-6
+#[test]
+fn store_6_a_list_after_the_first_holds_only_what_changed_a_second_time() {
+    let changed = PODS / 10;
+    for answers in [Answers::Pages, Answers::One, Answers::Stream] {
+        let (runtime, server) = world(answers, changed);
+        let (informer, first) = sync(&runtime, &server);
+        let store = informer.store();
+        let at = |number| {
+            let key = ObjectKey::namespaced("default", format!("svc-{number:06}"));
+            store.get(&key).unwrap()
+        };
+        let (some, last) = (at(1), at(PODS));
+        let counted = allocation_counter::measure(|| {
+            server.expire.notify_one();
+            let mut applied = informer.mirror().applied();
+            let second = ResourceVersion::new((FIRST + 1).to_string());
+            let listed = async {
+                while store.version() != second {
+                    applied.changed().await.unwrap();
+                }
+            };
+            runtime.block_on(listed);
+        });
+        assert!(!Arc::ptr_eq(&some, &at(1)) && Arc::ptr_eq(&last, &at(PODS)));
+        let number = |count: usize| u64::try_from(count).unwrap();
+        let each = u64::try_from(first.bytes_current).unwrap() / number(PODS);
+        let (peak, bound) = (counted.bytes_max, number(changed) * each * 13 / 10 + PLACES);
+        assert!(peak <= bound, "{answers:?}: {peak} bytes of {bound}");
     }
 }

@@ -81,6 +81,10 @@ pub(super) struct Plan {
     /// In seconds.
     pub(super) linger: Option<u64>,
     pub(super) resync_millis: Option<u64>,
+    /// How many events may wait for an onlooker, and how many changes for the store.
+    pub(super) mailbox: usize,
+    pub(super) queue: usize,
+    pub(super) page: u32,
     pub(super) by_default: Scope,
     /// The scope of each kind that has options of its own, in the order of [`KINDS`].
     pub(super) declared: [Option<Scope>; 4],
@@ -106,6 +110,9 @@ impl Plan {
             concurrent_syncs: 1 + dice.index(4),
             linger: dice.maybe(80, |dice| 1 + dice.below(60)),
             resync_millis: dice.maybe(20, |dice| 3_000 + dice.below(60_000)),
+            mailbox: dice.pick(&[0, 2, 5, 1000]),
+            queue: 1 + dice.index(4),
+            page: dice.pick(&[1, 2, 3, 500]),
             by_default: dice
                 .maybe(50, |dice| Scope::of(dice, true))
                 .unwrap_or_else(Scope::everything),
