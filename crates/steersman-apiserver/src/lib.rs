@@ -58,6 +58,7 @@
 
 pub mod error;
 pub mod status;
+mod bell;
 mod json;
 mod go_duration;
 pub mod schema;

@@ -3,6 +3,7 @@
 mod clock;
 mod names;
 mod options;
+mod socket;
 mod serving;
 mod persist;
 
@@ -215,6 +216,7 @@ impl ApiServer {
     /// Stops every listener, ends every watch, and refuses later requests with 503.
     pub fn shut_down(&self) {
         self.stop.cancel();
+        self.context.faults.end_stopped();
     }
 
     /// What was asked of the server.

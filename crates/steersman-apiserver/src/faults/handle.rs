@@ -14,6 +14,7 @@ use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
 use super::watches::{OpenWatches, WatchMode, WatchTap};
 use crate::status::Status;
+use tokio_util::sync::CancellationToken;
 
 /// Makes requests fail, and open watches end or fall silent. Cheap to clone.
 ///
@@ -277,8 +278,18 @@ impl Faults {
         }
     }
 
-    pub(crate) fn open(&self, record: &RequestRecord, mode: WatchMode) -> WatchTap {
-        self.watches.open(record, mode)
+    pub(crate) fn open(
+        &self,
+        record: &RequestRecord,
+        mode: WatchMode,
+        stop: CancellationToken,
+    ) -> WatchTap {
+        self.watches.open(record, mode, stop)
+    }
+
+    /// Ends the watches whose listener has stopped.
+    pub(crate) fn end_stopped(&self) {
+        self.watches.end_stopped();
     }
 
     fn plan(

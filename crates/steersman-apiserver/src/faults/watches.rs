@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
+use crate::bell::Bell;
 
 /// What an open watch does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,29 +33,51 @@ pub(crate) struct OpenWatches {
 #[derive(Debug)]
 struct Entry {
     record: RequestRecord,
-    mode: watch::Sender<WatchMode>,
+    switch: Arc<Switch>,
+    /// The end of the listener that it came by.
+    stop: CancellationToken,
+}
+
+/// What a watch is told to do, and the bell that says that it was told.
+#[derive(Debug)]
+struct Switch {
+    mode: Mutex<WatchMode>,
+    bell: Arc<Bell>,
 }
 
 /// One watch's end of its switch; dropping it takes the watch off the list.
 #[derive(Debug)]
 pub(crate) struct WatchTap {
-    mode: watch::Receiver<WatchMode>,
+    switch: Arc<Switch>,
     sequence: u64,
     watches: OpenWatches,
 }
 
 impl OpenWatches {
-    /// Puts a watch on the list.
-    pub(crate) fn open(&self, record: &RequestRecord, mode: WatchMode) -> WatchTap {
-        let sender = watch::Sender::new(mode);
-        let receiver = sender.subscribe();
+    /// Puts a watch on the list. It ends with `stop`, once [`end_stopped`](Self::end_stopped) is told.
+    pub(crate) fn open(
+        &self,
+        record: &RequestRecord,
+        mode: WatchMode,
+        stop: CancellationToken,
+    ) -> WatchTap {
+        let switch = Arc::new(Switch {
+            mode: Mutex::new(mode),
+            bell: Arc::default(),
+        });
         let entry = Entry {
             record: record.clone(),
-            mode: sender,
+            switch: Arc::clone(&switch),
+            stop,
         };
-        self.open.lock().insert(record.sequence, entry);
+        let mut open = self.open.lock();
+        // Whoever stopped it in the meantime did not find it here.
+        if entry.stop.is_cancelled() {
+            entry.switch.turn(WatchMode::Cut);
+        }
+        open.insert(record.sequence, entry);
         WatchTap {
-            mode: receiver,
+            switch,
             sequence: record.sequence,
             watches: self.clone(),
         }
@@ -78,25 +101,41 @@ impl OpenWatches {
         let open = self.open.lock();
         let mut switched = 0;
         for entry in open.values().filter(|entry| condition(&entry.record)) {
-            entry.mode.send_replace(mode);
+            if !entry.stop.is_cancelled() {
+                entry.switch.turn(mode);
+            }
             switched += 1;
         }
         switched
     }
+
+    /// Ends the watches whose listener has stopped, the silent ones too. Watches do not look at what
+    /// all of them share: a thousand of them would do so at each event.
+    pub(crate) fn end_stopped(&self) {
+        for entry in self.open.lock().values() {
+            if entry.stop.is_cancelled() {
+                entry.switch.turn(WatchMode::Cut);
+            }
+        }
+    }
+}
+
+impl Switch {
+    fn turn(&self, mode: WatchMode) {
+        *self.mode.lock() = mode;
+        self.bell.ring();
+    }
 }
 
 impl WatchTap {
-    /// What the watch is to do now. Marks it as seen.
-    pub(crate) fn mode(&mut self) -> WatchMode {
-        *self.mode.borrow_and_update()
+    /// What the watch is to do now.
+    pub(crate) fn mode(&self) -> WatchMode {
+        *self.switch.mode.lock()
     }
 
-    /// Waits for the switch to be turned.
-    pub(crate) async fn turned(&mut self) {
-        if self.mode.changed().await.is_err() {
-            // The entry, and with it the sender, stays until this tap is dropped.
-            std::future::pending::<()>().await;
-        }
+    /// Is rung when the switch is turned. The watch hangs it up for changes as well.
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.switch.bell
     }
 }
 

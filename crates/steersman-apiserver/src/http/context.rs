@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::auth::{Impersonations, User};
+use crate::bell::{Bell, Bells};
 use crate::faults::{Faults, RequestLog};
 use crate::http::cache::DocumentCache;
 use crate::http::gate::{self, Admitted};
@@ -42,7 +43,8 @@ pub(crate) struct Tuning {
 /// The server behind its services and handles.
 pub(crate) struct Context {
     registry: Mutex<Registry>,
-    changes: Mutex<HashMap<StorageKey, watch::Sender<u64>>>,
+    /// Who waits for changes of a storage.
+    changes: Mutex<HashMap<StorageKey, Bells>>,
     any_change: watch::Sender<u64>,
     /// Marked changed at every restart.
     restarts: watch::Sender<u64>,
@@ -160,15 +162,12 @@ impl Context {
         broken
     }
 
-    /// Something that is marked changed whenever the storage is. Subscribe before the first poll.
-    pub(crate) fn subscribe(&self, storage: &StorageKey) -> watch::Receiver<u64> {
+    /// Rings the bell whenever the storage changes. Call it before the first poll.
+    pub(crate) fn subscribe(&self, storage: &StorageKey, bell: &Arc<Bell>) {
         let mut changes = self.changes.lock();
         // Storages that nobody watches any more are forgotten here rather than on every write.
-        changes.retain(|key, sender| key == storage || sender.receiver_count() > 0);
-        changes
-            .entry(storage.clone())
-            .or_insert_with(|| watch::Sender::new(0))
-            .subscribe()
+        changes.retain(|key, bells| key == storage || !bells.is_unheard());
+        changes.entry(storage.clone()).or_default().hang(bell);
     }
 
     /// Something that is marked changed at every restart from now on.
@@ -183,9 +182,11 @@ impl Context {
 
     fn wake(&self, changed: &[StorageKey]) {
         self.any_change.send_modify(|version| *version += 1);
-        let changes = self.changes.lock();
-        for sender in changed.iter().filter_map(|storage| changes.get(storage)) {
-            sender.send_modify(|version| *version += 1);
+        let mut changes = self.changes.lock();
+        for storage in changed {
+            if let Some(bells) = changes.get_mut(storage) {
+                bells.ring();
+            }
         }
     }
 }

@@ -48,7 +48,7 @@ impl EventEncoder {
 
     /// The line of one event, with its newline. That of a whole object was mostly written with the
     /// object, and is shared by every watch that sends it (SRV-STORE-6).
-    pub(crate) fn encode(&mut self, event: &WatchEvent, now: Timestamp) -> Bytes {
+    pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
         let (object, made) = match event {
             WatchEvent::Added(object) => (object, Made::Added),
             WatchEvent::Modified(object) => (object, Made::Modified),
@@ -57,7 +57,7 @@ impl EventEncoder {
                 revision,
                 initial_events_end,
             } => {
-                let body = self.bookmark(*revision, *initial_events_end, now);
+                let body = self.bookmark(*revision, *initial_events_end, now());
                 return line("BOOKMARK", &body);
             }
             WatchEvent::Error(status) => {
@@ -66,7 +66,7 @@ impl EventEncoder {
         };
         match self.shared(object, made) {
             Some(line) => line,
-            None => line(made.as_str(), &self.object(object, now)),
+            None => line(made.as_str(), &self.object(object, now())),
         }
     }
 

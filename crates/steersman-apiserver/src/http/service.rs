@@ -335,8 +335,8 @@ impl ApiService {
                     manners if manners.silent => WatchMode::Silent,
                     _ => WatchMode::Live,
                 };
-                let tap = (self.context.faults.open(record, mode), decision.watch);
-                ResponseBody::stream(watch::stream(self.context, *watch, tap, self.stop))
+                let tap = self.context.faults.open(record, mode, self.stop);
+                ResponseBody::stream(watch::stream(self.context, *watch, tap, decision.watch))
             }
         };
         let packed = gzip

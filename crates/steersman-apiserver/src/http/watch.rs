@@ -1,15 +1,16 @@
 //! Driver: the stream of a watch: polls its cursor, waits for changes, bookmarks and the end.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll, ready};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::faults::{WatchManners, WatchMode, WatchTap};
 use crate::http::body::BodyError;
@@ -35,25 +36,38 @@ struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    changed: watch::Receiver<u64>,
+    /// Its bell is rung for changes of the storage too.
     tap: WatchTap,
     manners: WatchManners,
-    stop: CancellationToken,
     ends: Instant,
-    next_bookmark: Option<Instant>,
+    /// Goes off at the next bookmark or at the end, whichever comes first.
+    timer: Pin<Box<Sleep>>,
+    /// Whether there may be more than was taken.
+    stale: bool,
     /// What was taken and is not written yet.
     ready: VecDeque<WatchEvent>,
     /// The poll that waits for a webhook.
     attempt: Attempt,
+    /// The webhook that is asked.
+    asking: Option<BoxFuture<'static, Attempt>>,
 }
+
+/// The lines of a watch until its last. It is closed with that line, not when its client lets go.
+struct Lines(Option<OpenWatch>);
 
 /// What a watch does next.
 enum Next {
-    Send(Bytes),
-    /// The last line.
-    SendLast(Bytes),
+    Say(Said),
+    /// Waits for the bell, and where it is not silent for the timer.
     Wait,
+    WaitSilently,
     Ask(Question),
+}
+
+/// What a watch says.
+enum Said {
+    Line(Bytes),
+    LastLine(Bytes),
     End,
     Break,
 }
@@ -62,8 +76,8 @@ enum Next {
 pub(crate) fn stream(
     context: Arc<Context>,
     body: WatchBody,
-    (tap, manners): (WatchTap, WatchManners),
-    stop: CancellationToken,
+    tap: WatchTap,
+    manners: WatchManners,
 ) -> BoxStream<'static, Result<Bytes, BodyError>> {
     let now = Instant::now();
     let lasts = body
@@ -72,73 +86,96 @@ pub(crate) fn stream(
     let ends = now
         .checked_add(lasts)
         .unwrap_or(now + context.tuning.watch_timeout);
-    let changed = context.subscribe(body.cursor.storage());
+    context.subscribe(body.cursor.storage(), tap.bell());
     let mut open = OpenWatch {
-        changed,
         cursor: body.cursor,
         encoder: body.encoder,
         tap,
         manners,
-        stop,
         ends,
-        next_bookmark: None,
+        timer: Box::pin(sleep_until(ends)),
+        stale: true,
         ready: VecDeque::new(),
         attempt: Attempt::default(),
+        asking: None,
         context,
     };
     if body.bookmarks {
         open.schedule_bookmark(now);
     }
-    stream::unfold(Some(open), |state| async move {
-        let mut open = state?;
-        loop {
-            match open.next() {
-                Next::Send(line) => return Some((Ok(line), Some(open))),
-                Next::SendLast(line) => return Some((Ok(line), None)),
-                Next::Wait => {
-                    if let Some(line) = open.wait().await {
-                        return Some((Ok(line), Some(open)));
-                    }
-                }
-                Next::Ask(question) => {
-                    let context = Arc::clone(&open.context);
-                    context.put(question, &mut open.attempt).await;
-                }
-                Next::End => return None,
-                Next::Break => return Some((Err(BodyError), None)),
-            }
+    Lines(Some(open)).boxed()
+}
+
+impl Stream for Lines {
+    type Item = Result<Bytes, BodyError>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut task::Context<'_>,
+    ) -> Poll<Option<Self::Item>> {
+        let Some(open) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        let (line, last) = match ready!(open.poll(context)) {
+            Said::Line(line) => (Some(Ok(line)), false),
+            Said::LastLine(line) => (Some(Ok(line)), true),
+            Said::End => (None, true),
+            Said::Break => (Some(Err(BodyError)), true),
+        };
+        if last {
+            self.0 = None;
         }
-    })
-    .boxed()
+        Poll::Ready(line)
+    }
 }
 
 impl OpenWatch {
+    fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Said> {
+        loop {
+            if let Some(asking) = &mut self.asking {
+                self.attempt = ready!(asking.poll_unpin(context));
+                self.asking = None;
+            }
+            match self.next() {
+                Next::Say(said) => return Poll::Ready(said),
+                Next::Wait => {
+                    if let Some(said) = ready!(self.poll_wait(context)) {
+                        return Poll::Ready(said);
+                    }
+                }
+                // A connection that went silent does not end by itself either.
+                Next::WaitSilently => ready!(self.poll_bell(context)),
+                Next::Ask(question) => self.ask(question),
+            }
+        }
+    }
+
     fn next(&mut self) -> Next {
         match self.tap.mode() {
             WatchMode::Live => {}
-            WatchMode::Silent => return Next::Wait,
-            WatchMode::Cut => return Next::End,
+            WatchMode::Silent => return Next::WaitSilently,
+            WatchMode::Cut => return Next::Say(Said::End),
             WatchMode::Expired => {
                 let why = Status::too_old(
                     self.cursor.position(),
                     self.context.with_registry(|registry| registry.revision()),
                 );
-                return Next::SendLast(self.line(&WatchEvent::Error(Box::new(why))));
+                return Next::Say(Said::LastLine(self.line(&WatchEvent::Error(Box::new(why)))));
             }
-            WatchMode::Broken => return Next::Break,
+            WatchMode::Broken => return Next::Say(Said::Break),
         }
-        if self.stop.is_cancelled() || Instant::now() >= self.ends {
-            return Next::End;
-        }
-        if self.ready.is_empty()
-            && let Err(question) = self.take()
-        {
-            return Next::Ask(question);
+        if self.ready.is_empty() && self.stale {
+            if Instant::now() >= self.ends {
+                return Next::Say(Said::End);
+            }
+            if let Err(question) = self.take() {
+                return Next::Ask(question);
+            }
         }
         if !self.ready.is_empty() {
-            Next::Send(self.piece())
+            Next::Say(Said::Line(self.piece()))
         } else if self.cursor.is_over() {
-            Next::End
+            Next::Say(Said::End)
         } else {
             Next::Wait
         }
@@ -147,42 +184,41 @@ impl OpenWatch {
     /// Takes from the registry what is new.
     fn take(&mut self) -> Result<(), Question> {
         let (cursor, attempt) = (&mut self.cursor, &mut self.attempt);
-        let context = &self.context;
-        let polled = look(&mut self.changed, || {
-            context.with_registry(|registry| {
-                registry.attempt(attempt, |registry| registry.poll(cursor, BATCH))
-            })
-        });
-        self.ready = polled?.into();
+        let taken = self.context.with_registry(|registry| {
+            registry.attempt(attempt, |registry| registry.poll(cursor, BATCH))
+        })?;
+        self.stale = taken.len() >= BATCH;
+        self.ready = taken.into();
         self.attempt = Attempt::default();
         Ok(())
     }
 
+    fn ask(&mut self, question: Question) {
+        let context = Arc::clone(&self.context);
+        let mut attempt = std::mem::take(&mut self.attempt);
+        self.asking = Some(Box::pin(async move {
+            context.put(question, &mut attempt).await;
+            attempt
+        }));
+    }
+
     /// Waits for something to do; a bookmark that falls due is returned at once.
-    async fn wait(&mut self) -> Option<Bytes> {
-        if self.tap.mode() == WatchMode::Silent {
-            // A connection that went silent does not end by itself either.
-            tokio::select! {
-                () = self.tap.turned() => {}
-                () = self.stop.cancelled() => self.ends = Instant::now(),
-            }
-            return None;
+    fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<Said>> {
+        if self.poll_bell(context).is_ready() {
+            return Poll::Ready(None);
         }
-        let bookmark = self.next_bookmark;
-        tokio::select! {
-            biased;
-            () = self.tap.turned() => None,
-            () = self.stop.cancelled() => None,
-            changed = self.changed.changed() => {
-                if changed.is_err() {
-                    // The sender is forgotten only when nobody subscribes to it.
-                    self.changed = self.context.subscribe(self.cursor.storage());
-                }
-                None
-            }
-            () = due(bookmark) => self.bookmark(),
-            () = sleep_until(self.ends) => None,
+        ready!(self.timer.as_mut().poll(context));
+        if Instant::now() >= self.ends {
+            return Poll::Ready(Some(Said::End));
         }
+        Poll::Ready(self.bookmark().map(Said::Line))
+    }
+
+    /// SRV-2: the bell first, the look after it.
+    fn poll_bell(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+        ready!(self.tap.bell().poll_rung(context));
+        self.stale = true;
+        Poll::Ready(())
     }
 
     fn bookmark(&mut self) -> Option<Bytes> {
@@ -201,7 +237,8 @@ impl OpenWatch {
             .ends
             .checked_sub(LAST_BOOKMARK)
             .filter(|last| *last > now);
-        self.next_bookmark = Some(last.map_or(regular, |last| regular.min(last)));
+        let next = last.map_or(regular, |last| regular.min(last));
+        self.timer.as_mut().reset(next.min(self.ends));
     }
 
     /// The next lines of what was taken.
@@ -222,7 +259,7 @@ impl OpenWatch {
 
     /// An event as it is written, twice where a fault wants that.
     fn line(&mut self, event: &WatchEvent) -> Bytes {
-        let line = self.encoder.encode(event, self.context.now());
+        let line = self.encoder.encode(event, || self.context.now());
         let twice = match event {
             WatchEvent::Bookmark { .. } => self.manners.bookmarks_twice,
             WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {
@@ -235,41 +272,5 @@ impl OpenWatch {
         } else {
             line
         }
-    }
-}
-
-/// Marks changes as seen and looks for them, in this order: a change that comes after the look
-/// wakes the wait that follows (SRV-2).
-fn look<T>(changed: &mut watch::Receiver<u64>, poll: impl FnOnce() -> T) -> T {
-    changed.borrow_and_update();
-    poll()
-}
-
-async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// SRV-2
-    #[test]
-    fn a_change_that_comes_right_after_the_look_wakes_the_wait() {
-        let sender = watch::Sender::new(0);
-        let mut changed = sender.subscribe();
-        sender.send_modify(|version| *version += 1);
-        let looked = look(&mut changed, || {
-            let found = *sender.borrow();
-            sender.send_modify(|version| *version += 1);
-            found
-        });
-        assert_eq!(looked, 1);
-        assert!(changed.has_changed().unwrap());
-        look(&mut changed, || ());
-        assert!(!changed.has_changed().unwrap());
     }
 }

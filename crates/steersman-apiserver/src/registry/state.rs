@@ -226,6 +226,9 @@ impl Registry {
     /// verb, under the lock; wake after unlocking.
     #[must_use = "watches of these storages wait to be woken"]
     pub fn take_changed(&mut self) -> Vec<StorageKey> {
+        if self.changed.is_empty() {
+            return Vec::new();
+        }
         if self.changed.contains(&cluster_roles()) {
             self.aggregate_roles();
         }

@@ -7,6 +7,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -23,6 +26,7 @@ use crate::kubeconfig;
 use crate::tls::Identity;
 
 use super::ApiServer;
+use super::socket::Socket;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -159,15 +163,20 @@ impl Serving {
     /// # Cancel safety
     /// Safe: the listener stops all the same.
     pub async fn stop(self) {
-        self.stop.cancel();
+        self.end();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    fn end(&self) {
+        self.stop.cancel();
+        self.server.context.faults.end_stopped();
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.end();
     }
 }
 
@@ -239,11 +248,11 @@ impl Accepting {
 async fn shake_hands(
     mut socket: TcpStream,
     acceptor: TlsAcceptor,
-) -> io::Result<Option<TlsStream<TcpStream>>> {
+) -> io::Result<Option<TlsStream<Socket>>> {
     let mut first = [0];
     // A record of TLS begins with a number below 32, a request of HTTP with its method.
     if socket.peek(&mut first).await? == 0 || !first[0].is_ascii_uppercase() {
-        return acceptor.accept(socket).await.map(Some);
+        return acceptor.accept(Socket(socket)).await.map(Some);
     }
     // What is not read when a socket is closed resets it, and the answer is lost.
     let mut head = [0; 4096];
@@ -292,11 +301,16 @@ async fn serve(
     let connection =
         builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = pin!(connection);
+    // A set is asked only where something in it was woken. What all connections wait for would
+    // otherwise be locked by each of them at each piece that it sends.
+    let mut ends: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
+    ends.push(stop.cancelled().boxed());
+    ends.push(restarts.changed().map(drop).boxed());
     // Errors are those of the connection: the client went away, or sent what is no HTTP.
     tokio::select! {
+        biased;
         _ = connection.as_mut() => return,
-        () = stop.cancelled() => {}
-        _ = restarts.changed() => {}
+        _ = ends.next() => {}
     }
     connection.as_mut().graceful_shutdown();
     let _ = tokio::time::timeout(GRACE, connection).await;

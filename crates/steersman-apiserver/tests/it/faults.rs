@@ -33,6 +33,25 @@ async fn open_watches_can_be_cut_and_broken() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn silent_watches_end_with_the_server() {
+    let server = server();
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&resourceVersion={}",
+        server.revision()
+    );
+    let mut silent = Watch::open(&server, &path).await;
+    let mut live = Watch::open(&server, &path).await;
+    assert_eq!(server.faults().silence_watches(), 2);
+    assert_eq!(server.faults().resume_watches(), 2);
+    assert_eq!(server.faults().silence_watches(), 2);
+    server.shut_down();
+    // A watch that ended is not brought back.
+    server.faults().resume_watches();
+    assert_eq!(silent.next().await, None);
+    assert_eq!(live.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn silent_watches_stay_open_and_say_nothing() {
     let server = server();
     let query = format!(

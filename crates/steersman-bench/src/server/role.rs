@@ -116,9 +116,11 @@ impl Role {
     /// Plays it to its end.
     pub(crate) fn play(self) -> Outcome<()> {
         let began = Instant::now();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()?;
+        let mut builder = match self {
+            Self::Watch { .. } => unhurried(),
+            _ => tokio::runtime::Builder::new_multi_thread(),
+        };
+        let runtime = builder.enable_all().build()?;
         runtime.block_on(async {
             match self {
                 Self::Start => start(began).await,
@@ -136,6 +138,23 @@ impl Role {
             }
         })
     }
+}
+
+/// Looks at its sockets at most once a millisecond, as a network card collects its interrupts. Where
+/// watchers sleep until each event, the server pays for waking them: on one machine with it that is
+/// the system's time of its own writes.
+fn unhurried() -> tokio::runtime::Builder {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.on_thread_park(rest);
+    builder
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread has nothing else to do, and is not to be woken"
+)]
+fn rest() {
+    std::thread::sleep(Duration::from_millis(1));
 }
 
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
