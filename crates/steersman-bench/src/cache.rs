@@ -10,7 +10,7 @@ pub(crate) mod role;
 
 use crate::cache::words::{Peer, Queued, Synced};
 use crate::process::{Actor, Outcome};
-use crate::report::{Row, Spread, table};
+use crate::report::{Row, Spread};
 use crate::server::role::Ready;
 
 /// How large the measurements are.
@@ -44,21 +44,13 @@ struct Served {
     kubeconfig: tempfile::NamedTempFile,
 }
 
-/// Runs all of them and prints a table.
-#[expect(clippy::print_stdout, reason = "the table is what the program is for")]
-pub(crate) fn run(quick: bool) -> Outcome<()> {
+/// Runs all of them.
+pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Row>> {
     let size = if quick { QUICK } else { FULL };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    let rows = runtime.block_on(async {
-        let mut rows = timed(size).await?;
-        rows.extend(weighed(size).await?);
-        rows.extend(queued(size).await?);
-        Outcome::Ok(rows)
-    })?;
-    println!("{}", table(&rows));
-    Ok(())
+    let mut rows = timed(size).await?;
+    rows.extend(weighed(size).await?);
+    rows.extend(queued(size).await?);
+    Ok(rows)
 }
 
 impl Served {

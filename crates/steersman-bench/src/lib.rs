@@ -15,6 +15,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::process::Outcome;
+use crate::report::{Row, table};
+
 /// The command line.
 #[derive(Debug, Parser)]
 struct Flags {
@@ -52,8 +55,8 @@ enum What {
 #[must_use]
 pub fn run() -> ExitCode {
     let done = match Flags::parse().what {
-        What::Server { quick } => server::run(quick),
-        What::Cache { quick } => cache::run(quick),
+        What::Server { quick } => tabulate(server::measure(quick)),
+        What::Cache { quick } => tabulate(cache::measure(quick)),
         What::Role(role) => role.play(),
         What::Client(role) => role.play(),
     };
@@ -64,4 +67,14 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Measures, and prints the table.
+#[expect(clippy::print_stdout, reason = "the table is what the program is for")]
+fn tabulate(measuring: impl Future<Output = Outcome<Vec<Row>>>) -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    println!("{}", table(&runtime.block_on(measuring)?));
+    Ok(())
 }

@@ -7,7 +7,7 @@ pub(crate) mod role;
 use std::time::Duration;
 
 use crate::process::{Actor, Outcome};
-use crate::report::{Row, Spread, table};
+use crate::report::{Row, Spread};
 use crate::server::role::{Fanned, InProcess, Played, Ready, Started, Used};
 
 /// How large the measurements are.
@@ -39,27 +39,19 @@ const QUICK: Size = Size {
 /// Writes per second to the object that everybody watches.
 const WRITES: u64 = 100;
 
-/// Runs all of them and prints a table.
-#[expect(clippy::print_stdout, reason = "the table is what the program is for")]
-pub(crate) fn run(quick: bool) -> Outcome<()> {
+/// Runs all of them.
+pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Row>> {
     let size = if quick { QUICK } else { FULL };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    let rows = runtime.block_on(async {
-        let mut rows = start(size).await?;
-        rows.extend(in_process(size).await?);
-        rows.extend(over_https(size).await?);
-        for bytes in [1_000, 12_000] {
-            rows.push(fan_out(size, bytes).await?);
-        }
-        for (deployments, tracked) in [(1, true), (1000, true), (1000, false)] {
-            rows.push(played(size, deployments, tracked).await?);
-        }
-        Outcome::Ok(rows)
-    })?;
-    println!("{}", table(&rows));
-    Ok(())
+    let mut rows = start(size).await?;
+    rows.extend(in_process(size).await?);
+    rows.extend(over_https(size).await?);
+    for bytes in [1_000, 12_000] {
+        rows.push(fan_out(size, bytes).await?);
+    }
+    for (deployments, tracked) in [(1, true), (1000, true), (1000, false)] {
+        rows.push(played(size, deployments, tracked).await?);
+    }
+    Ok(rows)
 }
 
 /// From the start of a process to the first answer.
