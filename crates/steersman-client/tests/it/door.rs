@@ -113,6 +113,7 @@ async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
         (write.key, write.namespace.as_deref()),
         (None, Some("default"))
     );
+    assert_eq!(write.generate_name.as_deref(), Some("made-"));
     assert_eq!(write.kind.plural(), "configmaps");
     let Heard::Done(Some(written)) = end else {
         panic!("{end:?}")
@@ -163,6 +164,7 @@ async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
     deleted.await.unwrap();
     let (write, end) = ears.one();
     assert_eq!((write.verb, write.key), ("deletecollection", None));
+    assert_eq!(write.generate_name, None);
     assert!(matches!(end, Heard::Done(None)), "{end:?}");
 
     // A scale has the version of what is scaled; an eviction is about no object.

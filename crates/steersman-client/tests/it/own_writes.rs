@@ -10,7 +10,7 @@ use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{Client, ClientOptions, Error, ReadConsistency, RequestId};
 use steersman_object::Object as _;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::world::{World, config, key, set};
 
@@ -117,6 +117,8 @@ async fn other_reads_do_not_wait() {
     client.list::<ConfigMap>(&elsewhere).await.unwrap();
     let indifferent = client.read_consistency(ReadConsistency::None);
     assert!(names(&indifferent).await.is_empty());
+    let cached = client.cache().get_opt::<ConfigMap>(&key("a")).await;
+    assert!(cached.unwrap().is_none(), "who reads the cache itself");
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
@@ -393,4 +395,60 @@ async fn a_kind_that_cannot_be_read_says_so_at_once() {
     }
     client.list::<ConfigMap>(&all()).await.unwrap_err();
     assert_eq!((reads(&world), start.elapsed()), (before, Duration::ZERO));
+}
+
+/// RYOW-2: what was written and is gone since is seen by a list that does not show it.
+#[tokio::test(start_paused = true)]
+async fn a_list_anew_shows_that_what_was_written_is_gone() {
+    let world = deaf().await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    world
+        .client
+        .delete_key::<ConfigMap>(&key("a"))
+        .await
+        .unwrap();
+    world.server.faults().expire_watches();
+    let start = Instant::now();
+    let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+    assert!(gone.is_none() && start.elapsed() < BOUND);
+}
+
+/// RYOW-2: an object that is held by a finalizer is deleted once it says that it goes.
+#[tokio::test(start_paused = true)]
+async fn a_delete_of_what_a_finalizer_holds_is_seen_when_it_is_going() {
+    let world = World::new();
+    let mut held = config("a");
+    held.metadata.finalizers = Some(vec!["x.example.com/y".to_owned()]);
+    world.client.create(&held).await.unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("configmaps");
+    let client = mine(&world);
+    client.delete_key::<ConfigMap>(&key("a")).await.unwrap();
+    hears_after(&world, Duration::from_secs(3));
+    let start = Instant::now();
+    let going = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert!(going.metadata.deletion_timestamp.is_some());
+    assert_eq!(start.elapsed(), Duration::from_secs(3));
+}
+
+/// RYOW-1, CLIENT-4: a write that was sent is noted, though the run that sent it was cancelled.
+#[tokio::test(start_paused = true)]
+async fn a_write_of_a_run_that_was_cancelled_is_seen_by_the_next() {
+    let world = deaf().await;
+    let slow = Duration::from_secs(5);
+    let delay = world
+        .server
+        .faults()
+        .delay(Verb::Create, "configmaps", slow);
+    let (client, object) = (mine(&world), config("a"));
+    let cancelled = timeout(Duration::from_secs(1), client.create(&object));
+    assert!(cancelled.await.is_err());
+    drop((client, delay));
+    world.client.writes_finished().await;
+    let start = Instant::now();
+    hears_after(&world, Duration::from_secs(3));
+    assert_eq!(names(&mine(&world)).await, ["a"]);
+    assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
