@@ -1,0 +1,40 @@
+//! QUEUE-2: what is not stored yet is bounded in number and in bytes, and nothing is left out for that.
+
+use steersman_informer::InformerOptions;
+
+use super::fake::*;
+
+const EVENTS: u64 = 20;
+
+/// In how many batches events are stored that are all there at once.
+async fn batches(options: InformerOptions) -> u64 {
+    let fake = Fake::new();
+    fake.page("10", []);
+    let wire = fake.watch();
+    let running = run(&fake, options);
+    let mut seen = running.informer.subscribe();
+    assert_eq!(next(&mut seen).await, "synced");
+    fake.request(2).await;
+    let applied = running.informer.mirror().applied();
+    let before = *applied.borrow();
+    for n in 0..EVENTS {
+        let name = format!("m{n}");
+        wire.unbounded_send(added(&name, 11 + n)).unwrap();
+    }
+    let expected: Vec<String> = (0..EVENTS).map(|n| format!("+m{n}@{}", 11 + n)).collect();
+    assert_eq!(take(&mut seen, expected.len()).await, expected);
+    let after = *applied.borrow();
+    after - before
+}
+
+/// QUEUE-2
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_makes_the_reflector_wait_and_loses_nothing() {
+    assert_eq!(batches(listing()).await, 1, "there is room for all");
+    assert_eq!(batches(listing().queue_bound(5)).await, EVENTS / 5);
+    assert_eq!(batches(listing().queue_bound(0)).await, EVENTS);
+    // What is larger than the bound by itself waits alone.
+    assert_eq!(batches(listing().queue_bytes(1)).await, EVENTS);
+    let some = batches(listing().queue_bytes(1000)).await;
+    assert!(1 < some && some < EVENTS, "{some}");
+}
