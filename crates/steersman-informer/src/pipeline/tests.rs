@@ -247,30 +247,70 @@ fn what_waited_for_a_subscriber_goes_with_it() {
     assert!(core.writer.lock().fanout.seats().len() <= 1);
 }
 
-// VIEW-3
-#[test]
-fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
-    type Metadata = PartialObjectMeta<Map>;
-    let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
-    core.start();
-    let metadata = core.view::<Metadata>();
-    let arrived = |extent| {
-        let json =
-            br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
-        let object = RawObject::from_json(&json[..]).unwrap();
-        Decoded::Good(RawEntry::ingest(object, extent, true, None))
-    };
-    let replaced = |items, extent| Delta::Replaced {
+type Metadata = PartialObjectMeta<Map>;
+
+/// An object of which as much was asked for.
+fn arrived(extent: Extent) -> Item {
+    let json = br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
+    let object = RawObject::from_json(&json[..]).unwrap();
+    Decoded::Good(RawEntry::ingest(object, extent, true, None))
+}
+
+fn listed(items: Vec<Item>, extent: Extent) -> Delta {
+    Delta::Replaced {
         version: ResourceVersion::new("2"),
         items,
         extent,
-    };
-    core.apply(vec![replaced(Vec::new(), Extent::Metadata)]);
+    }
+}
+
+/// All that waits for a subscriber, in words.
+fn waiting<K>(subscription: &mut crate::fanout::Subscription<K>) -> Vec<String> {
+    let mut words = Vec::new();
+    while let Some(Some(delivery)) = subscription.next().now_or_never() {
+        words.push(match delivery {
+            Delivery::Event(event) => format!("{:?}", event.object()),
+            Delivery::Synced => "synced".to_owned(),
+        });
+    }
+    words
+}
+
+// VIEW-3
+#[test]
+fn view_3_who_needs_the_whole_sees_nothing_of_a_list_of_metadata() {
+    let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
+    core.start();
+    // The first list was under way when the whole was wanted.
+    let (metadata, whole) = (core.view::<Metadata>(), core.view::<Map>());
+    let mut heads = core.subscribe::<Metadata>(&metadata);
+    let mut bodies = core.subscribe::<Map>(&whole);
+    core.apply(vec![listed(
+        vec![arrived(Extent::Metadata)],
+        Extent::Metadata,
+    )]);
+    assert_eq!(waiting(&mut heads), ["m1@2", "synced"]);
+    assert!(waiting(&mut bodies).is_empty());
+    assert!(core.store::<Map>(&whole).is_empty());
+    assert!(core.has_synced(Extent::Metadata) && !core.has_synced(Extent::Whole));
+    core.apply(vec![listed(vec![arrived(Extent::Whole)], Extent::Whole)]);
+    assert_eq!(waiting(&mut bodies), ["m1@2", "synced"]);
+    assert!(waiting(&mut heads).is_empty());
+    assert!(core.has_synced(Extent::Whole));
+}
+
+// VIEW-3
+#[test]
+fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
+    let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
+    core.start();
+    let metadata = core.view::<Metadata>();
+    core.apply(vec![listed(Vec::new(), Extent::Metadata)]);
     let whole = core.view::<Map>();
     // The list was read before the queue brought what the watch had said.
     core.apply(vec![
         Delta::Put(arrived(Extent::Metadata)),
-        replaced(vec![arrived(Extent::Whole)], Extent::Whole),
+        listed(vec![arrived(Extent::Whole)], Extent::Whole),
     ]);
     let key = ObjectKey::cluster("m1");
     assert_eq!(value(&core.store::<Map>(&whole).get(&key).unwrap()), ["2"]);

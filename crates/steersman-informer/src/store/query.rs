@@ -291,6 +291,24 @@ mod tests {
     }
 
     #[test]
+    fn of_several_objects_that_cannot_be_read_the_first_in_the_namespace_is_told() {
+        let (mut indexer, held) = store(false);
+        for (namespace, name) in [("ns1", "z"), ("ns0", "y"), ("ns1", "b")] {
+            let key = ObjectKey::namespaced(namespace, name);
+            let version = ResourceVersion::new("7");
+            let malformed = Malformed::new(key, "", version, "broken");
+            let change = Change::Put(Decoded::Malformed(malformed), Vec::new());
+            let mut applied = indexer.unchanged();
+            indexer.apply(change, &mut applied);
+        }
+        let view = indexer.view(held.id());
+        let told = |namespace| unreadable(&indexer, view, namespace).map(|m| m.key.to_string());
+        assert_eq!(told(None).as_deref(), Some("ns0/y"));
+        assert_eq!(told(Some("ns1")).as_deref(), Some("ns1/b"));
+        assert_eq!(told(Some("ns2")), None);
+    }
+
+    #[test]
     fn an_index_that_is_not_there_is_named_and_the_index_of_labels_has_no_name() {
         let (indexer, held) = store(true);
         let view = indexer.view(held.id()).unwrap();

@@ -79,3 +79,30 @@ async fn a_kind_whose_definition_was_deleted_is_one_line_without_advice() {
     );
     assert!(text.contains("recovered kind=configmaps"), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_decode_is_one_line_for_each_of_its_versions() {
+    let log = capture();
+    let fake = Fake::new();
+    let listed = || [odd("p", 1), bad("q", 2), good("fine", 3)];
+    fake.page("10", listed());
+    fake.watch_refused(410, "Expired");
+    fake.page("20", listed());
+    let wire = fake.watch();
+    let running = run(&fake, listing());
+    for item in [odd("p", 21), bad("q", 22), good("fine", 23)] {
+        let event = steersman_api::WatchEvent::Modified(item);
+        wire.unbounded_send(Ok(event)).unwrap();
+    }
+    running.applied(23).await;
+    let text = log.text();
+    assert_eq!(text.matches("kept aside").count(), 4, "{text}");
+    for version in [
+        "p version=1 ",
+        "q version=2 ",
+        "p version=21",
+        "q version=22",
+    ] {
+        assert!(text.contains(&format!("object=ns/{version}")), "{text}");
+    }
+}

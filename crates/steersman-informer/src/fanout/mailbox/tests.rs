@@ -202,3 +202,34 @@ fn a_step_waits_where_its_newest_event_would() {
     .collect();
     assert_eq!(names, ["2", "1"]);
 }
+
+#[test]
+fn as_many_events_wait_as_the_bound_says_and_who_caught_up_gets_each_again() {
+    let mut bench = Bench::new(3, &BTreeSet::new());
+    while bench.take().unwrap() {}
+    for _ in 0..2 {
+        for waiting in [1, 2, 3, 1, 1] {
+            bench.act(Act::Put(1)).unwrap();
+            assert_eq!(bench.mailbox.len(), waiting);
+        }
+        while bench.take().unwrap() {}
+    }
+}
+
+#[test]
+fn a_resync_takes_nothing_from_what_a_step_says() {
+    let mut bench = Bench::new(0, &BTreeSet::from([1]));
+    while bench.take().unwrap() {}
+    for act in [Act::Put(1), Act::Resync(1)] {
+        bench.act(act).unwrap();
+    }
+    let Taken::Event(event) = bench.mailbox.take() else {
+        panic!("{:?}", bench.mailbox)
+    };
+    assert_eq!(event.origin(), Origin::Live);
+    bench.act(Act::Resync(1)).unwrap();
+    let Taken::Event(event) = bench.mailbox.take() else {
+        panic!("{:?}", bench.mailbox)
+    };
+    assert_eq!(event.origin(), Origin::Resync);
+}

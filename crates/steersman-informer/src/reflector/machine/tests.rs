@@ -291,3 +291,62 @@ fn a_streaming_list_that_does_not_end_is_a_failure_unless_nobody_streams() {
     ordinary.handle_live_event(now);
     assert_eq!(told(&mut ordinary, End::Silent, now + STALL), None);
 }
+
+// REFL-3
+#[test]
+fn refusals_are_counted_anew_after_a_watch_that_was_well() {
+    let mut now = origin();
+    let (_, mut machine) = phases(now).remove(3);
+    for _ in 0..3 {
+        for _ in 1..REFUSALS {
+            fail(&mut machine, Class::Server, now);
+        }
+        now = open(&mut machine, now) + WELL;
+        end(&mut machine, End::Closed, now);
+    }
+    assert!(matches!(machine.next(now), Step::Watch { .. }));
+    for _ in 0..REFUSALS {
+        fail(&mut machine, Class::Server, now);
+    }
+    assert!(matches!(machine.next(now + LATER), Step::List { .. }));
+}
+
+#[test]
+fn a_list_comes_in_pages_again_after_one_that_could_not() {
+    let now = origin();
+    let (_, mut machine) = phases(now).remove(1);
+    let limit = |machine: &mut Machine| match machine.next(now + LATER) {
+        Step::List { limit, .. } => limit,
+        other => panic!("{other:?}"),
+    };
+    fail(&mut machine, Class::Expired, now);
+    assert_eq!(limit(&mut machine), None);
+    machine.handle_page(&version("20"), None);
+    fail(&mut machine, Class::Expired, now);
+    assert_eq!(limit(&mut machine), Some(500));
+}
+
+// VIEW-3
+#[test]
+fn view_3_what_is_asked_for_again_is_no_older_than_what_was_seen() {
+    let now = origin();
+    type Sees = fn(&mut Machine, Instant);
+    let sees: [(Sees, &str); 2] = [
+        (|m, now| m.handle_event(&version("30"), now), "30"),
+        (
+            |m, now| {
+                m.handle_bookmark(&version("40"), false, now);
+            },
+            "40",
+        ),
+    ];
+    for (sees, expected) in sees {
+        let (_, mut machine) = phases(now).remove(3);
+        sees(&mut machine, now);
+        machine.handle_widen(now);
+        let Step::List { version: from, .. } = machine.next(now) else {
+            panic!("{machine:?}")
+        };
+        assert_eq!(from, version(expected));
+    }
+}

@@ -386,3 +386,33 @@ fn an_event_that_was_seen_before_says_nothing() {
     }
     assert_eq!(applied.told[0].events.len(), 1);
 }
+
+/// What one change comes to for the view, in words.
+fn told(bench: &mut Bench, change: Change) -> Vec<String> {
+    let mut applied = bench.indexer.unchanged();
+    bench.indexer.apply(change, &mut applied);
+    let events = applied.told.iter().flat_map(|told| &told.events);
+    let words = events.map(|event| {
+        let certain = if event.final_state_unknown() { "?" } else { "" };
+        let sign = if event.is_delete() { "-" } else { "+" };
+        format!("{sign}{}{certain}", event.object().uid())
+    });
+    words.collect()
+}
+
+// STORE-4
+#[test]
+fn store_4_what_is_said_of_another_uid_is_no_final_state_and_no_version_of_what_is_stored() {
+    let mut bench = Bench::new();
+    bench.step(Said::Put(1));
+    let other = object(1, 99, 50);
+    let findings = filed(&other);
+    let removed = Change::Removed(Decoded::Good(other), findings);
+    assert_eq!(told(&mut bench, removed), ["-1?"]);
+
+    bench.step(Said::Put(2));
+    let broken = Change::Put(broken(2, 99, 60), Findings::new());
+    assert_eq!(told(&mut bench, broken), ["-2?"]);
+    assert!(bench.indexer.get(&key(2)).is_none());
+    assert_eq!(bench.indexer.malformed()[&key(2)].uid, "99");
+}
