@@ -39,9 +39,9 @@
 //!   protobuf are taken, JSON and YAML are answered.
 //! - OpenID Connect, and webhooks that authenticate or authorize: users show bearer tokens, or
 //!   certificates of an authority that the server was told of.
-//! - Some plugins of admission: tolerations and what ServiceAccounts inject. Webhooks, policies that
-//!   mutate and that validate, quotas, pod security, priorities, default classes and limits of
-//!   namespaces are there.
+//! - Some plugins of admission, such as the one that adds tolerations. Webhooks, policies that mutate
+//!   and that validate, quotas, pod security, priorities, default classes and limits of namespaces are
+//!   there; ServiceAccounts are asked for and mounted where they are played.
 //! - Logs, exec and port-forward: there are no containers, also where Pods are played. Of the
 //!   controllers of a cluster those of [`play`] act, and no others.
 //!

@@ -39,6 +39,7 @@ mod usage;
 mod quota;
 mod security;
 mod signing;
+mod accounts;
 mod classes;
 mod service_address;
 mod create;

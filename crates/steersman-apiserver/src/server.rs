@@ -70,6 +70,7 @@ impl ApiServerBuilder {
             end_namespaces: self.played.namespaces,
             gather_roles: self.played.roles,
             count_quotas: self.played.quotas,
+            furnish_namespaces: self.played.accounts,
             track_managed_fields: self.track_managed_fields,
             authorization: self.authorization,
         };

@@ -25,6 +25,7 @@ pub struct Played {
     pub(crate) namespaces: bool,
     pub(crate) roles: bool,
     pub(crate) quotas: bool,
+    pub(crate) accounts: bool,
     pub(crate) workloads: bool,
     pub(crate) pods: bool,
     pub(crate) endpoints: bool,
@@ -86,6 +87,7 @@ impl Played {
             namespaces: false,
             roles: false,
             quotas: false,
+            accounts: false,
             workloads: false,
             pods: false,
             endpoints: false,
@@ -99,6 +101,7 @@ impl Played {
     /// Every part, with one node, and Pods that run at once.
     pub fn everything() -> Self {
         Self {
+            accounts: true,
             workloads: true,
             pods: true,
             endpoints: true,
@@ -134,6 +137,15 @@ impl Played {
     /// nothing before somebody writes its status, as on a kube-apiserver that runs alone.
     pub fn quotas(mut self, on: bool) -> Self {
         self.quotas = on;
+        self
+    }
+
+    /// The controllers that give each namespace a ServiceAccount `default` and, once the server listens,
+    /// the ConfigMap `kube-root-ca.crt`, within the request that gives them work. New Pods need a
+    /// ServiceAccount then, as in a cluster: where they name none it is `default`, and their containers
+    /// mount its token.
+    pub fn accounts(mut self, on: bool) -> Self {
+        self.accounts = on;
         self
     }
 

@@ -63,17 +63,18 @@ impl Admission<'_> {
 }
 
 impl Registry {
-    /// Fills in what classes and limits give a new object, before webhooks see it.
+    /// Fills in what classes, limits and accounts give a new object, before webhooks see it.
     ///
     /// # Errors
-    /// 403 for a class that is not there, or that says otherwise than the object.
+    /// 403 for a class or an account that is not there, or that says otherwise than the object.
     pub(super) fn admit_defaults(
-        &self,
+        &mut self,
         admission: &Admission<'_>,
         object: &mut Value,
     ) -> Result<(), Status> {
         if admission.is_of("", "Pod") {
             self.limit_containers(admission, object);
+            self.take_account(admission, object)?;
             self.prioritize(admission, object)?;
             self.take_runtime_class(admission, object)?;
         } else if admission.is_of("", "PersistentVolumeClaim") {

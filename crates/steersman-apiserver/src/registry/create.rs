@@ -176,7 +176,7 @@ impl Registry {
     }
 
     /// Sets what only the server sets, and drops what a client may not bring.
-    fn stamp(&mut self, resource: &Resource, object: &mut Value, now: Timestamp) {
+    pub(super) fn stamp(&mut self, resource: &Resource, object: &mut Value, now: Timestamp) {
         let uid = self.rng.uid();
         let fields = metadata::of(object);
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {

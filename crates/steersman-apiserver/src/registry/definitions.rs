@@ -124,6 +124,7 @@ impl Registry {
             resource.defaults_on_read = revised;
         }
         self.catalogue.install(&storage, resources);
+        self.due.versions = true;
         self.touch(&storage);
     }
 
@@ -208,6 +209,7 @@ impl Registry {
         }
         self.remove(&definitions, &found);
         self.catalogue.install(storage, Vec::new());
+        self.due.versions = true;
         self.touch(storage);
         self.judge_waiting(&found.value["spec"]["group"], now);
     }

@@ -40,6 +40,10 @@ pub(super) struct Due {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
     namespaces: BTreeSet<Arc<str>>,
+    /// Namespaces that may lack what every one has.
+    lacking: BTreeSet<Arc<str>>,
+    /// Whether versions of custom resources may have come or gone.
+    pub(super) versions: bool,
     /// What the quotas of namespaces have not counted yet.
     pub(super) tallies: Vec<Tally>,
     /// Owners whose removal is being settled, by uid, with their namespaces.
@@ -57,6 +61,15 @@ impl Due {
     /// Has a namespace looked at by its controller.
     pub(super) fn namespace(&mut self, name: &Arc<str>) {
         self.namespaces.insert(Arc::clone(name));
+    }
+
+    /// Has a namespace given what it lacks.
+    pub(super) fn furnish(&mut self, namespace: &str) {
+        self.lacking.insert(namespace.into());
+    }
+
+    pub(super) fn next_lacking(&mut self) -> Option<Arc<str>> {
+        self.lacking.pop_first()
     }
 
     pub(super) fn next_object(&mut self) -> Option<Address> {

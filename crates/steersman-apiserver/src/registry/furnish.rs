@@ -1,14 +1,18 @@
 //! Machine: what a kube-apiserver writes by itself when it begins to serve: its own Service, the
 //! priorities of a cluster's own Pods, what it would share its time by, and the groups it serves.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::schema::StorageKey;
+use crate::store::{Draft, Stored};
 
 use super::classes::SYSTEM;
+use super::managed::{self, Ownership};
 use super::metadata;
 use super::options::{Subresource, Target, WriteOptions};
 use super::standard;
@@ -26,9 +30,12 @@ const FLOWS: (&str, &str) = (
 );
 
 impl Registry {
-    /// Writes what is missing of it, and where the server listens now. What is there already stays,
-    /// but for the address.
-    pub(crate) fn furnish(&mut self, listens: SocketAddr, now: Timestamp) {
+    /// Writes what is missing of it, and where the server listens now, by which authority's word.
+    /// What is there already stays, but for the address and the authority.
+    pub(crate) fn furnish(&mut self, (listens, authority): (SocketAddr, &str), now: Timestamp) {
+        self.authority = Some(authority.to_owned());
+        self.note_lacks();
+        self.due.versions = true;
         for (name, value) in SYSTEM {
             let critical = name
                 .trim_start_matches("system-")
@@ -82,6 +89,65 @@ impl Registry {
                 self.report(schemas, FLOWS.1, made, status, now);
             }
         }
+    }
+
+    /// Sees to it that each version of custom resources has an APIService, and none that is gone
+    /// (upstream: `crdregistration` and the controller `autoregister`).
+    pub(super) fn register_versions(&mut self, now: Timestamp) {
+        let services = ("apiregistration.k8s.io", "apiservices");
+        let resource = self.resource(services.0, "v1", services.1);
+        let Some(resource) = resource.filter(|_| self.authority.is_some()) else {
+            return;
+        };
+        let custom = self.catalogue.all().iter().filter(|one| !one.built_in);
+        let served: BTreeMap<String, Value> = custom
+            .map(|one| standard::api_service(&one.group, &one.version))
+            .collect();
+        let known: Vec<Arc<Stored>> = self.store.list(&resource.storage, None).cloned().collect();
+        for service in &known {
+            let kept = service.label(standard::AUTOMANAGED) != Some("true")
+                || served.contains_key(&*service.name);
+            if !kept {
+                self.remove(&resource.storage, service);
+            }
+        }
+        for (name, body) in served {
+            if known.iter().any(|one| *one.name == *name) {
+                continue;
+            }
+            if let Some(made) = self.plant(services, SERVER, ("", body), now) {
+                let mut whole = made.lean().clone();
+                whole["status"] = standard::available(&metadata::time(now));
+                let whole = self.own_status(&resource, &made, whole, now);
+                self.put(&resource.storage, "", &name, whole);
+            }
+        }
+    }
+
+    /// Stores a new object of one of the cluster's parts that act within requests. Nobody is asked
+    /// about it, as about what the garbage collector does.
+    pub(super) fn plant(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        (namespace, body): (&str, Value),
+        now: Timestamp,
+    ) -> Option<Arc<Stored>> {
+        let resource = self.resource(group, "v1", plural)?;
+        let mut object = body;
+        object["kind"] = resource.kind.as_str().into();
+        object["apiVersion"] = resource.api_version().into();
+        let name = metadata::text(&object, "name").to_owned();
+        if resource.namespaced {
+            metadata::of(&mut object).insert("namespace".to_owned(), namespace.into());
+        }
+        self.stamp(&resource, &mut object, now);
+        let options = by(manager);
+        let asked = managed::asked(&resource, &object);
+        let ownership = Ownership::Track(&options);
+        let managed = self.track_create(&resource, &mut object, (&asked, ownership), now);
+        let draft = Draft::new(object, managed);
+        Some(self.put(&resource.storage, namespace, &name, draft))
     }
 
     /// Creates an object unless it is there.

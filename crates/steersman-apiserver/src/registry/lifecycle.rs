@@ -62,10 +62,15 @@ impl Registry {
                 if self.options.end_namespaces {
                     self.note_namespace(&storage, &gone);
                 }
+                self.note_lack(&storage, &gone);
             } else if let Some(next) = self.due.next_object() {
                 self.attempt_collection(&next, now);
             } else if let Some(name) = self.due.next_namespace() {
                 self.empty_namespace(&name, now);
+            } else if let Some(name) = self.due.next_lacking() {
+                self.furnish_namespace(&name, now);
+            } else if std::mem::take(&mut self.due.versions) {
+                self.register_versions(now);
             } else if !self.due.tallies.is_empty() {
                 self.settle_quotas(now);
             } else {

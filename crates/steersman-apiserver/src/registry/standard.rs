@@ -197,13 +197,28 @@ pub(super) fn found(schema: &Value, now: &str) -> Value {
     }]})
 }
 
+/// Marks an APIService that the server itself sees to: `onstart`, or `true` for as long as it serves
+/// that version.
+pub(super) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+
+/// The name and the rest of the APIService of a version of custom resources.
+pub(super) fn api_service(group: &str, version: &str) -> (String, Value) {
+    let name = format!("{version}.{group}");
+    let service = json!({
+        "metadata": {"name": name, "labels": {AUTOMANAGED: "true"}},
+        "spec": {"group": group, "version": version,
+            "groupPriorityMinimum": 1000, "versionPriority": 100},
+    });
+    (name, service)
+}
+
 /// The APIServices of the server's own groups.
 pub(super) fn api_services() -> Vec<Value> {
     let versions = GROUPS.iter().flat_map(|(group, minimum, versions)| {
         let version = move |(version, priority): &(&str, u64)| {
             json!({
                 "metadata": {"name": format!("{version}.{group}"),
-                    "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"}},
+                    "labels": {AUTOMANAGED: "onstart"}},
                 "spec": {"group": group, "version": version,
                     "groupPriorityMinimum": minimum, "versionPriority": priority},
             })

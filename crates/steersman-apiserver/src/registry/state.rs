@@ -49,6 +49,10 @@ pub struct RegistryOptions {
     /// Whether the status of ResourceQuotas is kept up to date: what they limit, and what is used.
     /// Default true. Without it a quota limits nothing before somebody writes its status.
     pub count_quotas: bool,
+    /// Whether every namespace has a ServiceAccount `default` and, once the server listens, the
+    /// ConfigMap `kube-root-ca.crt`; new Pods need a ServiceAccount then, and mount its token. Default
+    /// false.
+    pub furnish_namespaces: bool,
     /// Whether it is noted in `metadata.managedFields` who owns which field. Default true. Without
     /// it an apply finds no conflicts and removes nothing.
     pub track_managed_fields: bool,
@@ -67,6 +71,7 @@ impl Default for RegistryOptions {
             end_namespaces: true,
             gather_roles: true,
             count_quotas: true,
+            furnish_namespaces: false,
             track_managed_fields: true,
             authorization: Authorization::default(),
         }
@@ -103,6 +108,9 @@ pub struct Registry {
     pub(super) memory: RefCell<Memory>,
     /// A watch that opens from before this revision is told that it comes too late.
     pub(super) forgotten: u64,
+    /// The certificate of the authority that vouches for the listener, in PEM; `None` before there is
+    /// one.
+    pub(super) authority: Option<String>,
     /// Tokens that stand for users by themselves.
     pub(super) tokens: Tokens,
     /// What the tokens of ServiceAccounts are signed with.
@@ -128,6 +136,7 @@ impl Registry {
             compiled: RefCell::default(),
             memory: RefCell::default(),
             forgotten: 0,
+            authority: None,
             tokens: Tokens::default(),
             key: key(options.seed),
             options,
@@ -151,9 +160,11 @@ impl Registry {
         new
     }
 
-    /// Stores those ClusterRoles and bindings that a cluster begins with and that are not there,
-    /// where they decide anything.
+    /// Stores what a cluster begins with and is not there: what is in every namespace, and the
+    /// ClusterRoles and bindings, where they decide anything.
     pub(crate) fn bootstrap(&mut self, now: jiff::Timestamp) {
+        self.note_lacks();
+        self.settle(now);
         if self.options.authorization != Authorization::Rbac {
             return;
         }
@@ -281,6 +292,7 @@ impl Registry {
         if self.options.end_namespaces && old.is_some() {
             self.note_namespace(storage, &stored);
         }
+        self.note_lack(storage, &stored);
         self.touch(storage);
         self.note_usage(storage, old.as_ref(), Some(&stored));
         stored

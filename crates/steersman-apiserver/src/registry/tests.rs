@@ -9,6 +9,7 @@ use super::*;
 use crate::schema::Resource;
 use crate::status::Status;
 
+mod accounts;
 mod acts;
 mod authorizer;
 mod changes;

@@ -92,7 +92,7 @@ impl Serving {
         let now = server.now();
         server
             .context
-            .with_registry(|registry| registry.furnish(address, now));
+            .with_registry(|registry| registry.furnish((address, &identity.ca_pem), now));
         let token = server.add_token(User::admin(), false);
         Ok(Self {
             server,

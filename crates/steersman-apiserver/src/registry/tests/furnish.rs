@@ -10,7 +10,7 @@ fn a_server_has_a_service_of_its_own() {
     let now = server.now;
     server
         .registry
-        .furnish("127.0.0.1:6443".parse().unwrap(), now);
+        .furnish(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
     let service = server.get("services", "kubernetes").unwrap();
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
     assert_eq!(service["spec"]["ports"][0]["targetPort"], 6443);
@@ -23,7 +23,7 @@ fn a_server_has_a_service_of_its_own() {
     // Another listener moves what the Service leads to, and nothing else.
     server
         .registry
-        .furnish("127.0.0.1:7443".parse().unwrap(), now);
+        .furnish(("127.0.0.1:7443".parse().unwrap(), "other PEM"), now);
     let again = server.get("services", "kubernetes").unwrap();
     assert_eq!(
         again["metadata"]["resourceVersion"],
@@ -58,7 +58,7 @@ fn a_server_says_what_it_serves_and_how_it_would_share_its_time() {
         let now = server.now;
         server
             .registry
-            .furnish("127.0.0.1:6443".parse().unwrap(), now);
+            .furnish(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
     };
     furnish(&mut server);
     let options = crate::registry::ListOptions::default();
