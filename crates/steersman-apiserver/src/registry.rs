@@ -31,6 +31,7 @@ mod attempt;
 mod convert;
 mod matching;
 mod judge;
+mod params;
 mod change;
 mod dispatch;
 mod read;

@@ -84,7 +84,10 @@ impl Registry {
         self.complete_new(resource, &mut object)?;
         let name = metadata::text(&object, "name").to_owned();
         let mut warnings = Vec::new();
-        let errors = intake::check(resource, &object, None, &mut warnings);
+        let mut errors = intake::check(resource, &object, None, &mut warnings);
+        if errors.is_empty() {
+            errors.extend(self.check_parameters(resource, &options.user, (&object, None)));
+        }
         if !errors.is_empty() {
             return Err(Status::invalid(resource.kind_subject(), &name, &errors));
         }

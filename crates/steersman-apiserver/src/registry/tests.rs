@@ -22,6 +22,7 @@ mod hostile;
 mod kinds;
 mod mistakes;
 mod ownership;
+mod params;
 mod policies;
 mod quotas;
 mod reads;

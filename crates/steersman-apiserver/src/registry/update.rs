@@ -388,6 +388,9 @@ impl Registry {
                 intake::check(write.resource, new, Some(old), warnings)
             }
         });
+        if errors.is_empty() && write.subresource == Subresource::Main {
+            errors.extend(self.check_parameters(write.resource, user, (new, Some(old))));
+        }
         if errors.is_empty() {
             return Ok(());
         }
