@@ -317,6 +317,7 @@ mod tests {
             ),
             ("datetime", "2024-01-01T00:00:00Z", "2024-01-01"),
             ("duration", "1h30m", "1x"),
+            ("duration", "-1.5h", "--1h"),
             ("duration", "2 days 3 hours", "5"),
             ("email", "A B <a.b@example.com>", "a@@b"),
             ("email", "a@b", "a b@c"),

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Done, Server, pod, refused, said};
+use super::{Done, Server, config_map, pod, refused, said};
 use crate::registry::{
-    DeleteOptions, GetOptions, ListOptions, RegistryOptions, Target, WatchOptions,
+    DeleteOptions, GetOptions, ListOptions, RegistryOptions, Target, WatchOptions, WriteOptions,
 };
 
 fn furnishing() -> Server {
@@ -56,8 +56,15 @@ fn each_namespace_has_an_account_for_as_long_as_it_stays() {
     server.registry.delete(target, &options, now).unwrap();
     let second = get_in(&server, "serviceaccounts", "team", "default").unwrap();
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
+    // One that goes is given nothing any more, however long it takes.
+    let maps = server.resource("configmaps");
+    let mut held = config_map("held");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let target = Target::collection(&maps, Some("team"));
+    let options = WriteOptions::default();
+    server.registry.create(target, held, &options, now).unwrap();
     server.delete("namespaces", "team").unwrap();
-    assert_eq!(refused(server.get("namespaces", "team")).0, 404);
+    assert!(server.get("namespaces", "team").is_ok());
     assert!(names_in(&server, "serviceaccounts", "team").is_empty());
     // Who plays nothing of it finds none.
     let alone = Server::new();

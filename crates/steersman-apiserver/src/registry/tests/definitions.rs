@@ -475,3 +475,16 @@ fn a_name_that_is_given_up_goes_to_who_waits_for_it() {
     assert_eq!(served["status"]["conditions"][1]["status"], "True");
     server.list("sites", &ListOptions::default()).unwrap();
 }
+
+/// Go writes a number that it read as a float without a point where it is whole.
+#[test]
+fn whole_floats_are_written_as_integers() {
+    let mut server = installed();
+    let mut body = website("a");
+    body["spec"]["replicas"] = json!(3.0);
+    assert_eq!(body["spec"]["replicas"].to_string(), "3.0");
+    let made = server.create("websites", body).unwrap();
+    assert_eq!(made["spec"]["replicas"].to_string(), "3");
+    let found = server.get("websites", "a").unwrap();
+    assert_eq!(found["spec"]["replicas"].to_string(), "3");
+}

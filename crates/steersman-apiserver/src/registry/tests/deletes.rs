@@ -331,3 +331,26 @@ fn a_namespace_takes_its_content_along() {
         )
     );
 }
+
+/// A grace period that is cut short counts from the first delete, which may be over by then.
+#[test]
+fn a_shorter_grace_period_counts_from_the_first_delete() {
+    let mut server = Server::new();
+    server.create("pods", pod("p", Some("node-1"))).unwrap();
+    server.delete("pods", "p").unwrap();
+    let first = server.get("pods", "p").unwrap();
+    assert_eq!(
+        first["metadata"]["deletionTimestamp"],
+        "2026-01-02T03:04:35Z"
+    );
+    server.now += jiff::SignedDuration::from_secs(10);
+    server
+        .delete_with("pods", "p", json!({"gracePeriodSeconds": 5}))
+        .unwrap();
+    let second = server.get("pods", "p").unwrap();
+    assert_eq!(
+        second["metadata"]["deletionTimestamp"],
+        "2026-01-02T03:04:10Z"
+    );
+    assert_eq!(second["metadata"]["deletionGracePeriodSeconds"], 5);
+}

@@ -54,7 +54,7 @@ fn policy(name: &str, kind: &str) -> Value {
         "validations": [{"expression": "params != null"}]}})
 }
 
-fn binding(name: &str, policy: &str, reference: Value) -> Value {
+fn binding(name: &str, policy: &str, reference: &Value) -> Value {
     let mut body = json!({"metadata": {"name": name},
         "spec": {"policyName": policy, "validationActions": ["Deny"], "paramRef": reference}});
     body["spec"]["paramRef"]["parameterNotFoundAction"] = json!("Deny");
@@ -102,7 +102,7 @@ fn a_binding_names_parameters_that_its_author_may_read() {
             &mut server,
             ann(),
             bindings,
-            binding("b", policy, reference),
+            binding("b", policy, &reference),
         ))
     };
     assert_eq!(
@@ -125,7 +125,7 @@ fn a_binding_names_parameters_that_its_author_may_read() {
     );
     // Of a policy that is not there the parameters may be anything.
     assert_eq!(told("none", json!({"name": "limits"})).len(), 1);
-    let body = binding("b", "p", json!({"name": "limits"}));
+    let body = binding("b", "p", &json!({"name": "limits"}));
     let mut made = write(&mut server, ann(), bindings, body).unwrap();
     made["spec"]["paramRef"]["name"] = json!("other");
     assert!(write(&mut server, ann(), bindings, made).is_err());

@@ -226,6 +226,20 @@ fn the_objects_of_a_future_start_are_refused_in_an_event() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
+/// A watch that came too late says so before anything else, though it missed nothing of its own.
+#[test]
+fn a_late_watch_has_no_bookmark_before_it_is_refused() {
+    let mut server = Server::new();
+    let first = server.create("configmaps", config_map("a")).unwrap();
+    server
+        .create("secrets", json!({"metadata": {"name": "s"}}))
+        .unwrap();
+    server.registry.compact();
+    let mut cursor = server.watch("configmaps", &from(version(&first))).unwrap();
+    assert!(server.registry.bookmark(&mut cursor).is_none());
+    assert_eq!(server.poll(&mut cursor), ["ERROR 410"]);
+}
+
 #[test]
 fn parameters_are_refused_before_the_watch() {
     let server = Server::new();
