@@ -28,7 +28,7 @@ pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 /// Lists and watches the objects of one kind: the door between an api-server and a reflector.
 ///
 /// Implemented by [`ApiListWatch`] over a client, and by tests with a script. It knows no type:
-/// objects come as [`RawObject`](crate::RawObject)s, and are decoded by those who look at them.
+/// objects come as [`RawObject`]s, and are decoded by those who look at them.
 ///
 /// What an implementor owes: a page holds what the options ask for and carries the version of
 /// the whole list, at its end, which is there where the page is whole (REFL-6); a watch delivers events in the server's order and ends where the server ends

@@ -2,12 +2,14 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_core::DynamicObject;
+use kube_core::object::{NotUsed, Object};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_api::{DeleteOptions, FieldValidation, ListQuery, Patch, Propagation};
 use steersman_apiserver::faults::Verb;
 use steersman_cache::ListOptions;
 use steersman_client::{Ensured, Error};
-use steersman_object::{Gvk, Kind, ObjectKey};
+use steersman_object::{Gvk, Kind, ObjectKey, WholeObject};
 
 use crate::world::{World, config, key, set};
 
@@ -378,4 +380,34 @@ async fn a_kind_that_is_gone_is_mapped_anew() {
     let error = sites.live().list(&ListOptions::new()).await.unwrap_err();
     assert!(error.api().unwrap().is_kind_not_served(), "{error}");
     assert!(mapper.kind(&gvk).await.unwrap_err().is_kind_not_served());
+}
+
+/// What of a Website this program holds: all of it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Spec {
+    image: String,
+}
+
+/// How this program knows that its Websites are whole, though the type is of another crate.
+enum Ours {}
+
+impl WholeObject<Ours> for Object<Spec, NotUsed> {}
+
+/// CLIENT-6
+#[tokio::test(start_paused = true)]
+async fn a_type_of_another_crate_can_be_declared_whole() {
+    let world = World::new();
+    world.server.install_crd(website()).unwrap();
+    let gvk = Gvk::new("web.example.com", "v1", "Website");
+    let kind = world.client.mapper().kind(&gvk).await.unwrap();
+    let sites = world.client.of::<Object<Spec, NotUsed>>(&kind);
+    let spec = Spec {
+        image: "a".to_owned(),
+    };
+    let mut site = Object::new("s", &kind.api_resource(), spec);
+    site.metadata.namespace = Some("default".to_owned());
+    let mut created = sites.create(&site).await.unwrap();
+    created.spec.image = "b".to_owned();
+    let updated = sites.update(&created).await.unwrap();
+    assert_eq!(updated.spec.image, "b");
 }
