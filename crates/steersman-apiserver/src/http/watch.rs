@@ -215,7 +215,7 @@ impl OpenWatch {
     }
 
     /// SRV-2: the bell first, the look after it.
-    fn poll_bell(&mut self, context: &mut task::Context<'_>) -> Poll<()> {
+    fn poll_bell(&mut self, context: &task::Context<'_>) -> Poll<()> {
         ready!(self.tap.bell().poll_rung(context));
         self.stale = true;
         Poll::Ready(())
