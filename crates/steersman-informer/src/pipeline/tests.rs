@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::PartialObjectMeta;
-use steersman_api::{Decoded, RawObject};
+use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::*;
@@ -352,4 +352,38 @@ fn ryow_2_events_bookmarks_and_lists_say_how_far_the_informer_has_come() {
         let version = glimpse.stored.map(|stored| stored.version);
         assert_eq!(version.as_ref().map(ResourceVersion::as_str), stored);
     }
+}
+
+// CACHE-4
+#[test]
+fn an_object_that_heals_while_it_is_read_is_never_absent() {
+    const OBJECTS: u64 = 2000;
+    let (core, held) = core(0);
+    let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
+    let malformed = |number: u64| {
+        let version = ResourceVersion::new("1");
+        let malformed = Malformed::new(key(number), format!("u{number}"), version, "odd");
+        Decoded::Malformed(malformed)
+    };
+    core.apply(vec![Delta::Replaced {
+        version: ResourceVersion::new("1"),
+        items: (1..=OBJECTS).map(malformed).collect(),
+        extent: Extent::Whole,
+    }]);
+    let store = core.store::<Map>(&held);
+    let mut next = 1;
+    let heal = |version| core.apply(vec![put(version, version + 1)]);
+    while_writing(OBJECTS, heal, || {
+        // Again and again, so that some look falls together with the write.
+        for _ in 0..1000 {
+            match store.try_get(&key(next.min(OBJECTS))) {
+                Ok(Some(_)) => next += 1,
+                Ok(None) => panic!("m{next} is there"),
+                Err(_) => std::hint::spin_loop(),
+            }
+        }
+    });
+    let (last, version) = store.get_with_version(&key(OBJECTS));
+    assert!(matches!(last, Ok(Some(_))));
+    assert_eq!(version, ResourceVersion::new((OBJECTS + 1).to_string()));
 }
