@@ -357,7 +357,7 @@ fn ryow_2_events_bookmarks_and_lists_say_how_far_the_informer_has_come() {
 // CACHE-4
 #[test]
 fn an_object_that_heals_while_it_is_read_is_never_absent() {
-    const OBJECTS: u64 = 2000;
+    const OBJECTS: u64 = 8000;
     let (core, held) = core(0);
     let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
     let malformed = |number: u64| {
