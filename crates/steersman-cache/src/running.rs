@@ -360,6 +360,9 @@ mod tests {
         assert!(!entry.may_end() && !idle() && idle());
         let stay = entry.stay();
         assert!(!idle() && !idle());
+        // Its use is noted as it ends: until then the stay alone keeps it.
+        entry.take_used();
+        assert!(!entry.may_end());
         drop(stay);
         assert!(!entry.may_end() && !idle() && idle());
         entry.mean();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
-use steersman_apiserver::faults::{RequestRecord, Verb};
+use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
 use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Transform};
 use steersman_informer::{Delivery, Origin};
 use steersman_object::{Gvk, Kind, Scope};
@@ -276,4 +276,88 @@ async fn metadata_is_asked_for_where_nobody_needs_more() {
             world.stop().await.unwrap();
         }
     }
+}
+
+/// Says settings of the ConfigMaps somewhere: by default, of a default namespace, of the kind, or of the kind in
+/// a namespace.
+type Says = fn(Settings, CacheOptions, ByObject) -> (CacheOptions, ByObject);
+
+/// Where settings can be said, the farthest first.
+const PLACES: [Says; 4] = [
+    |settings, options, by_object| (options.defaults(settings), by_object),
+    |settings, options, by_object| (options.default_namespace("a", settings), by_object),
+    |settings, options, by_object| (options, by_object.settings(settings)),
+    |settings, options, by_object| (options, by_object.namespace("a", settings)),
+];
+
+/// Every setting, said in one of two ways.
+fn every_setting(which: bool) -> Settings {
+    let name = if which { "one" } else { "another" };
+    let mark = Transform::typed(name, move |map: &mut ConfigMap| {
+        map.data = Some([("mark".to_owned(), name.to_owned())].into());
+        Ok::<_, std::convert::Infallible>(())
+    });
+    Settings::new()
+        .labels(format!("from={name}"))
+        .fields(format!("metadata.name!={name}"))
+        .bookmarks(which)
+        .page_size(if which { 11 } else { 22 })
+        .keep_managed_fields(which)
+        .resync(Duration::from_secs(if which { 60 } else { 6000 }))
+        .transform(mark)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_said_more_closely_counts_whatever_the_setting_is() {
+    for (place, farther) in PLACES.iter().enumerate() {
+        for closer in &PLACES[place + 1..] {
+            for which in [true, false] {
+                let options = CacheOptions::new().watch_list(false);
+                let (options, by_object) = farther(every_setting(!which), options, ByObject::new());
+                let (options, by_object) = closer(every_setting(which), options, by_object);
+                counts(options.by_object::<ConfigMap>(by_object), which).await;
+            }
+        }
+    }
+}
+
+/// Looks at what is asked, and at what comes of it.
+async fn counts(options: CacheOptions, which: bool) {
+    let name = if which { "one" } else { "another" };
+    let mut world = World::new(options);
+    world.config_map("a", "map", &json!({"from": name}));
+    // The first list is at any version, which is answered whole; the one after an expired one has pages.
+    let gone = Answer::code(410).times(1);
+    let _gone = world.server.faults().answer(Verb::List, "configmaps", gone);
+    let informer = world.cache.informers::<ConfigMap>().unwrap().remove(0);
+    let mut events = informer.subscribe();
+    world.start();
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    watching().await;
+    let asked = requests(&world);
+    for request in &asked {
+        let parameter = |name| request.parameter(name);
+        let (labels, fields) = (format!("from={name}"), format!("metadata.name!={name}"));
+        assert_eq!(parameter("labelSelector"), Some(&*labels), "{request:?}");
+        assert_eq!(parameter("fieldSelector"), Some(&*fields), "{request:?}");
+        if request.does(Verb::List) {
+            let limit = if which { "11" } else { "22" };
+            assert_eq!(parameter("limit"), Some(limit), "{request:?}");
+        } else {
+            let bookmarks = parameter("allowWatchBookmarks") == Some("true");
+            assert_eq!(bookmarks, which, "{request:?}");
+        }
+    }
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    let map = world
+        .cache
+        .get::<ConfigMap>(&key("a", "map"))
+        .await
+        .unwrap();
+    assert_eq!(map.metadata.managed_fields.is_some(), which);
+    assert_eq!(map.data.as_ref().unwrap()["mark"], name);
+    assert_eq!(initial(&mut events).await, 1);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(events.waiting() > 0, which, "resyncs");
+    world.stop().await.unwrap();
 }

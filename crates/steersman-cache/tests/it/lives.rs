@@ -85,6 +85,7 @@ async fn a_read_that_waits_learns_of_the_removal() {
 /// CACHE-7, CACHE-5
 #[tokio::test(start_paused = true)]
 async fn one_that_is_removed_before_its_turn_asks_for_nothing() {
+    let log = steersman_testenv::log::capture();
     let mut world = World::new(CacheOptions::new().concurrent_syncs(1));
     let slow = Duration::from_secs(20);
     let _slow = world.server.faults().delay(None, "configmaps", slow);
@@ -96,6 +97,7 @@ async fn one_that_is_removed_before_its_turn_asks_for_nothing() {
     assert!(soon(ended.next()).await.is_none());
     soon(world.cache.wait_for_sync()).await.unwrap();
     assert_eq!(world.server.requests().count(|r| r.is_for("services")), 0);
+    assert!(!log.text().contains("ERROR"), "{}", log.text());
     world.stop().await.unwrap();
 }
 

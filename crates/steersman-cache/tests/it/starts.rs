@@ -40,17 +40,21 @@ async fn two_hundred_informers_start_ten_at_a_time() {
 /// CACHE-5, CACHE-2
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_hangs_keeps_no_turn_for_good() {
-    let mut world = World::new(CacheOptions::new().concurrent_syncs(1));
-    world.config_map("a", "c", &json!({}));
-    let long = Duration::from_secs(3600);
-    let _hangs = world.server.faults().delay(None, "configmaps", long);
-    world.cache.informer::<ConfigMap>().unwrap();
-    let services = world.cache.informer::<Service>().unwrap();
-    let before = Instant::now();
-    world.start();
-    soon(services.wait_for_sync()).await.unwrap();
-    assert!(before.elapsed() >= Duration::from_secs(30));
-    world.stop().await.unwrap();
+    // A stream that says nothing is given up; a list is waited for, and only its turn ends.
+    for streams in [true, false] {
+        let options = CacheOptions::new().watch_list(streams);
+        let mut world = World::new(options.concurrent_syncs(1));
+        world.config_map("a", "c", &json!({}));
+        let long = Duration::from_secs(3600);
+        let _hangs = world.server.faults().delay(None, "configmaps", long);
+        world.cache.informer::<ConfigMap>().unwrap();
+        let services = world.cache.informer::<Service>().unwrap();
+        let before = Instant::now();
+        world.start();
+        soon(services.wait_for_sync()).await.unwrap();
+        assert!(before.elapsed() >= Duration::from_secs(30));
+        world.stop().await.unwrap();
+    }
 }
 
 /// Who subscribed to an informer that never had its turn is told of the end, and nothing is asked.
