@@ -310,30 +310,6 @@ async fn what_a_client_without_consistency_writes_is_nobodys() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-/// RYOW-1: a list over several informers waits for each of them.
-#[tokio::test(start_paused = true)]
-async fn a_list_of_several_namespaces_waits_for_all_of_them() {
-    let spaces = ["default", "kube-system"];
-    let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().namespaces(spaces));
-    let world = World::with(cache, ClientOptions::new());
-    world.client.cache().informers::<ConfigMap>().unwrap();
-    world.client.cache().wait_for_sync().await.unwrap();
-    sleep(Duration::from_secs(1)).await;
-    for space in spaces {
-        let client = mine(&world);
-        assert_eq!(world.server.faults().silence_watches_of("configmaps"), 2);
-        let start = Instant::now();
-        let mut object = config("a");
-        object.metadata.namespace = Some(space.to_owned());
-        client.create(&object).await.unwrap();
-        hears_after(&world, Duration::from_secs(3));
-        let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
-        let listed: Vec<_> = listed.iter().map(|object| object.key()).collect();
-        assert!(listed.contains(&object.key()), "{listed:?}");
-        assert_eq!(start.elapsed(), Duration::from_secs(3));
-    }
-}
-
 /// RYOW-4: what a write takes out of the scope is not waited for: it is shown as it was.
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_labels_leave_the_scope_is_not_waited_for() {
