@@ -48,10 +48,13 @@ pub(crate) fn perform(
             negotiate::routed(call.accept, &LOGS)?;
             negotiate::objects(call.accept, Reader::Handler)?;
             let container = call.query.get("container").unwrap_or_default();
-            return Ok(match registry.pod_log(namespace, name, container)? {
-                Some(log) => Reply::new(200, TEXT, log),
-                None => Reply::new(204, "", ""),
-            });
+            let previous = call.query.switch("previous").unwrap_or(false);
+            return Ok(
+                match registry.pod_log(namespace, name, (container, previous))? {
+                    Some(log) => Reply::new(200, TEXT, log),
+                    None => Reply::new(204, "", ""),
+                },
+            );
         }
         Act::Connect => {
             let target = Target::object(resource, call.path.namespace.as_deref(), name);

@@ -77,16 +77,17 @@ impl Registry {
         }
     }
 
-    /// What a container of a Pod wrote: nothing, since nothing runs. `None` for a Pod without a
-    /// node.
+    /// What a container of a Pod wrote, or the one before it: nothing, since nothing runs. `None` for
+    /// a Pod without a node.
     ///
     /// # Errors
-    /// 404 for an absent Pod, 400 for a container that it has not, or does not tell.
+    /// 404 for an absent Pod, 400 for a container that it has not, or does not tell, and where there
+    /// was none before it.
     pub fn pod_log(
         &self,
         namespace: &str,
         name: &str,
-        container: &str,
+        (container, previous): (&str, bool),
     ) -> Result<Option<String>, Status> {
         let pod = self.pod(namespace, name)?;
         let names = |field: &str| -> Vec<&str> {
@@ -117,7 +118,22 @@ impl Registry {
         if let Some(message) = refusal {
             return Err(Status::bad_request(message));
         }
-        Ok((!node_of(&pod.value).is_empty()).then(String::new))
+        if node_of(&pod.value).is_empty() {
+            return Ok(None);
+        }
+        let container = if container.is_empty() {
+            own.first().copied().unwrap_or_default()
+        } else {
+            container
+        };
+        if previous && !has_ended_before(&pod.value["status"], container) {
+            // In the words of the kubelet (`validateContainerLogStatus`).
+            let message = format!(
+                "previous terminated container \"{container}\" in pod \"{name}\" not found"
+            );
+            return Err(Status::bad_request(message));
+        }
+        Ok(Some(String::new()))
     }
 
     /// Why nothing can be connected to: there are no kubelets and no endpoints.
@@ -234,6 +250,18 @@ impl Registry {
         self.put(&StorageKey::new("", "pods"), namespace, name, draft);
         Ok(())
     }
+}
+
+/// Whether a container was started again after it had ended.
+fn has_ended_before(status: &Value, container: &str) -> bool {
+    let lists = [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ];
+    let all = lists.iter().filter_map(|list| status[*list].as_array());
+    let mut own = all.flatten().filter(|one| one["name"] == container);
+    own.any(|one| one["lastState"]["terminated"].is_object())
 }
 
 fn node_of(pod: &Value) -> &str {

@@ -132,7 +132,10 @@ fn a_log_is_of_one_container() {
     let both = json!([container("a"), container("b")]);
     server.pod("p", &json!({"containers": both, "nodeName": "n"}));
     server.pod("waiting", &json!({}));
-    let log = |name: &str, container: &str| server.registry.pod_log("default", name, container);
+    let log = |name: &str, container: &str| {
+        let registry = &server.registry;
+        registry.pod_log("default", name, (container, false))
+    };
     assert_eq!(log("p", "b").unwrap().as_deref(), Some(""));
     assert_eq!(log("waiting", "").unwrap(), None);
     let refused = log("p", "").unwrap_err();
@@ -140,6 +143,31 @@ fn a_log_is_of_one_container() {
         refused.message,
         "a container name must be specified for pod p, choose one of: [a b]"
     );
+}
+
+/// Of a container that was not started again there is no earlier log.
+#[test]
+fn an_earlier_log_is_of_a_container_that_ended() {
+    let mut server = Server::new();
+    server.pod("p", &json!({"nodeName": "n"}));
+    server.pod("waiting", &json!({}));
+    let log = |server: &Server, name: &str| {
+        let registry = &server.registry;
+        registry.pod_log("default", name, ("", true))
+    };
+    let mut pod = server.get("pods", "p").unwrap();
+    let container = pod["spec"]["containers"][0]["name"].clone();
+    let refused = log(&server, "p").unwrap_err();
+    assert_eq!(refused.code, 400);
+    assert_eq!(
+        refused.message,
+        format!("previous terminated container {container} in pod \"p\" not found")
+    );
+    assert_eq!(log(&server, "waiting").unwrap(), None);
+    pod["status"]["containerStatuses"] = json!([{"name": container, "image": "i", "imageID": "",
+        "ready": false, "restartCount": 1, "lastState": {"terminated": {"exitCode": 1}}}]);
+    server.put("pods", Subresource::Status, pod).unwrap();
+    assert_eq!(log(&server, "p").unwrap().as_deref(), Some(""));
 }
 
 #[test]
