@@ -354,6 +354,36 @@ mod tests {
             .collect()
     }
 
+    /// CACHE-3
+    #[test]
+    fn an_informer_of_all_other_namespaces_needs_a_declaration_as_one_of_all_does() {
+        let named = CacheOptions::new().default_namespaces(["a"]);
+        assert!(coverage::<Secret>(&named).allows_read(false).is_ok());
+        let others = named.default_other_namespaces(Settings::new());
+        let secrets = coverage::<Secret>(&others);
+        let error = secrets.allows_read(false).unwrap_err();
+        assert!(matches!(error, Error::MustBeDeclared { .. }), "{error}");
+        assert!(secrets.allows_read(true).is_ok());
+        assert!(coverage::<Pod>(&others).allows_read(false).is_ok());
+    }
+
+    /// RYOW-4
+    #[test]
+    fn what_would_be_held_has_the_labels_and_no_field_that_nobody_knows() {
+        let key = ObjectKey::namespaced("a", "x");
+        let holds = |by_object: ByObject, label: &str| {
+            let options = CacheOptions::new().by_object::<Pod>(by_object);
+            let labels = BTreeMap::from([("app".to_owned(), label.to_owned())]);
+            coverage::<Pod>(&options).would_hold(&key, &labels)
+        };
+        let web = || ByObject::new().labels("app=web");
+        assert!(holds(web(), "web") && !holds(web(), "db"));
+        assert!(!holds(ByObject::new().fields("spec.nodeName=n"), "web"));
+        assert!(holds(ByObject::new().fields("metadata.namespace=a"), "web"));
+        assert!(!holds(ByObject::new().namespaces(["b"]), "web"));
+        assert!(!holds(ByObject::new().uncached(), "web"));
+    }
+
     #[test]
     fn the_entry_of_a_kind_beats_the_defaults() {
         let options = CacheOptions::new()

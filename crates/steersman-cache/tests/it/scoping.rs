@@ -348,3 +348,64 @@ fn what_contradicts_itself_is_refused_wherever_it_is_said() {
     let text = refused(CacheOptions::new().by_object::<Namespace>(others));
     assert!(text.contains("cluster-scoped"), "{text}");
 }
+
+/// Several informers read as one: a limit is one for all of them, and a value of an index comes once.
+#[tokio::test(start_paused = true)]
+async fn limits_and_values_are_of_all_the_informers_of_a_kind() {
+    let by_object = ByObject::new().namespaces(["b", "a"]);
+    let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(by_object));
+    for (namespace, name, app) in [
+        ("a", "one", "web"),
+        ("a", "two", "db"),
+        ("b", "three", "web"),
+        ("b", "four", "cron"),
+    ] {
+        world.config_map(namespace, name, &json!({"app": app}));
+    }
+    world.cache.index_label::<ConfigMap>("app").unwrap();
+    world.start();
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    let kind = Kind::of::<ConfigMap>();
+    let reads = world.cache.of::<ConfigMap>(&kind);
+    let values = reads.index_values("app").await.unwrap();
+    let values: Vec<&str> = values.iter().map(|value| &**value).collect();
+    assert_eq!(values, ["cron", "db", "web"]);
+    for limit in 0..6 {
+        let some = ListOptions::new().limit(limit);
+        let expected = limit.min(4);
+        assert_eq!(reads.list(&some).await.unwrap().len(), expected);
+        assert_eq!(reads.keys(&some).await.unwrap().len(), expected);
+        let web = some.index("app", "web");
+        assert_eq!(reads.keys(&web).await.unwrap().len(), limit.min(2));
+        // Those who pass, too.
+        let dynamic = world.cache.of::<DynamicObject>(&kind);
+        let some = ListOptions::new().limit(limit);
+        let mut passed = 0;
+        dynamic.for_each(&some, |_| passed += 1).await.unwrap();
+        assert_eq!(passed, expected);
+    }
+    // Objects of no namespace are in each that a list may name.
+    let everything = ListOptions::new();
+    let all = soon(world.cache.list::<Namespace>(&everything)).await;
+    let all = all.unwrap().len();
+    let in_a = ListOptions::new().namespace("a");
+    let found = world.cache.list::<Namespace>(&in_a).await.unwrap().len();
+    assert_eq!(found, all);
+    world.stop().await.unwrap();
+}
+
+/// Who forgot to declare a kind is told where, and once.
+#[tokio::test(start_paused = true)]
+async fn an_undeclared_kind_is_one_line_however_often_it_is_read() {
+    let log = steersman_testenv::log::capture();
+    let mut world = World::new(CacheOptions::new());
+    world.start();
+    for _ in 0..3 {
+        let all = ListOptions::new();
+        soon(world.cache.list::<Service>(&all)).await.unwrap();
+    }
+    let text = log.text();
+    assert_eq!(text.matches("a read starts").count(), 1, "{text}");
+    assert!(text.contains("scoping.rs"), "{text}");
+    world.stop().await.unwrap();
+}
