@@ -112,6 +112,8 @@ impl Query {
         reads: &Reads<V>,
         values: impl Fn(&V, &str) -> Vec<String>,
     ) -> Result<Listed<V>, steersman_cache::Error> {
+        // This may wait for one informer while another goes on, and what follows waits for none.
+        reads.list(&Self::everything().options()).await?;
         let all = reads.list(&Self::everything().options()).await?;
         let expected = self.scan(&all, values);
         // Nothing happens between the two: what is there is answered without a pause.
