@@ -30,8 +30,12 @@ pub(crate) async fn get<K: Object>(
     };
     let read = Read::Object(key);
     let is_itself = |mark: &Mark| matches!(mark.marked, Marked::Object(_));
-    let (marks, others) = shared.marks(kind, read).into_iter().partition(is_itself);
-    look(shared, kind, others).await?;
+    let (marks, others): (Vec<_>, Vec<_>) =
+        shared.marks(kind, read).into_iter().partition(is_itself);
+    if !others.is_empty() {
+        // Rare and large: it would make the future of each read as large.
+        Box::pin(look(shared, kind, others)).await?;
+    }
     let asks = || shared.cache().asks_in(kind.gvk(), key.namespace());
     let late = match marks.is_empty() {
         false => Vec::new(),
@@ -41,7 +45,7 @@ pub(crate) async fn get<K: Object>(
         },
     };
     match asks() {
-        Some(asks) => ask(shared, &asks, key, &marks, &late).await,
+        Some(asks) => Box::pin(ask(shared, &asks, key, &marks, &late)).await,
         // It is not cached any more, and nothing of it is owed.
         None => Ok(cached.await?),
     }
@@ -58,7 +62,10 @@ pub(crate) async fn list<K: Object>(
         .selected_namespace()
         .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
-    look(shared, kind, shared.marks(kind, read)).await?;
+    let marks = shared.marks(kind, read);
+    if !marks.is_empty() {
+        Box::pin(look(shared, kind, marks)).await?;
+    }
     match shared.settle(kind, read).await {
         Settled::Cache => Ok(cached.await?),
         Settled::Late(late) => Err(Error::OwnWritesUnseen {

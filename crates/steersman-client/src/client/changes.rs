@@ -50,7 +50,7 @@ impl Client {
         mutate: impl FnMut(&mut K) + Send,
     ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send {
         let caller = Location::caller();
-        async move { self.typed().ensure_at(initial, mutate, caller).await }
+        async move { self.typed().ensure_at(&initial, mutate, caller).await }
     }
 
     /// As [`ensure`](Self::ensure), for an object that `owner` controls: its controller reference is set

@@ -34,7 +34,8 @@ impl<K: Object> KindClient<K> {
     where
         K: WholeObject<By>,
     {
-        self.ensure_at(initial, mutate, Location::caller())
+        let caller = Location::caller();
+        async move { self.ensure_at(&initial, mutate, caller).await }
     }
 
     /// As [`ensure`](Self::ensure), for an object that `owner`, which is of the kind `owner_kind`, controls.
@@ -105,16 +106,17 @@ impl<K: Object> KindClient<K> {
         self.change(object, Lock::Always, &mut remove).await
     }
 
-    /// As `ensure`, on behalf of another place in the code.
+    /// As `ensure`, on behalf of another place in the code. Each future that owns the object is as large
+    /// as it, so this one borrows.
     pub(crate) async fn ensure_at(
         &self,
-        initial: K,
+        initial: &K,
         mut mutate: impl FnMut(&mut K) + Send,
         caller: &'static Location<'static>,
     ) -> Result<Ensured<K>, Error> {
         let present = absent_is_none(self.read(&initial.key(), caller).await)?;
         self.shared
-            .ensure(&self.kind, &initial, present, &mut mutate)
+            .ensure(&self.kind, initial, present, &mut mutate)
             .await
     }
 
@@ -142,7 +144,7 @@ impl<K: Object> KindClient<K> {
                 mutate(object);
             }
         };
-        let ensured = self.ensure_at(initial, own, caller).await;
+        let ensured = self.ensure_at(&initial, own, caller).await;
         match refused {
             Some(refused) => Err(refused.into()),
             None => ensured,
