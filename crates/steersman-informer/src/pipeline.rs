@@ -3,7 +3,7 @@
 //! Whoever changes anything holds the writer's lock: the store changes, then every mailbox gets
 //! what that means, then subscribers are woken, after the lock is released. Who subscribes does
 //! so under the same lock and so misses nothing and gets nothing twice. Readers take only the
-//! store's own lock, which is held no longer than a batch takes to be filed.
+//! store's own lock, which is held no longer than a batch takes to be filed (STORE-7).
 
 mod standing;
 mod changes;
@@ -61,8 +61,6 @@ pub(crate) struct Core {
 struct Writer {
     fanout: Fanout,
     run: Run,
-    /// How much of each object the store holds; nothing before the first list.
-    reached: Option<Extent>,
     problem: Option<Problem>,
     views: u64,
 }
@@ -74,9 +72,10 @@ enum Run {
     Stopped,
 }
 
-/// How far the initial set has come.
+/// How far the initial set has come. It changes under the writer's lock alone, and is read without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Progress {
+    /// How much of each object the store holds; nothing before the first list.
     reached: Option<Extent>,
     stopped: bool,
 }
@@ -94,7 +93,6 @@ impl Core {
             writer: Mutex::new(Writer {
                 fanout: Fanout::new(options.mailbox_bound),
                 run: Run::Declared,
-                reached: None,
                 problem: None,
                 views: 0,
             }),
@@ -148,8 +146,14 @@ impl Core {
         }
     }
 
+    /// Asked at each read, so it does not wait for whoever writes (STORE-7).
     pub(crate) fn has_synced(&self, needs: Extent) -> bool {
-        self.writer.lock().reached >= Some(needs)
+        self.reached() >= Some(needs)
+    }
+
+    /// How much of each object the store holds; nothing before the first list.
+    fn reached(&self) -> Option<Extent> {
+        self.progress.borrow().reached
     }
 
     /// How much of each object is wanted.

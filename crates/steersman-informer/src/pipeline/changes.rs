@@ -9,7 +9,7 @@ use crate::body::Extent;
 use crate::delta::{Delta, Item};
 use crate::event::Origin;
 use crate::queue::Queued;
-use crate::store::{Applied, Change, Findings};
+use crate::store::{Applied, Change, Findings, Judge};
 
 impl Core {
     /// Applies what waited in the queue, and counts how long that took from when it came.
@@ -31,7 +31,7 @@ impl Core {
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
         self.drop_left_views();
-        let judges = self.shared.indexer.read().judges();
+        let mut judges = self.judges();
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {
             match delta {
@@ -58,6 +58,8 @@ impl Core {
                 } => {
                     self.change(&mut writer, std::mem::take(&mut changes));
                     self.replace(&mut writer, items, version, extent);
+                    // VIEW-3: what comes after it is judged for those too who see something by now.
+                    judges = self.judges();
                 }
             }
         }
@@ -69,6 +71,10 @@ impl Core {
         for seat in seats {
             seat.ring();
         }
+    }
+
+    fn judges(&self) -> Vec<Judge> {
+        self.shared.indexer.read().judges()
     }
 
     /// Something that a look may show has changed.
@@ -101,7 +107,8 @@ impl Core {
         version: ResourceVersion,
         extent: Extent,
     ) {
-        let origin = if writer.reached.is_some() {
+        let reached = self.reached();
+        let origin = if reached.is_some() {
             Origin::Live
         } else {
             Origin::Initial
@@ -138,14 +145,14 @@ impl Core {
             let present = view.flat_map(|view| indexer.seen(view, None));
             writer.fanout.fill(told.view, present);
         }
-        if writer.reached < Some(extent) {
+        if reached < Some(extent) {
             self.reach(writer, extent);
         }
     }
 
     /// The store is complete, for all who need no more than `extent`.
-    fn reach(&self, writer: &mut Writer, extent: Extent) {
-        let before = writer.reached.replace(extent);
+    fn reach(&self, writer: &Writer, extent: Extent) {
+        let before = self.reached();
         {
             let indexer = self.shared.indexer.read();
             for view in indexer.views() {

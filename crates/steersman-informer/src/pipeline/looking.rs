@@ -23,9 +23,11 @@ impl Core {
         if let Some(held) = self.shared.indexer.read().held(TypeId::of::<K>()) {
             return held;
         }
+        // Before anything is made of the objects: what goes may have been made for the same type.
+        self.drop_left_views();
         writer.views += 1;
         let held = Arc::new(Held::new::<K>(writer.views));
-        let ready = writer.reached.is_none_or(|reached| held.needs() <= reached);
+        let ready = self.reached().is_none_or(|reached| held.needs() <= reached);
         let mut view = View::new::<K>(&held, ready);
         let mut told = Told::nothing(held.id());
         // VIEW-2: while the writer's lock is held nothing changes.
@@ -36,7 +38,6 @@ impl Core {
             }
         }
         self.tell(&told.malformed);
-        self.drop_left_views();
         self.shared.indexer.write().add_view(view);
         self.want(held.needs());
         self.publish(&writer);
@@ -110,7 +111,7 @@ impl Core {
 
     pub(crate) fn subscribe<K>(&self, held: &Arc<Held>) -> Subscription<K> {
         let mut writer = self.writer.lock();
-        let synced = writer.reached >= Some(held.needs());
+        let synced = self.has_synced(held.needs());
         let subscription = {
             let indexer = self.shared.indexer.read();
             let view = indexer.view(held.id()).into_iter();

@@ -16,7 +16,7 @@ impl Core {
             return;
         }
         writer.problem = problem.cloned();
-        let synced = writer.reached.is_some();
+        let synced = self.reached().is_some();
         self.publish(&writer);
         drop(writer);
         self.bump();
@@ -45,7 +45,7 @@ impl Core {
 
     pub(super) fn publish(&self, writer: &Writer) {
         for needs in [Extent::Metadata, Extent::Whole] {
-            let synced = writer.reached >= Some(needs);
+            let synced = self.has_synced(needs);
             let state = match (writer.run, &writer.problem, synced) {
                 (Run::Declared, _, _) => State::Declared,
                 (Run::Stopped, _, _) => State::Stopped,

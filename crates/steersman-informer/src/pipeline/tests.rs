@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -15,7 +16,7 @@ use steersman_object::{ObjectKey, ResourceVersion};
 use super::*;
 use crate::delta::Item;
 use crate::entry::{Entry, RawEntry};
-use crate::fanout::Delivery;
+use crate::fanout::{Delivery, Subscription};
 use crate::store::IndexFn;
 
 type Map = ConfigMap;
@@ -265,7 +266,7 @@ fn listed(items: Vec<Item>, extent: Extent) -> Delta {
 }
 
 /// All that waits for a subscriber, in words.
-fn waiting<K>(subscription: &mut crate::fanout::Subscription<K>) -> Vec<String> {
+fn waiting<K>(subscription: &mut Subscription<K>) -> Vec<String> {
     let mut words = Vec::new();
     while let Some(Some(delivery)) = subscription.next().now_or_never() {
         words.push(match delivery {
@@ -315,6 +316,99 @@ fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
     let key = ObjectKey::cluster("m1");
     assert_eq!(value(&core.store::<Map>(&whole).get(&key).unwrap()), ["2"]);
     assert!(core.store::<Metadata>(&metadata).get(&key).is_some());
+}
+
+/// A subscriber who needs the whole, and has come while the store holds the metadata of `m1`.
+fn widening() -> (Core, Arc<Held>, Subscription<Map>) {
+    let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
+    core.start();
+    core.apply(vec![listed(
+        vec![arrived(Extent::Metadata)],
+        Extent::Metadata,
+    )]);
+    let whole = core.view::<Map>();
+    let bodies = core.subscribe::<Map>(&whole);
+    (core, whole, bodies)
+}
+
+/// The whole of `m1`, and right behind it a later state of which `data` is this JSON.
+fn widened(core: &Core, then: fn(Item) -> Delta, data: &str) {
+    let metadata = r#"{"name":"m1","uid":"u","resourceVersion":"3"}"#;
+    let json = format!(r#"{{"metadata":{metadata},"data":{data}}}"#);
+    let later = RawObject::from_json(json.into_bytes()).unwrap();
+    let later = Decoded::Good(RawEntry::ingest(later, Extent::Whole, true, None));
+    let whole = listed(vec![arrived(Extent::Whole)], Extent::Whole);
+    core.apply(vec![whole, then(later)]);
+}
+
+// VIEW-3
+#[test]
+fn view_3_what_comes_right_behind_the_whole_is_indexed() {
+    let (core, whole, mut bodies) = widening();
+    core.add_index(&whole, "value", index(value)).unwrap();
+    widened(&core, Delta::Put, r#"{"v":"3"}"#);
+    assert_agrees(&core.shared.indexer.read(), &whole, "value");
+    assert_eq!(waiting(&mut bodies), ["m1@2", "synced", "m1@3"]);
+}
+
+// VIEW-1, VIEW-3
+#[test]
+fn view_3_what_comes_right_behind_the_whole_and_does_not_decode_is_kept_aside() {
+    let (core, whole, mut bodies) = widening();
+    widened(&core, Delta::Put, "7");
+    assert_eq!(waiting(&mut bodies), ["m1@2", "synced"]);
+    let read = core.store::<Map>(&whole).try_get(&ObjectKey::cluster("m1"));
+    assert_eq!(value(&read.unwrap().unwrap()), ["2"]);
+    assert_eq!(core.shared.indexer.read().unreadable(), 1);
+
+    let (core, _whole, mut bodies) = widening();
+    widened(&core, Delta::Removed, "7");
+    // The last state that could be read, not the one that cannot.
+    assert_eq!(waiting(&mut bodies), ["m1@2", "synced", "m1@2"]);
+}
+
+// VIEW-4
+#[test]
+fn view_4_a_type_that_is_looked_at_again_keeps_what_it_makes() {
+    let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
+    core.start();
+    core.apply(vec![listed(vec![arrived(Extent::Whole)], Extent::Whole)]);
+    drop(core.view::<Map>());
+    let _again = core.view::<Map>();
+    let indexer = core.shared.indexer.read();
+    let stored = indexer.get(&ObjectKey::cluster("m1")).unwrap();
+    let (one, two) = (stored.raw_body().read::<Map>(), stored.raw_body().read());
+    assert!(Arc::ptr_eq(&one.unwrap(), &two.unwrap()));
+}
+
+// STORE-7
+#[test]
+fn store_7_who_reads_does_not_wait_for_an_index_that_is_being_made() {
+    let (core, held) = core(8);
+    core.apply(vec![replaced(1, 0..1)]);
+    let (begins, begun) = mpsc::channel();
+    let (has_read, meanwhile) = mpsc::channel();
+    let meanwhile = Mutex::new(meanwhile);
+    let slow = move |_: &Map| {
+        begins.send(()).unwrap();
+        // Waits no longer than this only where reads do wait: a test that fails does not hang.
+        let read = meanwhile.lock().recv_timeout(Duration::from_secs(10));
+        vec![format!("{read:?}")]
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| core.add_index(&held, "slow", index(slow)).unwrap());
+        begun.recv().unwrap();
+        assert!(core.has_synced(Extent::Whole));
+        assert!(
+            core.store::<Map>(&held)
+                .get(&ObjectKey::cluster("m0"))
+                .is_some()
+        );
+        has_read.send(()).unwrap();
+    });
+    let indexer = core.shared.indexer.read();
+    let index = indexer.view(held.id()).unwrap().index("slow").unwrap();
+    assert!(index.has(&ObjectKey::cluster("m0"), "Ok(())"));
 }
 
 #[test]
