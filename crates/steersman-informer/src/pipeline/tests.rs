@@ -360,7 +360,11 @@ fn view_3_what_comes_right_behind_the_whole_and_does_not_decode_is_kept_aside() 
     let read = core.store::<Map>(&whole).try_get(&ObjectKey::cluster("m1"));
     assert_eq!(value(&read.unwrap().unwrap()), ["2"]);
     assert_eq!(core.shared.indexer.read().unreadable(), 1);
+}
 
+// VIEW-1, VIEW-3
+#[test]
+fn view_3_a_last_state_right_behind_the_whole_that_does_not_decode_is_told_to_nobody() {
     let (core, _whole, mut bodies) = widening();
     widened(&core, Delta::Removed, "7");
     // The last state that could be read, not the one that cannot.
