@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use steersman_api::{ApiListWatch, Decoded, Error as ApiError, ListQuery, RawObject, kube_client};
+use steersman_api::{
+    ApiListWatch, Decoded, Error as ApiError, ListPage, ListQuery, RawObject, kube_client,
+};
 use steersman_informer::Mirror;
 use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ResourceVersion};
 
@@ -35,12 +37,22 @@ pub struct Shown {
     pub version: ResourceVersion,
 }
 
+/// What the server showed, and when: there was nothing else then of what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sight {
+    /// The objects that the informer would be told of.
+    pub objects: Vec<Shown>,
+    /// The version of the whole answer.
+    pub at: ResourceVersion,
+}
+
 /// What the server said of one object, and what the cache would make of it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Answer<K> {
-    /// The object, where there is one that the informer would be told of.
-    pub shown: Option<Shown>,
+    /// Which object the server showed, if any, and when.
+    pub sight: Sight,
     /// What [`Cache::get`](crate::Cache::get) would answer if it were told: transformed, and with the same
     /// errors.
     pub read: Result<Arc<K>, Error>,
@@ -66,28 +78,25 @@ impl Asks {
         client: kube_client::Client,
         name: &str,
     ) -> Result<Answer<K>, ApiError> {
-        let mut found = self.list(client, self.named(name)).await?;
-        let kind = self.kind();
-        let Some(arrived) = found.pop() else {
-            let key = ObjectKey::namespaced(self.namespace.as_deref().unwrap_or_default(), name);
+        let mut page = self.list(client, self.named(name)).await?;
+        self.keep_named(&mut page, name);
+        let (sight, kind) = (Sight::of(&page), self.kind());
+        let Some(arrived) = page.items.pop() else {
             let not_found = Error::NotFound {
                 kind: kind.clone(),
-                key,
+                key: self.key(name),
                 scoped_by: self.settings.scoped_by(),
             };
-            return Ok(Answer {
-                shown: None,
-                read: Err(not_found),
-            });
+            let read = Err(not_found);
+            return Ok(Answer { sight, read });
         };
-        let shown = Some(Shown::of(&arrived));
         let read = self.mirror.look_at(arrived);
         let read = read.map_err(|malformed| Error::Malformed {
             kind: kind.clone(),
             key: malformed.key,
             problem: malformed.error,
         });
-        Ok(Answer { shown, read })
+        Ok(Answer { sight, read })
     }
 
     /// Whether there is an object of a name, and which: its metadata is asked for.
@@ -99,12 +108,10 @@ impl Asks {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn one(
-        &self,
-        client: kube_client::Client,
-        name: &str,
-    ) -> Result<Vec<Shown>, ApiError> {
-        self.shown(client, self.named(name)).await
+    pub async fn one(&self, client: kube_client::Client, name: &str) -> Result<Sight, ApiError> {
+        let mut page = self.metadata(client, self.named(name)).await?;
+        self.keep_named(&mut page, name);
+        Ok(Sight::of(&page))
     }
 
     /// All objects that the informer would be told of: their metadata is asked for.
@@ -116,28 +123,28 @@ impl Asks {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn all(&self, client: kube_client::Client) -> Result<Vec<Shown>, ApiError> {
-        self.shown(client, self.everything().limit(PAGE)).await
+    pub async fn all(&self, client: kube_client::Client) -> Result<Sight, ApiError> {
+        let query = self.everything().limit(PAGE);
+        Ok(Sight::of(&self.metadata(client, query).await?))
     }
 
-    async fn shown(
+    async fn metadata(
         &self,
         client: kube_client::Client,
         mut query: ListQuery,
-    ) -> Result<Vec<Shown>, ApiError> {
+    ) -> Result<ListPage<RawObject>, ApiError> {
         query.metadata_only = true;
-        let found = self.list(client, query).await?;
-        Ok(found.iter().map(Shown::of).collect())
+        self.list(client, query).await
     }
 
     async fn list(
         &self,
         client: kube_client::Client,
         query: ListQuery,
-    ) -> Result<Vec<Decoded<RawObject>>, ApiError> {
+    ) -> Result<ListPage<RawObject>, ApiError> {
         let list_watch = ApiListWatch::new(client, self.kind().clone(), self.namespace.clone())
             .keep_managed_fields(self.settings.keeps_managed_fields());
-        Ok(list_watch.list_all(&query).await?.items)
+        list_watch.list_all(&query).await
     }
 
     /// What the informer selects.
@@ -160,24 +167,51 @@ impl Asks {
         everything.fields(fields)
     }
 
+    /// Keeps the object of a name alone: not every server selects by the fields that it is asked to. One whose name
+    /// cannot be read may be the one (CACHE-4).
+    fn keep_named(&self, page: &mut ListPage<RawObject>, name: &str) {
+        let key = self.key(name);
+        page.items.retain(|arrived| {
+            let arrived = key_of(arrived);
+            *arrived == key || arrived.name().is_empty()
+        });
+    }
+
+    fn key(&self, name: &str) -> ObjectKey {
+        ObjectKey::namespaced(self.namespace.as_deref().unwrap_or_default(), name)
+    }
+
     fn kind(&self) -> &Kind {
         self.mirror.kind()
     }
 }
 
+impl Sight {
+    fn of(page: &ListPage<RawObject>) -> Self {
+        Self {
+            objects: page.items.iter().map(Shown::of).collect(),
+            at: page.version.clone(),
+        }
+    }
+}
+
 impl Shown {
     fn of(arrived: &Decoded<RawObject>) -> Self {
-        let (key, uid, version) = match arrived {
-            Decoded::Good(object) => {
-                let head = object.head();
-                (&head.key, &head.uid, &head.version)
-            }
-            Decoded::Malformed(object) => (&object.key, &object.uid, &object.version),
+        let (uid, version) = match arrived {
+            Decoded::Good(object) => (&object.head().uid, &object.head().version),
+            Decoded::Malformed(object) => (&object.uid, &object.version),
         };
         Self {
-            key: key.clone(),
+            key: key_of(arrived).clone(),
             uid: uid.clone(),
             version: version.clone(),
         }
+    }
+}
+
+fn key_of(arrived: &Decoded<RawObject>) -> &ObjectKey {
+    match arrived {
+        Decoded::Good(object) => &object.head().key,
+        Decoded::Malformed(object) => &object.key,
     }
 }

@@ -269,7 +269,7 @@ impl Cache {
     /// # Errors
     ///
     /// [`Error::SyncTimeout`] names every kind that did not sync in time, why, and the way out;
-    /// [`Error::Stopped`] where the cache stopped before.
+    /// [`Error::Stopped`] where the cache has stopped, though they had synced before (`CACHE-10`).
     ///
     /// # Cancel safety
     ///
@@ -281,18 +281,20 @@ impl Cache {
         let Some(known) = known.await else {
             return Err(self.not_in_time(self.all_unsynced()));
         };
+        let mut known = known.iter().filter(|e| !e.is_removed()).peekable();
+        if let Some(first) = known.peek()
+            && self.shared.registry.lock().phase() == Phase::Stopped
+        {
+            let kind = first.kind().clone();
+            return Err(Error::Stopped { kind });
+        }
         let unsynced: Vec<Unsynced> = known
-            .iter()
-            .filter(|e| !e.has_synced() && !e.is_removed())
+            .filter(|e| !e.has_synced())
             .map(Declared::unsynced)
             .collect();
-        match unsynced.first() {
-            None => Ok(()),
-            Some(first) if self.shared.registry.lock().phase() == Phase::Stopped => {
-                let kind = first.kind.clone();
-                Err(Error::Stopped { kind })
-            }
-            Some(_) => Err(self.not_in_time(unsynced)),
+        match unsynced.is_empty() {
+            true => Ok(()),
+            false => Err(self.not_in_time(unsynced)),
         }
     }
 

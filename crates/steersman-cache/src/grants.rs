@@ -19,7 +19,7 @@ pub struct Preflight {
     pub not_served: Vec<(Kind, Option<String>)>,
 }
 
-/// Verbs that one informer needs and is not allowed.
+/// Verbs that one informer, or who reads its objects live, needs and is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingRule {

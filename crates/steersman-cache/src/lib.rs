@@ -71,7 +71,7 @@ pub mod cache;
 pub mod preflight;
 pub mod lives;
 
-pub use asks::{Answer, Asks, Shown};
+pub use asks::{Answer, Asks, Shown, Sight};
 pub use cache::{Begun, Cache};
 pub use error::Error;
 pub use field_index::IndexKey;

@@ -17,13 +17,16 @@ use crate::error::Error;
 use crate::grants::{MissingRule, Preflight};
 use crate::registry::Slot;
 
-/// What an informer needs: a view that reads one object of it live needs `get`.
+/// What an informer needs, and `get`: clients read one object live with it, as after a conflict.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 
 impl Cache {
     /// Asks the server whether the credentials of `connection` may read what was declared until now, in
     /// the namespaces it is cached in, and whether the server serves it: one SelfSubjectAccessReview for
     /// each verb of each informer, and one document of discovery for each group. Starts nothing.
+    ///
+    /// The verbs are `list` and `watch`, and `get`, with which clients read one object live, as after a
+    /// conflict: where nothing does so it need not be allowed.
     ///
     /// Declared are the kinds of the options that are cached, and those that a controller, an index or
     /// [`informer`](Self::informer) declared. What is missing is no error: an informer may begin without

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steersman_cache::{Answer, Asks, ListOptions, Shown};
+use steersman_cache::{Answer, Asks, ListOptions, Sight};
 use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::error::Error;
@@ -91,9 +91,9 @@ async fn ask<K: Object>(
     if answer.as_ref().err().is_some_and(is_final) {
         own.give_up(kind.gvk(), late);
     }
-    let shown = answer.as_ref().map(|answer| answer.shown.as_slice());
+    let sight = answer.as_ref().map(|answer| &answer.sight);
     for mark in marks {
-        settle(shared, kind, mark, shown);
+        settle(shared, kind, mark, sight);
     }
     let Answer { read, .. } = answer?;
     Ok(read?)
@@ -115,19 +115,19 @@ async fn look(shared: &Shared, kind: &Kind, marks: Vec<Mark>) -> Result<(), Erro
                 }
             }
         };
-        let shown = shared.ask(kind, question).await;
-        settle(shared, kind, &mark, shown.as_deref());
-        shown?;
+        let sight = shared.ask(kind, question).await;
+        settle(shared, kind, &mark, sight.as_ref());
+        sight?;
     }
     Ok(())
 }
 
 /// What a question about a mark comes to. Where the server refuses it for good, one read has that answer, and
 /// later ones are not kept from the cache.
-fn settle(shared: &Shared, kind: &Kind, mark: &Mark, shown: Result<&[Shown], &Error>) {
+fn settle(shared: &Shared, kind: &Kind, mark: &Mark, sight: Result<&Sight, &Error>) {
     let (own, gvk) = (&shared.door().own, kind.gvk());
-    match shown {
-        Ok(shown) => own.learn(gvk, mark, shown),
+    match sight {
+        Ok(sight) => own.learn(gvk, mark, sight),
         Err(refused) if is_final(refused) => own.asked(gvk, mark),
         Err(_) => {}
     }

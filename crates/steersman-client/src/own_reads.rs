@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use parking_lot::Mutex;
-use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror, Shown};
-use steersman_object::{Gvk, Kind, ObjectKey};
+use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror, Shown, Sight};
+use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::{Instant, timeout};
 
 use crate::consistency::ReadConsistency;
@@ -62,7 +62,7 @@ impl OwnReads {
         kind: &Kind,
         read: Read<'_>,
     ) -> Vec<Mark> {
-        let Some(reader) = reader(options, request) else {
+        let Some(reader) = self.reader(options, request) else {
             return Vec::new();
         };
         let gvk = kind.gvk();
@@ -85,23 +85,19 @@ impl OwnReads {
 
     /// Notes what the server showed of what was marked, where the cache has not come so far; with that the mark
     /// has served.
-    pub(crate) fn learn(&self, gvk: &Gvk, mark: &Mark, shown: &[Shown]) {
+    pub(crate) fn learn(&self, gvk: &Gvk, mark: &Mark, sight: &Sight) {
         let could_be = |shown: &&Shown| mark.marked.could_be(&shown.key);
-        for shown in shown.iter().filter(could_be) {
-            let (key, version) = (shown.key.clone(), shown.version.clone());
-            let has_come = |has: Glimpse| {
-                let mut stored = has.stored.iter();
-                has.applied.is_at_least(&version) || stored.any(|s| s.version.is_at_least(&version))
-            };
-            if !self.glimpse(gvk, &key).is_none_or(has_come) {
-                let uid = shown.uid.clone();
-                self.note(mark.writer, gvk, Noted::Stored { key, uid, version });
-            }
+        let is_news = |shown: &&Shown| self.is_news(gvk, &shown.key, &shown.version);
+        for shown in sight.objects.iter().filter(could_be).filter(is_news) {
+            let (key, uid) = (shown.key.clone(), shown.uid.clone());
+            let version = shown.version.clone();
+            self.note(mark.writer, gvk, Noted::Stored { key, uid, version });
         }
-        if let (Marked::Object(key), []) = (&mark.marked, shown) {
-            let had = self.glimpse(gvk, key).and_then(|has| Some(has.stored?.uid));
-            let key = key.clone();
-            self.note(mark.writer, gvk, Noted::Absent { key, had });
+        if let (Marked::Object(key), []) = (&mark.marked, &*sight.objects)
+            && self.is_news(gvk, key, &sight.at)
+        {
+            let (key, at) = (key.clone(), sight.at.clone());
+            self.note(mark.writer, gvk, Noted::Absent { key, at });
         }
         // Last, so that no read finds neither.
         self.asked(gvk, mark);
@@ -130,7 +126,7 @@ impl OwnReads {
         kind: &Kind,
         read: Read<'_>,
     ) -> Settled {
-        let Some(reader) = reader(options, request) else {
+        let Some(reader) = self.reader(options, request) else {
             return Settled::Cache;
         };
         let gvk = kind.gvk();
@@ -194,12 +190,19 @@ impl OwnReads {
             self.writes.lock().seen(gvk, note);
             return true;
         };
-        let seen = is_seen(&mirror, note);
-        if seen {
+        let glimpse = mirror.glimpse(&note.key);
+        let look = look(&glimpse);
+        if note.is_seen(look) {
             self.writes.lock().seen(gvk, note);
         }
         // CACHE-2: what is known about a kind that never synced is told at once, by the read.
-        seen || is_stuck(&mirror)
+        note.is_shown(look) || is_stuck(&mirror)
+    }
+
+    /// Whether an informer that covers the object runs, and has not come as far as a version of it.
+    fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
+        let glimpse = self.glimpse(gvk, key);
+        glimpse.is_some_and(|has| !look(&has).has_come(version))
     }
 
     fn note(&self, writer: Writer, gvk: &Gvk, noted: Noted) {
@@ -207,8 +210,8 @@ impl OwnReads {
         let mut writes = self.writes.lock();
         writes.note(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
-            let mirror = self.cache.mirror_of(gvk, &note.key);
-            mirror.is_none_or(|mirror| is_seen(&mirror, note))
+            let glimpse = self.glimpse(gvk, &note.key);
+            glimpse.is_none_or(|has| note.is_seen(look(&has)))
         };
         let follows = |gvk: &Gvk, mark: &Mark| {
             let asks = self.cache.asks_in(gvk, mark.marked.namespace());
@@ -256,6 +259,23 @@ impl OwnReads {
         held.then_some(Noted::Stored { key, uid, version })
     }
 
+    /// Whose writes a read has to see: those of one key, or (`None`) everybody's; nobody's where there is no reader,
+    /// and where nothing is noted, as mostly.
+    fn reader(
+        &self,
+        options: &ClientOptions,
+        request: Option<&RequestId>,
+    ) -> Option<Option<Writer>> {
+        if self.unseen() == 0 {
+            return None;
+        }
+        match options.consistency {
+            ReadConsistency::OwnKey => request.map(|request| Some(Writer::of(Some(request)))),
+            ReadConsistency::Process => Some(None),
+            ReadConsistency::None => None,
+        }
+    }
+
     /// What the cache has of an object, where an informer runs that covers it.
     fn glimpse(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Glimpse> {
         Some(self.cache.mirror_of(gvk, key)?.glimpse(key))
@@ -284,28 +304,16 @@ impl std::fmt::Debug for OwnReads {
     }
 }
 
-/// Whose writes a read has to see: those of one key, or (`None`) everybody's; nobody's where there is no reader.
-fn reader(options: &ClientOptions, request: Option<&RequestId>) -> Option<Option<Writer>> {
-    match options.consistency {
-        ReadConsistency::OwnKey => request.map(|request| Some(Writer::of(Some(request)))),
-        ReadConsistency::Process => Some(None),
-        ReadConsistency::None => None,
-    }
-}
-
-fn is_seen(mirror: &Mirror, note: &Note) -> bool {
-    let Glimpse {
-        applied, stored, ..
-    } = mirror.glimpse(&note.key);
-    let stored = stored.as_ref().map(|stored| Stored {
+fn look(has: &Glimpse) -> Look<'_> {
+    let stored = has.stored.as_ref().map(|stored| Stored {
         uid: &stored.uid,
         version: &stored.version,
         is_deleting: stored.is_deleting,
     });
-    note.is_seen(Look {
-        applied: &applied,
+    Look {
+        applied: &has.applied,
         stored,
-    })
+    }
 }
 
 /// Whether it stands still before its first list was complete.

@@ -33,8 +33,8 @@ pub(crate) enum Written {
     },
     /// The server deleted the object, or noted that it shall go.
     Deleted { key: ObjectKey, uid: String },
-    /// The server has no object of this key; an informer may have `had` one of this uid.
-    Absent { key: ObjectKey, had: Option<String> },
+    /// The server had no object of this key at this version (RYOW-7).
+    Absent { key: ObjectKey, at: ResourceVersion },
     /// Nobody knows whether the server did it.
     Unknown(Marked),
 }
@@ -74,15 +74,19 @@ pub(crate) struct Stored<'a> {
     pub(crate) is_deleting: bool,
 }
 
-/// A write that a read has to see.
+/// What a read of one object has to see. Each of it is true of the server, so an informer comes to see all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) key: ObjectKey,
-    uid: String,
+    /// Of what was written, where something was.
+    uid: Option<String>,
     /// The newest version that the server stored, where one is known.
     version: Option<ResourceVersion>,
-    /// Whether it was deleted after that.
+    /// Whether what has the uid was deleted after that.
     deleted: bool,
+    /// The newest version at which the server said that it has no such object. It names no uid: what the cache
+    /// has since then, under whatever uid, may be alive.
+    absent: Option<ResourceVersion>,
     /// Whether a read has waited for it as long as one may.
     late: bool,
     serial: u64,
@@ -122,11 +126,12 @@ impl OwnWrites {
         self.swept.get_or_insert(now);
         let serial = self.serial;
         let of = (writer, gvk.clone());
-        let note = |key: &ObjectKey, uid: String| Note {
+        let note = |key: &ObjectKey, uid: Option<String>| Note {
             key: key.clone(),
             uid,
             version: None,
             deleted: false,
+            absent: None,
             late: false,
             serial,
             writer,
@@ -134,20 +139,20 @@ impl OwnWrites {
         let known = |key: &ObjectKey| self.of.get(&of)?.unseen.get(key);
         let new = match written {
             // A version that cannot be compared could be waited for in vain.
-            Written::Stored { version, .. } if version.compare(&version).is_none() => None,
+            Written::Stored { version, .. } | Written::Absent { at: version, .. }
+                if version.compare(&version).is_none() =>
+            {
+                None
+            }
             Written::Stored { key, uid, version } => {
                 let new = Note {
                     version: Some(version),
-                    ..note(&key, uid)
+                    ..note(&key, Some(uid))
                 };
                 new.after(known(&key))
             }
-            Written::Deleted { key, uid } => Some(note(&key, uid).gone(known(&key))),
-            Written::Absent { key, had } => {
-                let known = known(&key);
-                let uid = known.map(|known| known.uid.clone()).or(had);
-                uid.map(|uid| note(&key, uid).gone(known))
-            }
+            Written::Deleted { key, uid } => Some(note(&key, Some(uid)).gone(known(&key))),
+            Written::Absent { key, at } => note(&key, None).absent(known(&key), at),
             Written::Unknown(marked) => {
                 let mark = Mark {
                     marked,
@@ -261,14 +266,15 @@ impl OwnWrites {
         self.len
     }
 
-    /// The notes of one writer, or of all.
+    /// The notes of one writer, or of all: only who reads for all goes through all.
     fn notes(&self, writer: Option<Writer>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
-        let one = writer.and_then(|writer| self.of.get(&(writer, gvk.clone())));
-        let all = self
-            .of
-            .iter()
-            .filter(move |((_, of), _)| writer.is_none() && of == gvk);
-        one.into_iter().chain(all.map(|(_, notes)| notes))
+        let (one, all) = match writer {
+            Some(writer) => (self.of.get(&(writer, gvk.clone())), None),
+            None => (None, Some(self.of.iter())),
+        };
+        let all = all.into_iter().flatten();
+        let of_kind = all.filter(move |((_, of), _)| of == gvk);
+        one.into_iter().chain(of_kind.map(|(_, notes)| notes))
     }
 
     fn drop_from(&mut self, writer: Writer, gvk: &Gvk, drop: impl FnOnce(&mut Notes)) {
@@ -302,16 +308,23 @@ impl Note {
 
     /// Whether an informer has seen the write (RYOW-2).
     pub(crate) fn is_seen(&self, look: Look<'_>) -> bool {
-        let has_come = self.version.as_ref().is_none_or(|version| {
-            look.applied.is_at_least(version)
-                || look
-                    .stored
-                    .is_some_and(|stored| stored.version.is_at_least(version))
-        });
+        let has_come = |version| look.has_come(version);
+        self.is_shown(look) && self.absent.as_ref().is_none_or(has_come)
+    }
+
+    /// Whether a read of what an informer has finds nothing else than what is known, though it may not have come so
+    /// far: what was absent and is not stored is not waited for (RYOW-7). The note stays, for what was stored before
+    /// that may still come, and go.
+    pub(crate) fn is_shown(&self, look: Look<'_>) -> bool {
+        let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
         // Another object that has the name since is as good as none; one that had it before is older than
         // what was written, and so it has not come.
-        let is_gone = |stored: Stored<'_>| stored.is_deleting || stored.uid != self.uid;
-        has_come && (!self.deleted || look.stored.is_none_or(is_gone))
+        let is_gone =
+            |stored: Stored<'_>| stored.is_deleting || Some(stored.uid) != self.uid.as_deref();
+        let is_absent = look.stored.is_none() && look.applied.is_exact();
+        has_come
+            && (!self.deleted || look.stored.is_none_or(is_gone))
+            && (is_absent || self.absent.as_ref().is_none_or(|at| look.has_come(at)))
     }
 
     /// The note of an object that was stored, where another one of its key is known; none where that is of a later
@@ -329,6 +342,7 @@ impl Note {
         }
         // What was once deleted does not come back.
         self.deleted = known.deleted && known.uid == self.uid;
+        self.absent.clone_from(&known.absent);
         Some(self)
     }
 
@@ -338,7 +352,32 @@ impl Note {
         let before = known.filter(|known| known.uid == self.uid);
         self.version = before.and_then(|known| known.version.clone());
         self.deleted = true;
+        self.absent = known.and_then(|known| known.absent.clone());
         self
+    }
+
+    /// The note of an object that was absent at a version, and of what is known of it besides; none where that is
+    /// newer: it was written, or asked about, while the question was under way.
+    fn absent(mut self, known: Option<&Self>, at: ResourceVersion) -> Option<Self> {
+        if let Some(known) = known {
+            let mut versions = [&known.version, &known.absent].into_iter().flatten();
+            if versions.any(|version| version.is_at_least(&at)) {
+                return None;
+            }
+            self.uid.clone_from(&known.uid);
+            self.version.clone_from(&known.version);
+            self.deleted = known.deleted;
+        }
+        self.absent = Some(at);
+        Some(self)
+    }
+}
+
+impl Look<'_> {
+    /// Whether the informer has come as far as a version, all in all or with this object.
+    pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
+        let stored = self.stored.map(|stored| stored.version);
+        self.applied.is_at_least(version) || stored.is_some_and(|s| s.is_at_least(version))
     }
 }
 

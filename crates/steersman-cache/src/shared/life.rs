@@ -113,10 +113,19 @@ impl Running {
     }
 }
 
-/// However a run ends, nobody waits for a cache that does not run any more.
+/// CACHE-11: however a run ends, nobody waits for a cache that does not run any more.
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shared.registry.lock().stop();
+        let declared = {
+            let mut registry = self.shared.registry.lock();
+            registry.stop();
+            registry.entries()
+        };
+        // Those that run end by themselves; those that never had their turn would not. Not under the lock that each
+        // read takes.
+        for entry in declared {
+            entry.mirror().end_unstarted();
+        }
         self.shared.phase.send_replace(Phase::Stopped);
     }
 }

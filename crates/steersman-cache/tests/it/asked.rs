@@ -6,10 +6,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
+use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
-use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Transform};
+use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Sight, Transform};
 use steersman_informer::{Delivery, Origin};
 use steersman_object::{Gvk, Kind, Scope};
+use tower::util::MapRequestLayer;
 
 use crate::world::{World, asked, initial, key, soon};
 
@@ -209,7 +211,7 @@ async fn a_seed_decides_how_long_watches_last() {
         let cache = steersman_cache::Cache::new(options.seed(seed)).unwrap();
         let server = steersman_apiserver::ApiServer::new();
         cache.informers::<ConfigMap>().unwrap();
-        let connection = steersman_api::Connection::in_process(server.service(), "default");
+        let connection = Connection::in_process(server.service(), "default");
         let running = tokio::spawn(cache.run(connection, Default::default()));
         soon(cache.wait_for_sync()).await.unwrap();
         running.abort();
@@ -359,5 +361,41 @@ async fn counts(options: CacheOptions, which: bool) {
     assert_eq!(initial(&mut events).await, 1);
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(events.waiting() > 0, which, "resyncs");
+    world.stop().await.unwrap();
+}
+
+/// RYOW-6: a server that does not select by fields shows more than it was asked for.
+#[tokio::test(start_paused = true)]
+async fn a_question_about_one_object_is_answered_by_no_other() {
+    let world = cached(CacheOptions::new()).await;
+    for name in ["b", "z"] {
+        world.config_map("a", name, &json!({}));
+    }
+    let ignores = MapRequestLayer::new(|mut request: http::Request<kube_client::client::Body>| {
+        *request.uri_mut() = http::Uri::try_from(request.uri().path()).unwrap();
+        request
+    });
+    let connection = Connection::in_process(world.server.service(), "default").layer(ignores);
+    let client = connection.client().unwrap();
+    let kind = Kind::of::<ConfigMap>();
+    let asks = world.cache.asks_in(kind.gvk(), Some("a")).unwrap();
+    for (name, found) in [("b", true), ("c", false)] {
+        let answer = asks.object::<ConfigMap>(client.clone(), name).await;
+        let answer = answer.unwrap();
+        let here = [key("a", name)];
+        let expected = if found { &here[..] } else { &[] };
+        let keys = |sight: &Sight| -> Vec<_> {
+            let objects = sight.objects.iter();
+            objects.map(|shown| shown.key.clone()).collect()
+        };
+        assert_eq!(keys(&answer.sight), expected);
+        match answer.read {
+            Ok(object) => assert_eq!(object.metadata.name.as_deref(), Some(name)),
+            Err(error) => assert!(error.is_not_found() && !found, "{error}"),
+        }
+        let sight = asks.one(client.clone(), name).await.unwrap();
+        assert_eq!(keys(&sight), expected);
+        assert!(sight.at.is_exact(), "{}", sight.at);
+    }
     world.stop().await.unwrap();
 }

@@ -5,8 +5,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
+use steersman_api::Connection;
+use steersman_apiserver::faults::Answer;
 use steersman_cache::{CacheOptions, ListOptions};
+use steersman_informer::{Informer, State};
 use steersman_object::Kind;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, key, soon};
 
@@ -46,6 +50,7 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
         dynamic.for_each(&everything, |_| {}).await.unwrap_err(),
         metadata.list(&everything).await.unwrap_err(),
         cache.informer::<Service>().unwrap_err(),
+        cache.wait_for_sync().await.unwrap_err(),
     ] {
         assert!(error.is_stopped(), "{error}");
         assert!(error.to_string().contains("the cache has stopped"));
@@ -67,4 +72,76 @@ async fn a_read_that_waits_learns_that_the_cache_stops() {
     world.stop().await.unwrap();
     let error = soon(read).await.unwrap().unwrap_err();
     assert!(error.is_stopped(), "{error}");
+}
+
+/// A cache whose first informer keeps the one turn, and a last one that has none before the end.
+fn crowded(options: CacheOptions) -> (World, Informer<Service>) {
+    let world = World::new(options.concurrent_syncs(1));
+    world.cache.informer::<ConfigMap>().unwrap();
+    world.cache.informer::<Secret>().unwrap();
+    let last = world.cache.informer::<Service>().unwrap();
+    (world, last)
+}
+
+/// Whoever waits for an informer that never ran learns of the end that `end` makes.
+async fn learns_of_the_end(last: Informer<Service>, end: impl Future<Output = ()>) {
+    let mut subscription = last.subscribe();
+    let waiting = last.clone();
+    let waiting = tokio::spawn(async move { waiting.wait_for_sync().await });
+    end.await;
+    assert!(soon(subscription.next()).await.is_none());
+    assert!(soon(waiting).await.unwrap().is_err());
+    assert_eq!(last.state(), State::Stopped);
+}
+
+/// CACHE-11: its run is dropped, or never began.
+#[tokio::test(start_paused = true)]
+async fn informers_that_never_ran_end_with_a_run_that_is_dropped() {
+    let (world, last) = crowded(CacheOptions::new());
+    let long = Duration::from_secs(3600);
+    let _slow = world.server.faults().delay(None, "configmaps", long);
+    let connection = Connection::in_process(world.server.service(), "default");
+    let run = world.cache.run(connection, CancellationToken::new());
+    let dropped = async {
+        let run = tokio::time::timeout(Duration::from_secs(5), run);
+        assert!(run.await.is_err());
+    };
+    learns_of_the_end(last, dropped).await;
+    assert_eq!(world.server.requests().count(|r| r.is_for("services")), 0);
+
+    let (world, last) = crowded(CacheOptions::new());
+    let begun = world.cache.begin().unwrap();
+    learns_of_the_end(last, async { drop(begun) }).await;
+}
+
+/// CACHE-11: another one panicked.
+#[tokio::test(start_paused = true)]
+async fn informers_that_never_ran_end_with_one_that_panics() {
+    let hook = CacheOptions::new().on_watch_error(|failed| panic!("no {failed:?}"));
+    let (world, last) = crowded(hook);
+    let long = Duration::from_secs(3600);
+    let _slow = world.server.faults().delay(None, "secrets", long);
+    let refused = Answer::code(403);
+    let _refused = world.server.faults().answer(None, "configmaps", refused);
+    let connection = Connection::in_process(world.server.service(), "default");
+    let run = world.cache.run(connection, CancellationToken::new());
+    let panicked = async { assert!(soon(run).await.is_err()) };
+    learns_of_the_end(last, panicked).await;
+    assert_eq!(world.server.requests().count(|r| r.is_for("services")), 0);
+}
+
+/// CACHE-11: it was declared after the cache was told to stop, and before it heard.
+#[tokio::test(start_paused = true)]
+async fn informers_that_are_declared_at_the_end_end() {
+    for _either_is_heard_first in 0..16 {
+        let world = World::new(CacheOptions::new());
+        let connection = Connection::in_process(world.server.service(), "default");
+        let cancel = CancellationToken::new();
+        let run = tokio::spawn(world.cache.run(connection, cancel.clone()));
+        tokio::task::yield_now().await;
+        cancel.cancel();
+        let last = world.cache.informer::<Service>().unwrap();
+        let ended = async { run.await.unwrap().unwrap() };
+        learns_of_the_end(last, ended).await;
+    }
 }

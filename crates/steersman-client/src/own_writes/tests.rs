@@ -32,6 +32,13 @@ fn deleted(name: &str, uid: &str) -> Written {
     }
 }
 
+fn absent(name: &str, at: &str) -> Written {
+    Written::Absent {
+        key: key(name),
+        at: ResourceVersion::new(at),
+    }
+}
+
 fn noted(written: impl IntoIterator<Item = Written>) -> OwnWrites {
     let mut writes = OwnWrites::default();
     for written in written {
@@ -62,6 +69,11 @@ fn generated(begins: &str) -> Marked {
 /// Whether an informer that has applied `applied`, and stores this (uid, version, deleting), has seen
 /// the one note of `a`.
 fn seen(writes: &OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
+    looked(writes, applied, has).0
+}
+
+/// As [`seen`], and whether a read need not wait for it.
+fn looked(writes: &OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) -> (bool, bool) {
     let applied = ResourceVersion::new(applied);
     let version = has.map(|(_, version, _)| ResourceVersion::new(version));
     let stored = has
@@ -77,7 +89,7 @@ fn seen(writes: &OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) -> b
         applied: &applied,
         stored,
     };
-    notes[0].is_seen(look)
+    (notes[0].is_seen(look), notes[0].is_shown(look))
 }
 
 /// RYOW-1: one's own writes and no others, of the kind and namespace that is read.
@@ -191,22 +203,72 @@ fn an_answer_that_comes_late_does_not_take_the_place_of_a_later_write() {
     assert!(seen(&writes, "11", Some(("u2", "11", false))));
 }
 
-/// RYOW-3: what the server showed to be absent is gone from the cache before that is read.
+const NOT_YET: (bool, bool) = (false, false);
+/// Nobody waits, and the note stays.
+const SHOWN: (bool, bool) = (false, true);
+const SEEN: (bool, bool) = (true, true);
+
+/// RYOW-7: what the server showed to be absent is gone from the cache before that is read.
 #[test]
-fn what_is_absent_is_waited_for_where_somebody_has_it_or_wrote_it() {
-    let absent = |had: Option<&str>| Written::Absent {
-        key: key("a"),
-        had: had.map(str::to_owned),
-    };
-    let writes = noted([absent(Some("u1"))]);
-    assert!(!seen(&writes, "9", Some(("u1", "9", false))));
-    assert!(seen(&writes, "9", None));
-    let writes = noted([absent(None)]);
-    assert_eq!(owed(&writes, "a"), []);
+fn what_is_absent_is_waited_for_where_the_cache_has_it_or_it_was_written() {
+    let writes = noted([absent("a", "10")]);
+    for going in [false, true] {
+        let has = Some(("u1", "9", going));
+        assert_eq!(looked(&writes, "9", has), NOT_YET);
+    }
+    assert_eq!(looked(&writes, "", None), NOT_YET, "before the first list");
+    // It could come yet, with what is older than the answer, and go.
+    assert_eq!(looked(&writes, "9", None), SHOWN);
+    assert_eq!(looked(&writes, "10", None), SEEN);
     // What was written has to come before it can be gone.
-    let writes = noted([stored("a", "u1", "10"), absent(Some("u0"))]);
-    assert!(!seen(&writes, "9", None));
-    assert!(seen(&writes, "10", None));
+    let writes = noted([stored("a", "u1", "10"), absent("a", "12")]);
+    assert_eq!(looked(&writes, "9", None), NOT_YET);
+    let has = Some(("u1", "10", false));
+    assert_eq!(looked(&writes, "10", has), NOT_YET);
+    assert_eq!(looked(&writes, "11", None), SHOWN);
+    assert_eq!(looked(&writes, "12", None), SEEN);
+    // The answer of the write may come last.
+    let writes = noted([absent("a", "12"), stored("a", "u1", "10")]);
+    assert_eq!(looked(&writes, "10", has), NOT_YET);
+    assert_eq!(looked(&writes, "11", None), SHOWN);
+    let has = Some(("u1", "9", false));
+    for noted in [
+        noted([deleted("a", "u1"), absent("a", "12")]),
+        noted([absent("a", "12"), deleted("a", "u1")]),
+    ] {
+        assert_eq!(looked(&noted, "12", has), NOT_YET);
+        assert_eq!(looked(&noted, "11", Some(("u0", "8", false))), NOT_YET);
+        assert_eq!(looked(&noted, "12", None), SEEN);
+    }
+    let writes = noted([absent("a", "abc"), absent("a", "")]);
+    assert_eq!(owed(&writes, "a"), []);
+}
+
+/// RYOW-7: it may be written while the question is under way, appear before the answer is noted, or come into the
+/// scope of the cache again.
+#[test]
+fn what_was_absent_once_may_be_alive() {
+    let alive = Some(("u1", "12", false));
+    for noted in [
+        noted([absent("a", "11")]),
+        noted([stored("a", "u1", "12"), absent("a", "11")]),
+        noted([absent("a", "11"), stored("a", "u1", "12")]),
+        noted([
+            stored("a", "u1", "9"),
+            absent("a", "11"),
+            stored("a", "u1", "12"),
+        ]),
+        noted([stored("a", "u1", "10"), absent("a", "11")]),
+    ] {
+        assert_eq!(looked(&noted, "12", alive), SEEN, "{noted:?}");
+    }
+    // Of two answers the newer one counts.
+    let writes = noted([absent("a", "11"), absent("a", "10")]);
+    assert_eq!(
+        looked(&writes, "10", Some(("u1", "10", false))),
+        NOT_YET,
+        "absent after that"
+    );
 }
 
 /// RYOW-3: a mark is asked about by what could show it, and by nothing else.

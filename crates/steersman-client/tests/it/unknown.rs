@@ -5,8 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{DeleteOptions, ListQuery as Selection, Patch};
-use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
-use steersman_cache::{CacheOptions, ListOptions};
+use steersman_apiserver::faults::{Answer, Effect, FaultSpec, RequestRecord, Verb};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{Client, ClientOptions, ReadConsistency};
 use steersman_object::Object as _;
 use tokio::time::{Instant, sleep, timeout};
@@ -284,6 +284,75 @@ async fn a_write_that_was_lost_on_its_way_is_asked_about_once() {
         (reads(&world), start.elapsed()),
         (before + 2, Duration::ZERO)
     );
+}
+
+/// RYOW-7: the object appears after the server said that there is none, and before that is noted: by the key's own
+/// write, or by one that was late.
+#[tokio::test(start_paused = true)]
+async fn what_appears_while_the_answer_is_on_its_way_is_not_taken_for_deleted() {
+    for own in [true, false] {
+        let world = deaf().await;
+        let client = mine(&world);
+        let lost = Answer::code(504).times(1);
+        let fault = world
+            .server
+            .faults()
+            .answer(Verb::Create, "configmaps", lost);
+        client.create(&config("a")).await.unwrap_err();
+        drop(fault);
+        // The answer is made at once, and comes after three seconds.
+        let (bytes, millis) = (1 << 20, 3000);
+        let slow = FaultSpec::new(Effect::Chunks { bytes, millis });
+        let slow = slow.verb(Verb::List).resource("configmaps").times(1);
+        let _slow = world.server.faults().add(slow).unwrap();
+        let reader = client.clone();
+        let question =
+            tokio::spawn(async move { reader.get_opt::<ConfigMap>(&key("a")).await.unwrap() });
+        sleep(Duration::from_secs(1)).await;
+        let writer = if own { &client } else { &world.client };
+        writer.create(&config("a")).await.unwrap();
+        hears_after(&world, Duration::from_secs(1));
+        let start = Instant::now();
+        assert_eq!(question.await.unwrap(), None);
+        assert_eq!(start.elapsed(), Duration::from_secs(2));
+        assert_eq!(names(&client).await, ["a"]);
+        assert_eq!(start.elapsed(), Duration::from_secs(2));
+    }
+}
+
+/// RYOW-7: it was there all the time, and only out of the scope of the cache as the server was asked.
+#[tokio::test(start_paused = true)]
+async fn what_comes_back_into_the_scope_is_not_taken_for_deleted() {
+    let scope = ByObject::new().labels("app=web");
+    let cache = CacheOptions::new().by_object::<ConfigMap>(scope);
+    let world = World::with(cache, ClientOptions::new());
+    let client = mine(&world);
+    let mut object = config("a");
+    object.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    world.client.create(&object).await.unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("configmaps");
+    let labelled = |label: &str| {
+        let patch = json!({"metadata": {"labels": {"app": label}}});
+        let server = &world.server;
+        server
+            .merge_patch("configmaps", "default", "a", &patch)
+            .unwrap();
+    };
+    labelled("other");
+    lose(&world, Verb::Patch);
+    let patch = Patch::Merge(json!({"data": {"k": "v"}}));
+    let patched = client.patch::<ConfigMap>(&key("a"), &patch).await;
+    assert!(patched.unwrap_err().is_outcome_unknown());
+    let absent = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(absent, None);
+    labelled("web");
+    hears_after(&world, Duration::ZERO);
+    sleep(Duration::from_secs(1)).await;
+    let start = Instant::now();
+    assert_eq!(names(&client).await, ["a"]);
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 /// RYOW-4: what a delete of many came to is not waited for where it is known, so it is not asked about either.
