@@ -12,6 +12,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the condition is looked at. On a paused clock a wait between two looks takes no time.
 const INTERVAL: Duration = Duration::from_millis(10);
 
+/// Longer than any test, and short enough to be added to any time.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
 /// What is seen where a look did not even end.
 const NO_ANSWER: &str = "nothing: the look itself had no answer";
 
@@ -88,7 +91,7 @@ where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
 {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + patience.min(FOREVER);
     let mut seen = NO_ANSWER.to_owned();
     loop {
         match timeout_at(deadline, check()).await {
@@ -120,7 +123,7 @@ where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
 {
-    let began = Instant::now();
+    let (began, lasting) = (Instant::now(), lasting.min(FOREVER));
     while let Ok(look) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();
         if let Err(seen) = look {
@@ -151,7 +154,7 @@ where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
 {
-    let began = Instant::now();
+    let (began, lasting) = (Instant::now(), lasting.min(FOREVER));
     while let Ok(look) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();
         if let Ok(found) = look {
@@ -172,6 +175,24 @@ mod tests {
     use std::future::{pending, ready};
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_may_be_endless() {
+        let mut looks = 0;
+        let third = eventually_within(Duration::MAX, "the third look", || {
+            looks += 1;
+            ready(if looks < 3 {
+                Err(looks.to_string())
+            } else {
+                Ok(looks)
+            })
+        });
+        assert_eq!(third.await.unwrap(), 3);
+        let broken = consistently(Duration::MAX, "nothing", || {
+            ready(Err::<(), _>(String::new()))
+        });
+        assert!(broken.await.is_err());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_last_look_is_part_of_the_error() {

@@ -1,11 +1,36 @@
 //! Machine: the `timeout` of a query, which is read and refused as kube-apiserver does it.
 //!
-//! Kubernetes source: `apiserver/pkg/endpoints/filters/request_deadline.go`. A verb waits for
-//! nothing here, so that no deadline is ever missed.
+//! Kubernetes source: `apiserver/pkg/endpoints/filters/request_deadline.go` and
+//! `handlers/finisher/finisher.go`. A verb waits for webhooks alone, so that no other request ever
+//! misses its deadline.
+
+use std::time::Duration;
 
 use crate::go_duration;
 use crate::http::query::Query;
-use crate::status::Status;
+use crate::status::{Details, Status};
+
+/// How long a request may take that says nothing else, and at most.
+const MOST: Duration = Duration::from_secs(60);
+const MISSED: &str =
+    "request did not complete within requested timeout - context deadline exceeded";
+
+/// How long the request may take. None, or less, means as long as any.
+pub(crate) fn of(query: &Query) -> Duration {
+    let asked = query
+        .get("timeout")
+        .and_then(|text| go_duration::parse(text).ok());
+    let asked = asked.and_then(|nanos| u64::try_from(nanos).ok());
+    match asked.map(Duration::from_nanos) {
+        Some(asked) if !asked.is_zero() => asked.min(MOST),
+        _ => MOST,
+    }
+}
+
+/// 504, where it took longer. Nothing was changed then (SRV-1).
+pub(crate) fn missed() -> Status {
+    Status::failure(504, "Timeout", format!("Timeout: {MISSED}")).with_details(Details::default())
+}
 
 /// Refuses a `timeout` that is no duration. Requests that run long have none.
 ///
@@ -25,6 +50,20 @@ pub(crate) fn check(query: &Query) -> Result<(), Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_takes_as_long_as_it_asks_and_a_minute_at_most() {
+        for (query, seconds) in [
+            ("timeout=1.5s", 1.5),
+            ("timeout=2h", 60.0),
+            ("timeout=0s", 60.0),
+            ("timeout=-3s", 60.0),
+            ("", 60.0),
+        ] {
+            let took = of(&Query::parse(Some(query)));
+            assert_eq!(took, Duration::from_secs_f64(seconds), "{query}");
+        }
+    }
 
     #[test]
     fn a_timeout_is_a_duration_or_refused() {

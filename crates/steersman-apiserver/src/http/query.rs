@@ -112,9 +112,15 @@ impl Query {
         self.switch("watch").unwrap_or(false)
     }
 
-    /// Whether the answer is to be indented.
-    pub(crate) fn is_pretty(&self) -> bool {
-        self.switch("pretty").unwrap_or(false)
+    /// Whether the answer is to be indented: where that is said, else for those whose users look at
+    /// it (apiserver, `responsewriters.isPrettyPrint`).
+    pub(crate) fn is_pretty(&self, user_agent: &str) -> bool {
+        match self.get("pretty").filter(|said| !said.is_empty()) {
+            Some(said) => matches!(said, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+            None => ["curl", "Wget", "Mozilla/5.0"]
+                .iter()
+                .any(|program| user_agent.starts_with(program)),
+        }
     }
 
     /// `timeoutSeconds`, if positive.

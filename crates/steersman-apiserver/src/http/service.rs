@@ -253,7 +253,13 @@ impl ApiService {
         // SRV-1: the verb waits for nothing. Where it has to know more, it has changed nothing and
         // is run again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, &call, &body, now);
-        let (outcome, warnings) = self.context.asking(perform).await;
+        let asking = self.context.asking(perform);
+        let (outcome, warnings) = match verb {
+            Some(Verb::Watch) => asking.await,
+            _ => tokio::time::timeout(deadline::of(query), asking)
+                .await
+                .map_err(|_| deadline::missed())?,
+        };
         if warnings.is_empty() {
             return outcome;
         }

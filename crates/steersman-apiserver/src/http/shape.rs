@@ -30,7 +30,7 @@ pub(crate) struct View {
 
 impl View {
     /// Reads the parts of the view that the query holds.
-    pub(crate) fn new(media: Media, query: &Query, now: Timestamp) -> Self {
+    pub(crate) fn new(media: Media, query: &Query, user_agent: &str, now: Timestamp) -> Self {
         let include = match media.shape {
             Shape::Table(_) => query.include_object().map_err(Box::new),
             Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) => {
@@ -40,7 +40,7 @@ impl View {
         Self {
             media,
             include,
-            pretty: query.is_pretty(),
+            pretty: query.is_pretty(user_agent),
             now,
         }
     }

@@ -155,7 +155,7 @@ fn perform_on(
         _ => Reader::Route,
     };
     let media = negotiate::objects(call.accept, reader)?;
-    let view = View::new(media, call.query, now);
+    let view = View::new(media, call.query, call.user_agent, now);
     let namespace = call.path.namespace.as_deref();
     let name = call.path.name.as_deref().unwrap_or_default();
     let query = call.query;

@@ -28,26 +28,36 @@ fn wrong<T>(what: &str, part: &str) -> Result<T, String> {
 }
 
 fn look(pattern: &str) -> Result<(), String> {
-    let (mut at, mut open) = (0, 0_usize);
-    // Whether there is something to repeat, and where the repetition before began.
-    let (mut argument, mut repeated) = (false, None);
+    let mut at = 0;
+    // How often, at most, something within each open group is repeated; the pattern itself is the
+    // first of them.
+    let mut groups = vec![1_u32];
+    // What there is to repeat, as how often something within it is, and where the repetition before
+    // it began.
+    let (mut argument, mut repeated) = (None, None);
     while let Some(first) = pattern[at..].chars().next() {
         let rest = &pattern[at..];
         let last = repeated.take();
         let repetition = match first {
-            '*' | '+' | '?' => Some(1),
+            '*' | '+' | '?' => Some((1, 1)),
             '{' => count(rest)?,
             _ => None,
         };
-        if let Some(length) = repetition {
+        if let Some((length, times)) = repetition {
             let lazy = rest[length..].starts_with('?');
             let end = at + length + usize::from(lazy);
             if let Some(begin) = last {
                 return wrong("invalid nested repetition operator", &pattern[begin..end]);
             }
-            if !argument {
+            let Some(within) = argument else {
                 return wrong("missing argument to repetition operator", &pattern[at..end]);
+            };
+            let all = times.saturating_mul(within);
+            if all > MOST_TIMES {
+                return wrong("invalid repeat count", &pattern[at..end]);
             }
+            note(&mut groups, all);
+            argument = Some(all.max(1));
             repeated = Some(at);
             at = end;
             continue;
@@ -55,26 +65,29 @@ fn look(pattern: &str) -> Result<(), String> {
         match first {
             '(' => {
                 let (length, opens) = group(rest)?;
-                open += usize::from(opens);
-                // Flags alone leave what comes before them to be repeated.
-                argument &= !opens;
+                if opens {
+                    groups.push(1);
+                    // Flags alone leave what comes before them to be repeated.
+                    argument = None;
+                }
                 at += length;
             }
             '|' => {
-                argument = false;
+                argument = None;
                 at += 1;
             }
             ')' => {
-                let Some(left) = open.checked_sub(1) else {
+                let closed = groups.pop().unwrap_or(1);
+                if groups.is_empty() {
                     return wrong("unexpected )", pattern);
-                };
-                open = left;
-                argument = true;
+                }
+                note(&mut groups, closed);
+                argument = Some(closed);
                 at += 1;
             }
             '[' => {
                 at += class(rest)?;
-                argument = true;
+                argument = Some(1);
             }
             '\\' => {
                 at += match rest.strip_prefix("\\Q") {
@@ -87,22 +100,31 @@ fn look(pattern: &str) -> Result<(), String> {
                     }
                     None => escape(rest)?.1,
                 };
-                argument = true;
+                argument = Some(1);
             }
             other => {
                 at += other.len_utf8();
-                argument = true;
+                argument = Some(1);
             }
         }
     }
-    if open > 0 {
+    if groups.len() > 1 {
         return wrong("missing closing )", pattern);
     }
     Ok(())
 }
 
-/// The length of a repetition in braces; other braces are letters like any.
-fn count(rest: &str) -> Result<Option<usize>, String> {
+/// Notes how often something within the innermost open group is repeated. Repetitions within
+/// repetitions multiply (`regexp/syntax`, `repeatIsValid`).
+fn note(groups: &mut [u32], times: u32) {
+    if let Some(most) = groups.last_mut() {
+        *most = times.max(*most);
+    }
+}
+
+/// The length of a repetition in braces and the times it stands for; other braces are letters like
+/// any.
+fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     let Some(end) = rest.find('}') else {
         return Ok(None);
     };
@@ -124,7 +146,13 @@ fn count(rest: &str) -> Result<Option<usize>, String> {
     if least > MOST_TIMES || most > MOST_TIMES || least > most {
         return wrong("invalid repeat count", &rest[..=end]);
     }
-    Ok(Some(end + 1))
+    // Without an end it may still hold others that have one.
+    let times = if inner.ends_with(',') {
+        least.max(1)
+    } else {
+        most
+    };
+    Ok(Some((end + 1, times)))
 }
 
 /// The length of what begins a group, and whether it begins one at all: flags alone do not.
@@ -290,6 +318,12 @@ mod tests {
             ("a{2}{3}?", "invalid nested repetition operator: `{2}{3}?`"),
             ("a{2,1}", "invalid repeat count: `{2,1}`"),
             ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("((a{100}){0,}){11}", "invalid repeat count: `{11}`"),
+            ("((a{100}){11}b)", "invalid repeat count: `{11}`"),
+            (
+                "(x|(a{2}){,3}|(?:b{501})+){2}?",
+                "invalid repeat count: `{2}?`",
+            ),
             ("\\q", "invalid escape sequence: `\\q`"),
             ("\\1", "invalid escape sequence: `\\1`"),
             ("(?P<n", "invalid named capture: `(?P<n`"),

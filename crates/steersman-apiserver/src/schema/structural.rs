@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::names::METADATA;
 use crate::status::FieldError;
+
+/// How large a compiled pattern may be, in bytes: a thousand times a class of Unicode fits.
+const MOST_COMPILED: usize = 64 << 20;
 
 /// One node of a compiled `openAPIV3Schema`.
 #[derive(Debug, Clone, Default)]
@@ -275,7 +278,7 @@ impl Rules {
             properties: range("minProperties", "maxProperties"),
             pattern: schema["pattern"]
                 .as_str()
-                .map(|p| (p.to_owned(), Regex::new(p).ok())),
+                .map(|pattern| (pattern.to_owned(), regex(pattern))),
             list_type: schema["x-kubernetes-list-type"]
                 .as_str()
                 .unwrap_or_default()
@@ -360,6 +363,13 @@ fn prune(
         }
         _ => {}
     }
+}
+
+/// A pattern that is checked on each write. What Go takes and this crate does not, which is little
+/// beside `\Q`, is checked by nobody.
+fn regex(pattern: &str) -> Option<Regex> {
+    let mut builder = RegexBuilder::new(pattern);
+    builder.size_limit(MOST_COMPILED).build().ok()
 }
 
 fn child(path: &str, name: &str) -> String {

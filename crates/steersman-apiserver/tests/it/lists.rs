@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::{
-    CONFIG_MAPS, config_map, create_config_maps, get, merge, server, website, website_crd,
+    CONFIG_MAPS, ask, config_map, create_config_maps, get, merge, server, website, website_crd,
 };
 
 fn names(list: &serde_json::Value) -> Vec<&str> {
@@ -117,6 +117,22 @@ async fn a_long_list_arrives_in_pieces_and_whole() {
     let indented = get(&server, &format!("{CONFIG_MAPS}?pretty=true")).await;
     assert!(indented.text.lines().count() > 500);
     assert_eq!(indented.json(), list);
+    // Who looks at it with bare eyes need not ask; who asks for something else is not heard.
+    for (agent, query, is_indented) in [
+        ("curl/8.5.0", "", true),
+        ("curl/8.5.0", "?pretty=0", false),
+        ("kubectl/v1.36.0", "", false),
+        ("kubectl/v1.36.0", "?pretty=maybe", false),
+    ] {
+        let (path, headers) = (format!("{CONFIG_MAPS}{query}"), [("user-agent", agent)]);
+        let answer = ask(&server, "GET", &path, &headers, "").await;
+        assert_eq!(
+            answer.text.lines().count() > 500,
+            is_indented,
+            "{agent} {query}"
+        );
+        assert_eq!(answer.json(), list);
+    }
 }
 
 /// SRV-STORE-5: of namespaces one of which begins like the other.

@@ -106,13 +106,7 @@ async fn a_refusal_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_cannot_be_called_fails_or_is_ignored() {
     let server = server();
-    server.route_service_to(
-        "hooks",
-        "slow",
-        tower::service_fn(|_: Request<Full<Bytes>>| {
-            std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>()
-        }),
-    );
+    never_answering(&server);
     server.route_service_to(
         "hooks",
         "broken",
@@ -174,6 +168,38 @@ async fn a_webhook_that_cannot_be_called_fails_or_is_ignored() {
         post(&server, CONFIG_MAPS, &config_map("x")).await.status,
         500
     );
+}
+
+fn never_answering(server: &ApiServer) {
+    server.route_service_to(
+        "hooks",
+        "slow",
+        tower::service_fn(|_: Request<Full<Bytes>>| {
+            std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>()
+        }),
+    );
+}
+
+/// The message is that of apiserver's `finisher.go`.
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_webhooks_as_long_as_it_asks() {
+    let server = server();
+    never_answering(&server);
+    server
+        .create(configuration(
+            "ValidatingWebhookConfiguration",
+            "slow",
+            &json!({}),
+        ))
+        .unwrap();
+    let began = server.now();
+    let path = format!("{CONFIG_MAPS}?timeout=2s");
+    let refused = told(&post(&server, &path, &config_map("x")).await);
+    let message =
+        "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    assert_eq!(refused, (504, message.to_owned()));
+    assert_eq!(server.now().duration_since(began).as_secs(), 2);
+    get(&server, &at("x")).await.expect(404);
 }
 
 #[tokio::test(start_paused = true)]
