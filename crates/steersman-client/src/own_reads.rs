@@ -1,6 +1,7 @@
 //! Driver: notes what is written, and lets a read wait until the cache has seen what it has to see.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror, Shown, Sight};
@@ -135,31 +136,44 @@ impl OwnReads {
         if notes.is_empty() {
             return Settled::Cache;
         }
-        if notes.iter().any(Note::is_late) {
-            notes.retain(Note::is_late);
-            return Self::too_late(options, kind, read, notes);
-        }
         let started = Instant::now();
-        let all = async {
-            for note in &notes {
-                self.until_over(gvk, note).await;
+        let in_time = self.wait(gvk, &mut notes, options.own_write_wait).await;
+        let metrics = options.metrics.as_ref();
+        let waited = Some(started.elapsed()).filter(|waited| !waited.is_zero());
+        if let Some((metrics, waited)) = metrics.zip(waited) {
+            metrics.waited(kind, waited);
+        }
+        match in_time {
+            true => Settled::Cache,
+            false => Self::too_late(options, kind, read, notes),
+        }
+    }
+
+    /// Waits until the cache has seen these, or `most` is over for some of them, which are left then. Those that
+    /// reads waited for before have so much less (RYOW-5).
+    async fn wait(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
+        loop {
+            let now = Instant::now().into_std();
+            self.writes.lock().await_all(gvk, notes, now);
+            let patience = |note: &Note| note.patience(most, now);
+            let left = notes.iter().map(patience).min().unwrap_or_default();
+            if left.is_zero() {
+                notes.retain(|note| patience(note).is_zero());
+                return false;
             }
-        };
-        // RYOW-5
-        let in_time = timeout(options.own_write_wait, all).await.is_ok();
-        if let Some(metrics) = &options.metrics {
-            metrics.waited(kind, started.elapsed());
+            let all = async {
+                for note in notes.iter() {
+                    self.until_over(gvk, note).await;
+                }
+            };
+            if timeout(left, all).await.is_ok() {
+                return true;
+            }
+            notes.retain(|note| !self.is_over(gvk, note));
+            if notes.is_empty() {
+                return true;
+            }
         }
-        if in_time {
-            return Settled::Cache;
-        }
-        notes.retain(|note| !self.is_over(gvk, note));
-        let mut writes = self.writes.lock();
-        for note in &notes {
-            writes.late(gvk, note);
-        }
-        drop(writes);
-        Self::too_late(options, kind, read, notes)
     }
 
     fn too_late(options: &ClientOptions, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Settled {

@@ -87,8 +87,8 @@ pub(crate) struct Note {
     /// The newest version at which the server said that it has no such object. It names no uid: what the cache
     /// has since then, under whatever uid, may be alive.
     absent: Option<ResourceVersion>,
-    /// Whether a read has waited for it as long as one may.
-    late: bool,
+    /// When a read first waited for it.
+    awaited: Option<Instant>,
     serial: u64,
     writer: Writer,
 }
@@ -132,7 +132,7 @@ impl OwnWrites {
             version: None,
             deleted: false,
             absent: None,
-            late: false,
+            awaited: None,
             serial,
             writer,
         };
@@ -205,12 +205,17 @@ impl OwnWrites {
         concerned.cloned().collect()
     }
 
-    /// A read has waited for a note as long as one may, and no later one waits for it again (RYOW-5).
-    pub(crate) fn late(&mut self, gvk: &Gvk, note: &Note) {
-        let notes = self.of.get_mut(&(note.writer, gvk.clone()));
-        let known = notes.and_then(|notes| notes.unseen.get_mut(&note.key));
-        if let Some(known) = known.filter(|known| known.serial == note.serial) {
-            known.late = true;
+    /// Reads wait for these from `now` on, or from when the first of them did: one that is given up in the
+    /// middle leaves the rest of the time to those that follow it (RYOW-5).
+    pub(crate) fn await_all(&mut self, gvk: &Gvk, notes: &mut [Note], now: Instant) {
+        for note in notes {
+            let of = self.of.get_mut(&(note.writer, gvk.clone()));
+            let known = of.and_then(|notes| notes.unseen.get_mut(&note.key));
+            let known = known.filter(|known| known.serial == note.serial);
+            note.awaited = Some(match known {
+                Some(known) => *known.awaited.get_or_insert(now),
+                None => note.awaited.unwrap_or(now),
+            });
         }
     }
 
@@ -301,9 +306,10 @@ impl Notes {
 }
 
 impl Note {
-    /// Whether a read has waited for it as long as one may.
-    pub(crate) fn is_late(&self) -> bool {
-        self.late
+    /// For how long it is waited for yet, of `most` in all; as long as that where nobody began to.
+    pub(crate) fn patience(&self, most: Duration, now: Instant) -> Duration {
+        let waited = |since| now.saturating_duration_since(since);
+        most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
     }
 
     /// Whether an informer has seen the write (RYOW-2).

@@ -413,18 +413,23 @@ fn what_was_seen_goes_after_a_while_and_what_was_not_stays() {
     assert_eq!(sweep(&mut writes, before + SWEEP_AFTER, "1000"), 0);
 }
 
-/// RYOW-5: one wait for each write, of whatever read.
+/// RYOW-5: one wait for each write, of all reads together.
 #[test]
-fn what_was_waited_for_in_vain_is_late_until_it_is_seen_or_written_anew() {
+fn what_reads_waited_for_is_waited_for_so_much_less_until_it_is_written_anew() {
     let mut writes = noted([stored("a", "u1", "10")]);
-    let note = owed(&writes, "a").remove(0);
-    assert!(!note.is_late());
-    writes.late(&gvk(), &note);
-    assert!(owed(&writes, "a")[0].is_late());
-    writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
-    writes.late(&gvk(), &note);
-    assert!(
-        !owed(&writes, "a")[0].is_late(),
-        "a newer one is another wait"
-    );
+    let start = now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let most = Duration::from_secs(10);
+    let left = |writes: &OwnWrites, seconds| owed(writes, "a")[0].patience(most, at(seconds));
+    assert_eq!(left(&writes, 5), most, "nobody waits yet");
+    let mut notes = owed(&writes, "a");
+    writes.await_all(&gvk(), &mut notes, at(5));
+    writes.await_all(&gvk(), &mut notes, at(8));
+    assert_eq!(left(&writes, 8), Duration::from_secs(7));
+    assert_eq!(notes[0].patience(most, at(8)), Duration::from_secs(7));
+    assert_eq!(left(&writes, 16), Duration::ZERO);
+    writes.note(ME, &gvk(), stored("a", "u1", "11"), at(16));
+    writes.await_all(&gvk(), &mut notes, at(16));
+    assert_eq!(left(&writes, 17), most, "a newer one is another wait");
+    assert_eq!(notes[0].patience(most, at(17)), Duration::ZERO);
 }

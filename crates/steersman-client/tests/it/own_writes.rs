@@ -211,6 +211,23 @@ async fn past_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
     assert_eq!(reads(&world), before + 2);
 }
 
+/// RYOW-5: reads that are given up before their time do not keep a key from the server for ever.
+#[tokio::test(start_paused = true)]
+async fn reads_that_are_cancelled_wait_for_a_write_as_long_as_one_read() {
+    let world = lagging(CacheOptions::new(), ClientOptions::new()).await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    let (before, start) = (reads(&world), Instant::now());
+    let part = BOUND * 2 / 5;
+    for _ in 0..2 {
+        let name = key("a");
+        let read = client.get::<ConfigMap>(&name);
+        timeout(part, read).await.unwrap_err();
+    }
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!((start.elapsed(), reads(&world)), (BOUND, before + 1));
+}
+
 /// RYOW-4: nothing is waited for that the cache would not show.
 #[tokio::test(start_paused = true)]
 async fn what_the_cache_would_not_hold_is_not_waited_for() {
