@@ -31,8 +31,9 @@
 //! # Reading order
 //!
 //! `order` and `waiting` hold the keys that are ready and the keys that are delayed, `table` what is
-//! known of each; `machine` joins them into the queue's whole behaviour, without a lock and without a clock; `shared` puts the
-//! machine behind one lock; [`Ticket`] and [`Queue`] are what users hold.
+//! known of each, and `index` where in the table it is; `machine` joins them into the queue's whole
+//! behaviour, without a lock and without a clock; `shared` puts the machine behind one lock;
+//! [`Ticket`] and [`Queue`] are what users hold.
 
 mod key;
 mod error;
@@ -41,6 +42,7 @@ mod metrics;
 mod options;
 mod order;
 mod waiting;
+mod index;
 mod table;
 mod machine;
 mod shared;

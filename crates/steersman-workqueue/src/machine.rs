@@ -8,7 +8,7 @@ use crate::limiter::RateLimiter;
 use crate::metrics::{Metrics, Snapshot};
 use crate::options::{AddOptions, Priority, QueueOptions};
 use crate::order::{Order, Slot};
-use crate::table::{Again, Due, Held, Ready, Table};
+use crate::table::{Again, Due, Standing, Table};
 use crate::waiting::Waiting;
 
 /// Longer delays count as this one, so that no deadline overflows the clock.
@@ -30,7 +30,7 @@ pub(crate) struct Machine<T> {
     table: Table<T>,
     order: Order,
     waiting: Waiting,
-    held: Vec<Slot>,
+    held: Vec<Holding>,
     limiter: Box<dyn RateLimiter<T>>,
     metrics: Option<Metrics>,
     stage: Stage,
@@ -44,6 +44,12 @@ pub(crate) struct Taken<T> {
     pub(crate) key: Arc<T>,
     pub(crate) priority: Priority,
     pub(crate) attempts: u32,
+}
+
+/// A key that a ticket holds, and since when.
+struct Holding {
+    slot: Slot,
+    since: Instant,
 }
 
 /// How a worker ended with a key.
@@ -113,7 +119,7 @@ impl<T: Key> Machine<T> {
         let mut delay = options.after;
         if options.rate_limited {
             // The failure counts even where the key is ready already.
-            let backoff = self.back_off(&key, now);
+            let backoff = back_off(&mut *self.limiter, self.metrics.as_ref(), &key, now);
             delay = Some(delay.map_or(backoff, |after| after.min(backoff)));
         }
         let slot = self.table.slot_of(key, now);
@@ -142,24 +148,25 @@ impl<T: Key> Machine<T> {
         }
         let table = &self.table;
         let slot = self.order.pop(|turn, slot| table.is_ready(turn, slot))?;
-        let place = self.held.len();
         let entry = self.table.get_mut(slot)?;
-        let ready = entry.ready.take()?;
+        let Standing::Ready { priority, .. } = entry.standing else {
+            return None;
+        };
+        let key = entry.share()?;
         // WQ-1: a held key is in no line, so it cannot be popped again before it is released.
-        entry.held = Some(Held {
-            priority: ready.priority,
-            since: now,
-            place,
-        });
-        self.held.push(slot);
+        entry.standing = Standing::Held {
+            priority,
+            place: self.held.len() as u32,
+        };
+        self.held.push(Holding { slot, since: now });
         if let Some(metrics) = &self.metrics {
             metrics.waited(now.saturating_duration_since(entry.added));
         }
         Some(Taken {
             slot,
-            key: Arc::clone(&entry.key),
-            priority: ready.priority,
-            attempts: self.limiter.failures(&entry.key),
+            attempts: self.limiter.failures(&key),
+            key,
+            priority,
         })
     }
 
@@ -168,13 +175,14 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return Released::default();
         };
-        let Some(held) = entry.held.take() else {
+        let Standing::Held { priority, place } = entry.standing else {
             return Released::default();
         };
+        entry.standing = Standing::Neither;
         let again = entry.again.take();
-        self.stop_holding(&held, now);
+        self.stop_holding(place, now);
         let delay = self.judge(slot, verdict, now);
-        let wake = self.follow(slot, held.priority, again, (verdict, delay), now);
+        let wake = self.follow(slot, priority, again, (verdict, delay), now);
         self.table.free_unless_used(slot);
         if self.stage == Stage::Draining && self.idle() {
             self.stage = Stage::Closed;
@@ -204,8 +212,9 @@ impl<T: Key> Machine<T> {
 
     /// The keys that are held, in no particular order.
     pub(crate) fn held(&self) -> Vec<T> {
-        let held = self.held.iter().filter_map(|slot| self.table.get(*slot));
-        held.map(|entry| T::clone(&entry.key)).collect()
+        let held = self.held.iter();
+        held.filter_map(|held| self.table.get(held.slot)?.key().cloned())
+            .collect()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -257,13 +266,10 @@ impl<T: Key> Machine<T> {
                 .collect(),
             ..Snapshot::default()
         };
-        for slot in &self.held {
-            let entry = self.table.get(*slot);
-            if let Some(held) = entry.and_then(|entry| entry.held.as_ref()) {
-                let time = now.saturating_duration_since(held.since);
-                snapshot.unfinished += time;
-                snapshot.longest = snapshot.longest.max(time);
-            }
+        for held in &self.held {
+            let time = now.saturating_duration_since(held.since);
+            snapshot.unfinished += time;
+            snapshot.longest = snapshot.longest.max(time);
         }
         snapshot
     }
@@ -313,18 +319,23 @@ impl<T: Key> Machine<T> {
 
     // What a verdict does to the count of failures, and the delay that it asks for.
     fn judge(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> Option<Duration> {
-        let key = Arc::clone(&self.table.get_mut(slot)?.key);
+        let key = self.table.get(slot)?.key()?;
         match verdict {
             Verdict::Forget => {
-                self.limiter.forget(&key);
+                self.limiter.forget(key);
                 None
             }
             Verdict::Settle => None,
             Verdict::After(delay) => {
-                self.limiter.forget(&key);
+                self.limiter.forget(key);
                 Some(delay)
             }
-            Verdict::Backoff => Some(self.back_off(&key, now)),
+            Verdict::Backoff => Some(back_off(
+                &mut *self.limiter,
+                self.metrics.as_ref(),
+                key,
+                now,
+            )),
         }
     }
 
@@ -340,12 +351,12 @@ impl<T: Key> Machine<T> {
             due.priority = due.priority.max(priority);
             return false;
         }
-        if entry.ready.is_some() {
+        if let Standing::Ready { .. } = entry.standing {
             self.raise(slot, priority);
             return false;
         }
         let marked = entry.again.is_some();
-        let held = entry.held.is_some();
+        let held = matches!(entry.standing, Standing::Held { .. });
         if !marked {
             entry.added = now;
             if let Some(metrics) = &self.metrics {
@@ -371,7 +382,7 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return false;
         };
-        if entry.ready.is_some() {
+        if let Standing::Ready { .. } = entry.standing {
             // What is ready stays ready.
             self.raise(slot, delay.priority);
             return false;
@@ -386,24 +397,17 @@ impl<T: Key> Machine<T> {
         let earlier = self
             .waiting
             .insert(slot, delay.deadline, old.as_ref().map(|old| old.at));
-        entry.due = match (old, earlier) {
-            (Some(old), None) => Some(Due {
-                priority: old.priority.max(delay.priority),
-                backoff: old.backoff || delay.backoff,
-                ..old
-            }),
-            (Some(old), Some(at)) => Some(Due {
-                at,
-                priority: old.priority.max(delay.priority),
-                backoff: old.backoff || delay.backoff,
-            }),
-            (None, Some(at)) => Some(Due {
-                at,
-                priority: delay.priority,
-                backoff: delay.backoff,
-            }),
-            (None, None) => None,
+        let Some(at) = earlier.or(old.as_ref().map(|old| old.at)) else {
+            return false;
         };
+        let due = Due {
+            at,
+            priority: old
+                .as_ref()
+                .map_or(delay.priority, |old| old.priority.max(delay.priority)),
+            backoff: delay.backoff || old.as_ref().is_some_and(|old| old.backoff),
+        };
+        entry.due = Some(Box::new(due));
         earlier.is_some() && self.waiting.earliest() == Some(delay.deadline)
     }
 
@@ -421,21 +425,21 @@ impl<T: Key> Machine<T> {
     fn line_up(&mut self, slot: Slot, priority: Priority) -> bool {
         if let Some(entry) = self.table.get_mut(slot) {
             let turn = self.order.push(slot, priority);
-            entry.ready = Some(Ready { priority, turn });
+            entry.standing = Standing::Ready { priority, turn };
         }
         true
     }
 
     // A ready key that is added with a higher priority goes to the end of that line.
     fn raise(&mut self, slot: Slot, priority: Priority) {
-        if let Some(ready) = self
-            .table
-            .get_mut(slot)
-            .and_then(|entry| entry.ready.as_mut())
-            && priority > ready.priority
+        let Some(entry) = self.table.get_mut(slot) else {
+            return;
+        };
+        if let Standing::Ready { priority: left, .. } = entry.standing
+            && priority > left
         {
-            let left = std::mem::replace(&mut ready.priority, priority);
-            ready.turn = self.order.push(slot, priority);
+            let turn = self.order.push(slot, priority);
+            entry.standing = Standing::Ready { priority, turn };
             self.order.abandon(left);
         }
     }
@@ -447,22 +451,13 @@ impl<T: Key> Machine<T> {
         Some(due.priority)
     }
 
-    fn back_off(&mut self, key: &T, now: Instant) -> Duration {
-        if let Some(metrics) = &self.metrics {
-            metrics.retried();
-        }
-        self.limiter.delay(key, now)
-    }
-
-    fn stop_holding(&mut self, held: &Held, now: Instant) {
-        self.held.swap_remove(held.place);
-        if let Some(moved) = self.held.get(held.place)
-            && let Some(moved) = self
-                .table
-                .get_mut(*moved)
-                .and_then(|entry| entry.held.as_mut())
+    fn stop_holding(&mut self, at: u32, now: Instant) {
+        let held = self.held.swap_remove(at as usize);
+        if let Some(moved) = self.held.get(at as usize)
+            && let Some(moved) = self.table.get_mut(moved.slot)
+            && let Standing::Held { place, .. } = &mut moved.standing
         {
-            moved.place = held.place;
+            *place = at;
         }
         if let Some(metrics) = &self.metrics {
             metrics.worked(now.saturating_duration_since(held.since));
@@ -474,13 +469,28 @@ impl<T: Key> Machine<T> {
             return;
         };
         let pending = [
-            entry.ready.take().is_some(),
+            matches!(entry.standing, Standing::Ready { .. }),
             entry.due.take().is_some(),
             entry.again.take().is_some(),
         ];
+        if pending[0] {
+            entry.standing = Standing::Neither;
+        }
         self.dropped += usize::from(pending.contains(&true));
         self.table.free_unless_used(slot);
     }
+}
+
+fn back_off<T: Key>(
+    limiter: &mut dyn RateLimiter<T>,
+    metrics: Option<&Metrics>,
+    key: &T,
+    now: Instant,
+) -> Duration {
+    if let Some(metrics) = metrics {
+        metrics.retried();
+    }
+    limiter.delay(key, now)
 }
 
 fn deadline(now: Instant, delay: Duration) -> Instant {

@@ -10,6 +10,10 @@ pub(crate) type Slot = u32;
 /// When a key became ready; never used twice, so it also tells a live place from a stale one.
 pub(crate) type Turn = u64;
 
+/// Nothing larger than this many keys need is kept once they are gone: what a start or a relist took
+/// is not held through the quiet time after it.
+pub(crate) const KEPT: usize = 1024;
+
 /// The ready keys, a line for each priority.
 ///
 /// A key that moves to another line leaves its old place behind; whoever pops tells by the turn
@@ -132,6 +136,7 @@ impl Line {
         self.live -= 1;
         if self.live == 0 {
             self.places.clear();
+            self.places.shrink_to(KEPT);
         }
     }
 }

@@ -1,41 +1,63 @@
 //! Machine: the table of keys - each key once, under a small number while anything is known of it.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as MapEntry;
+use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use foldhash::quality::RandomState;
+
+use crate::index::{Found, Hash, Index, Tenant};
 use crate::key::Key;
 use crate::options::Priority;
-use crate::order::{Slot, Turn};
+use crate::order::{KEPT, Slot, Turn};
 use crate::waiting::Appointment;
 
 /// The keys and what is known of them. Slots of keys that left are used again.
 pub(crate) struct Table<T> {
-    by_key: HashMap<Arc<T>, Slot>,
+    hashes: RandomState,
+    index: Index,
     entries: Vec<Option<Entry<T>>>,
     free: Vec<Slot>,
 }
 
-/// What is known of one key.
+/// What is known of one key. It is small, for there is one for each key that waits.
 pub(crate) struct Entry<T> {
-    pub(crate) key: Arc<T>,
-    pub(crate) ready: Option<Ready>,
-    pub(crate) due: Option<Due>,
-    pub(crate) held: Option<Held>,
+    key: Stored<T>,
+    hash: Hash,
+    pub(crate) standing: Standing,
     // Only while held: an add came meanwhile (WQ-2). A marked key has no deadline, for the add
     // absorbed what there was, and the run to come absorbs what follows; unless the mark keeps a
     // backoff, for then the deadline may be what the key is left with (WQ-4).
     pub(crate) again: Option<Again>,
+    // Never while ready. Few keys have one, so it is apart.
+    pub(crate) due: Option<Box<Due>>,
     // When it last became ready or marked; measured only with metrics.
     pub(crate) added: Instant,
 }
 
-/// The key stands in a line.
-pub(crate) struct Ready {
-    pub(crate) priority: Priority,
-    pub(crate) turn: Turn,
+/// A key is shared with tickets only once the first of them takes it: what waits is one piece.
+enum Stored<T> {
+    Own(T),
+    Shared(Arc<T>),
+    /// Between the two, while the one becomes the other.
+    Moving,
+}
+
+/// Whether the key stands in a line or is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Neither,
+    /// The key stands in a line.
+    Ready {
+        priority: Priority,
+        turn: Turn,
+    },
+    /// A ticket holds the key; `place` is where the list of held keys has it.
+    Held {
+        priority: Priority,
+        place: u32,
+    },
 }
 
 /// The key waits for a deadline; with `backoff`, because it failed, be the deadline that of the
@@ -46,14 +68,8 @@ pub(crate) struct Due {
     pub(crate) backoff: bool,
 }
 
-/// A ticket holds the key; `place` is where the list of held keys has it.
-pub(crate) struct Held {
-    pub(crate) priority: Priority,
-    pub(crate) since: Instant,
-    pub(crate) place: usize,
-}
-
 /// What an add left behind that came while the key was held.
+#[derive(Clone, Copy)]
 pub(crate) struct Again {
     pub(crate) priority: Priority,
     pub(crate) keep_backoff: bool,
@@ -64,7 +80,8 @@ pub(crate) struct Again {
 impl<T: Key> Table<T> {
     pub(crate) fn new() -> Self {
         Self {
-            by_key: HashMap::new(),
+            hashes: RandomState::default(),
+            index: Index::new(),
             entries: Vec::new(),
             free: Vec::new(),
         }
@@ -84,41 +101,51 @@ impl<T: Key> Table<T> {
         0..self.entries.len() as Slot
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+    /// Of how many keys something is known.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
     }
 
     /// Whether the key in `slot` stands in a line since `turn`.
     pub(crate) fn is_ready(&self, turn: Turn, slot: Slot) -> bool {
-        self.get(slot)
-            .and_then(|entry| entry.ready.as_ref())
-            .is_some_and(|ready| ready.turn == turn)
+        let standing = self.get(slot).map(|entry| entry.standing);
+        matches!(standing, Some(Standing::Ready { turn: since, .. }) if since == turn)
     }
 
     /// The slot of `key`, a new one where it has none.
     pub(crate) fn slot_of(&mut self, key: T, now: Instant) -> Slot {
-        match self.by_key.entry(Arc::new(key)) {
-            MapEntry::Occupied(present) => *present.get(),
-            MapEntry::Vacant(vacant) => {
-                let fresh = Some(Entry {
-                    key: Arc::clone(vacant.key()),
-                    ready: None,
-                    due: None,
-                    held: None,
-                    again: None,
-                    added: now,
-                });
-                let slot = if let Some(slot) = self.free.pop() {
-                    self.entries[slot as usize] = fresh;
-                    slot
-                } else {
-                    self.entries.push(fresh);
-                    (self.entries.len() - 1) as Slot
-                };
-                *vacant.insert(slot)
-            }
-        }
+        let hash = self.hash_of(&key);
+        let entries = &self.entries;
+        let entry_in = |slot: Slot| entries.get(slot as usize).and_then(Option::as_ref);
+        self.index.reserve(self.len(), |hash, slot| {
+            entry_in(slot).is_some_and(|entry| entry.hash == hash)
+        });
+        let tenant = |slot| match entry_in(slot) {
+            Some(entry) if entry.key() == Some(&key) => Tenant::Sought,
+            Some(entry) if entry.hash == hash => Tenant::Stranger,
+            _ => Tenant::Gone,
+        };
+        let vacancy = match self.index.find(hash, tenant) {
+            Found::Here(slot) => return slot,
+            Found::Nowhere(vacancy) => vacancy,
+        };
+        let fresh = Some(Entry {
+            key: Stored::Own(key),
+            hash,
+            standing: Standing::Neither,
+            again: None,
+            due: None,
+            added: now,
+        });
+        let slot = if let Some(slot) = self.free.pop() {
+            self.entries[slot as usize] = fresh;
+            slot
+        } else {
+            self.entries.push(fresh);
+            (self.entries.len() - 1) as Slot
+        };
+        self.index.fill(vacancy, hash, slot);
+        slot
     }
 
     /// Removes the key of `slot` unless it is ready, delayed or held.
@@ -127,13 +154,63 @@ impl<T: Key> Table<T> {
             return;
         };
         if let Some(entry) = place
-            && entry.ready.is_none()
+            && entry.standing == Standing::Neither
             && entry.due.is_none()
-            && entry.held.is_none()
         {
-            self.by_key.remove(&entry.key);
             *place = None;
             self.free.push(slot);
+            if self.len() == 0 && self.entries.len() > KEPT {
+                self.index = Index::new();
+                self.entries = Vec::new();
+                self.free = Vec::new();
+            }
         }
+    }
+
+    fn hash_of(&self, key: &T) -> Hash {
+        Hash((self.hashes.hash_one(key) >> 32) as u32)
+    }
+}
+
+// === impl Entry ===
+
+impl<T> Entry<T> {
+    /// The key, to look at.
+    pub(crate) fn key(&self) -> Option<&T> {
+        match &self.key {
+            Stored::Own(key) => Some(key),
+            Stored::Shared(key) => Some(key),
+            Stored::Moving => None,
+        }
+    }
+
+    /// The key, for a ticket.
+    pub(crate) fn share(&mut self) -> Option<Arc<T>> {
+        let shared = match std::mem::replace(&mut self.key, Stored::Moving) {
+            Stored::Own(key) => Arc::new(key),
+            Stored::Shared(key) => key,
+            Stored::Moving => return None,
+        };
+        self.key = Stored::Shared(Arc::clone(&shared));
+        Some(shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_small_and_an_empty_table_gives_its_memory_back() {
+        assert!(size_of::<Option<Entry<(String, String)>>>() <= 104);
+        let now = tokio::time::Instant::now().into_std();
+        let mut table = Table::new();
+        let slots: Vec<Slot> = (0..5_000).map(|key| table.slot_of(key, now)).collect();
+        assert_eq!(table.len(), 5_000);
+        for slot in slots {
+            table.free_unless_used(slot);
+        }
+        assert_eq!(table.len(), 0);
+        assert_eq!(table.entries.capacity() + table.free.capacity(), 0);
     }
 }

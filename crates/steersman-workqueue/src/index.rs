@@ -1,0 +1,283 @@
+//! Machine: from the hash of a key to the slots it may be in.
+
+use crate::order::Slot;
+
+/// As much of a key's hash as is kept: enough to tell all but a few keys of a million apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hash(pub(crate) u32);
+
+/// Where keys are, by their hashes: a table in the order of the hashes, probed one place after the
+/// other.
+///
+/// The index is asked once for each key that arrives and not at all when one leaves: places of keys
+/// that left are told by whoever owns the slots (`is_live`), are used again by a key of the same
+/// hash, and are swept out when the table is full. So a key on its way through the queue costs one
+/// access to the one part of it that is neither small nor in the order of time. And since the order
+/// is that of the hashes, a growing table is copied from front to back.
+#[derive(Debug)]
+pub(crate) struct Index {
+    // A power of two, or none at all.
+    places: Vec<Place>,
+    // Places that are not empty; at most three in four, so that every search ends.
+    taken: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    hash: Hash,
+    slot: Slot,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The key is in this slot.
+    Here(Slot),
+    /// It is nowhere; this is the place to put it.
+    Nowhere(Vacancy),
+}
+
+/// A place for a key that has none, good until the index changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Vacancy {
+    at: usize,
+    is_empty: bool,
+}
+
+/// What a slot holds, as far as a search is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tenant {
+    /// The key that is looked for.
+    Sought,
+    /// Another key of the same hash.
+    Stranger,
+    /// No key, or one of another hash.
+    Gone,
+}
+
+const SMALLEST: usize = 16;
+
+const EMPTY: Place = Place {
+    hash: Hash(0),
+    slot: Slot::MAX,
+};
+
+// === impl Index ===
+
+impl Index {
+    pub(crate) fn new() -> Self {
+        Self {
+            places: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// Makes room for one more key where `live` are in the slots; `is_live` says which places count.
+    /// The size follows what lives, so an index that was large shrinks as well.
+    pub(crate) fn reserve(&mut self, live: usize, is_live: impl Fn(Hash, Slot) -> bool) {
+        if (self.taken + 1) * 4 <= self.places.len() * 3 {
+            return;
+        }
+        let size = ((live + 1) * 2).next_power_of_two().max(SMALLEST);
+        let old = std::mem::replace(&mut self.places, vec![EMPTY; size]);
+        let nothing_left = std::mem::take(&mut self.taken) == live;
+        for place in old {
+            if !place.is_empty() && (nothing_left || is_live(place.hash, place.slot)) {
+                let at = self.first_empty(place.hash);
+                self.places[at] = place;
+                self.taken += 1;
+            }
+        }
+    }
+
+    /// Looks for a key. There has to be room for one more, so an empty place ends every search.
+    pub(crate) fn find(&self, hash: Hash, tenant: impl Fn(Slot) -> Tenant) -> Found {
+        let mut left = None;
+        let mut at = self.home(hash);
+        loop {
+            let place = self.places[at];
+            if place.is_empty() {
+                return Found::Nowhere(left.unwrap_or(Vacancy { at, is_empty: true }));
+            }
+            if place.hash == hash {
+                match tenant(place.slot) {
+                    Tenant::Sought => return Found::Here(place.slot),
+                    Tenant::Stranger => {}
+                    Tenant::Gone => {
+                        left.get_or_insert(Vacancy {
+                            at,
+                            is_empty: false,
+                        });
+                    }
+                }
+            }
+            at = self.after(at);
+        }
+    }
+
+    /// Notes where a key is that was found nowhere.
+    pub(crate) fn fill(&mut self, vacancy: Vacancy, hash: Hash, slot: Slot) {
+        self.places[vacancy.at] = Place { hash, slot };
+        self.taken += usize::from(vacancy.is_empty);
+    }
+
+    fn first_empty(&self, hash: Hash) -> usize {
+        let mut at = self.home(hash);
+        while !self.places[at].is_empty() {
+            at = self.after(at);
+        }
+        at
+    }
+
+    // The high bits of the hash: twice the places are twice as far from the front.
+    fn home(&self, hash: Hash) -> usize {
+        ((u64::from(hash.0) * self.places.len() as u64) >> 32) as usize
+    }
+
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.places.len() - 1)
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    fn is_empty(self) -> bool {
+        self.slot == Slot::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Keys in slots, the way the table of the queue has them.
+    struct Slots {
+        hash_of: fn(u16) -> Hash,
+        index: Index,
+        keys: Vec<Option<u16>>,
+        free: Vec<Slot>,
+    }
+
+    // Few hashes for many keys, some at the very end of the table.
+    fn crowded(key: u16) -> Hash {
+        Hash(u32::MAX - u32::from(key % 61) * 0x0100_0000)
+    }
+
+    fn apart(key: u16) -> Hash {
+        Hash(u32::from(key).wrapping_mul(0x9E37_79B9))
+    }
+
+    impl Slots {
+        fn new(hash_of: fn(u16) -> Hash) -> Self {
+            Self {
+                hash_of,
+                index: Index::new(),
+                keys: Vec::new(),
+                free: Vec::new(),
+            }
+        }
+
+        fn slot_of(&mut self, key: u16) -> Slot {
+            let hash_of = self.hash_of;
+            let hash = hash_of(key);
+            let keys = &self.keys;
+            let hash_in = |slot: Slot| keys[slot as usize].map(hash_of);
+            self.index
+                .reserve(keys.len() - self.free.len(), |hash, slot| {
+                    hash_in(slot) == Some(hash)
+                });
+            let tenant = |slot: Slot| match keys[slot as usize] {
+                Some(there) if there == key => Tenant::Sought,
+                Some(there) if hash_of(there) == hash => Tenant::Stranger,
+                _ => Tenant::Gone,
+            };
+            match self.index.find(hash, tenant) {
+                Found::Here(slot) => slot,
+                Found::Nowhere(vacancy) => {
+                    let slot = self.free.pop().unwrap_or(keys.len() as Slot);
+                    self.keys
+                        .resize(self.keys.len().max(slot as usize + 1), None);
+                    self.keys[slot as usize] = Some(key);
+                    self.index.fill(vacancy, hash, slot);
+                    slot
+                }
+            }
+        }
+
+        fn leave(&mut self, slot: Slot) {
+            self.keys[slot as usize] = None;
+            self.free.push(slot);
+        }
+
+        fn taken(&self) -> usize {
+            let places = self.index.places.iter();
+            places.filter(|place| !place.is_empty()).count()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+        #[test]
+        fn every_key_is_found_where_it_is_and_nowhere_else(
+            steps in prop::collection::vec((0_u16..200, any::<bool>()), 1..600)
+        ) {
+            let mut slots = Slots::new(crowded);
+            let mut known: HashMap<u16, Slot> = HashMap::new();
+            for (key, leaves) in steps {
+                let slot = slots.slot_of(key);
+                let expected = *known.entry(key).or_insert(slot);
+                prop_assert_eq!(slot, expected);
+                if leaves {
+                    slots.leave(slot);
+                    known.remove(&key);
+                }
+                prop_assert_eq!(slots.taken(), slots.index.taken);
+                prop_assert!(slots.index.taken * 4 <= slots.index.places.len() * 3);
+            }
+        }
+    }
+
+    #[test]
+    fn what_left_takes_no_room_for_long() {
+        let mut slots = Slots::new(apart);
+        for round in 0..5_000 {
+            for key in 0..4 {
+                let slot = slots.slot_of(round * 4 + key);
+                slots.leave(slot);
+            }
+        }
+        assert_eq!(slots.index.places.len(), SMALLEST);
+        for _ in 0..1_000 {
+            let slot = slots.slot_of(7);
+            slots.leave(slot);
+        }
+        let taken = slots.index.taken;
+        let slot = slots.slot_of(7);
+        slots.leave(slot);
+        assert_eq!(
+            slots.index.taken, taken,
+            "a key that comes back has a place"
+        );
+    }
+
+    #[test]
+    fn an_index_that_was_large_shrinks() {
+        let mut slots = Slots::new(apart);
+        let large: Vec<Slot> = (0..3_000).map(|key| slots.slot_of(key)).collect();
+        assert!(slots.index.places.len() >= 4096);
+        for slot in large {
+            slots.leave(slot);
+        }
+        for key in 0..=u16::MAX {
+            let slot = slots.slot_of(key);
+            slots.leave(slot);
+        }
+        assert_eq!(slots.index.places.len(), SMALLEST);
+    }
+}
