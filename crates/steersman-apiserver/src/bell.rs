@@ -3,8 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
+
+/// What ringing one bell and hearing it out is worth of a round.
+const EACH: Duration = Duration::from_micros(20);
+
+/// A shorter round than this is none: fifty watches hear of each change at once.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The longest round, however many listen.
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// Wakes the one task that listens to it. A thousand watches listen to the same changes, so neither
 /// listening nor ringing takes a lock, or a place in a list, each time.
@@ -15,9 +25,18 @@ pub(crate) struct Bell {
 }
 
 /// Bells that are rung together. One whose listener is gone is forgotten.
+///
+/// A few are rung at each change. A crowd is rung in rounds: to wake it takes longer than the next change
+/// does to come, and who is woken once for two changes costs half as much, as with a network card that
+/// collects its interrupts. The first change after a rest is told at once, what comes within the
+/// round by its end (SRV-WATCH-3).
 #[derive(Debug, Default)]
 pub(crate) struct Bells {
     hung: Vec<Weak<Bell>>,
+    /// The end of the round, once a crowd was rung.
+    ends: Option<Instant>,
+    /// Whether the end of the round is to be rung.
+    waits: bool,
 }
 
 impl Bell {
@@ -55,7 +74,32 @@ impl Bells {
         self.hung.push(Arc::downgrade(bell));
     }
 
-    pub(crate) fn ring(&mut self) {
+    /// Rings for a change. Answers when to call [`end_round`](Self::end_round), where that has
+    /// to be: whoever is told sees to it.
+    #[must_use]
+    pub(crate) fn ring(&mut self, now: Instant) -> Option<Instant> {
+        match self.ends.filter(|ends| now < *ends) {
+            None => {
+                self.ring_all(now);
+                None
+            }
+            Some(_) if self.waits => None,
+            Some(ends) => {
+                self.waits = true;
+                Some(ends)
+            }
+        }
+    }
+
+    /// Rings for what changed in the round.
+    pub(crate) fn end_round(&mut self, now: Instant) {
+        if self.waits {
+            self.ring_all(now);
+        }
+    }
+
+    /// Rings at once, and begins a round where there is a crowd.
+    pub(crate) fn ring_all(&mut self, now: Instant) {
         self.hung.retain(|bell| match bell.upgrade() {
             Some(bell) => {
                 bell.ring();
@@ -63,6 +107,10 @@ impl Bells {
             }
             None => false,
         });
+        let heard = u32::try_from(self.hung.len()).unwrap_or(u32::MAX);
+        let round = EACH.saturating_mul(heard).min(LONGEST);
+        self.ends = (round > SHORTEST).then(|| now + round);
+        self.waits = false;
     }
 
     /// Whether nobody listens any more.
@@ -77,6 +125,10 @@ mod tests {
 
     use super::*;
 
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
     /// SRV-2
     #[test]
     fn a_ring_that_comes_right_after_the_look_is_heard() {
@@ -84,12 +136,13 @@ mod tests {
         let bell = Arc::new(Bell::default());
         bells.hang(&bell);
         let context = Context::from_waker(noop_waker_ref());
+        let mut ring = || assert_eq!(bells.ring(now()), None, "few wait for no round");
         assert!(bell.poll_rung(&context).is_pending());
-        bells.ring();
+        ring();
         assert!(bell.poll_rung(&context).is_ready());
         // Here the listener looks; what comes now it has not seen.
-        bells.ring();
-        bells.ring();
+        ring();
+        ring();
         assert!(bell.poll_rung(&context).is_ready());
         assert!(bell.poll_rung(&context).is_pending());
     }
@@ -107,7 +160,53 @@ mod tests {
         assert!(!bells.is_unheard());
         drop(kept);
         assert!(bells.is_unheard());
-        bells.ring();
+        assert_eq!(bells.ring(now()), None);
         assert!(bells.hung.is_empty());
+    }
+
+    /// SRV-WATCH-3
+    #[test]
+    fn a_crowd_hears_the_first_change_at_once_and_the_others_by_the_end_of_the_round() {
+        let mut bells = Bells::default();
+        let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
+        for bell in &crowd {
+            bells.hang(bell);
+        }
+        let context = Context::from_waker(noop_waker_ref());
+        let hears = |bell: &Arc<Bell>| bell.poll_rung(&context).is_ready();
+        let begins = now();
+        assert_eq!(bells.ring(begins), None);
+        assert!(crowd.iter().all(hears));
+
+        let ends = begins + 1000 * EACH;
+        assert_eq!(bells.ring(begins + EACH), Some(ends));
+        assert_eq!(bells.ring(begins + 2 * EACH), None, "it is seen to already");
+        assert!(!crowd.iter().any(hears));
+        bells.end_round(ends);
+        assert!(crowd.iter().all(hears));
+
+        // The next round began with that; nothing changes in it.
+        let ends = ends + 1000 * EACH;
+        bells.end_round(ends);
+        assert!(!crowd.iter().any(hears));
+        assert_eq!(bells.ring(ends), None);
+        assert!(crowd.iter().all(hears));
+    }
+
+    /// SRV-WATCH-3
+    #[test]
+    fn a_change_that_comes_late_is_not_held_up_by_a_round_that_nobody_ended() {
+        let mut bells = Bells::default();
+        let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
+        for bell in &crowd {
+            bells.hang(bell);
+        }
+        let begins = now();
+        assert_eq!(bells.ring(begins), None);
+        assert!(bells.ring(begins).is_some());
+        let context = Context::from_waker(noop_waker_ref());
+        assert!(crowd[0].poll_rung(&context).is_ready());
+        assert_eq!(bells.ring(begins + LONGEST), None);
+        assert!(crowd[0].poll_rung(&context).is_ready());
     }
 }

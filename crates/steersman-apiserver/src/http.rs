@@ -28,6 +28,7 @@ mod gzip;
 mod body;
 mod trust;
 mod webhooks;
+mod changes;
 mod context;
 mod admin;
 mod chop;

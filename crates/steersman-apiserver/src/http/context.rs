@@ -1,6 +1,5 @@
 //! Driver: what every request reaches: the locked registry, who waits for it, and the time.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -12,9 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::auth::{Impersonations, User};
-use crate::bell::{Bell, Bells};
+use crate::bell::Bell;
 use crate::faults::{Faults, RequestLog};
 use crate::http::cache::DocumentCache;
+use crate::http::changes::Changes;
 use crate::http::gate::{self, Admitted};
 use crate::http::metrics::RequestCounts;
 use crate::http::query::Query;
@@ -44,7 +44,7 @@ pub(crate) struct Tuning {
 pub(crate) struct Context {
     registry: Mutex<Registry>,
     /// Who waits for changes of a storage.
-    changes: Mutex<HashMap<StorageKey, Bells>>,
+    changes: Changes,
     any_change: watch::Sender<u64>,
     /// Marked changed at every restart.
     restarts: watch::Sender<u64>,
@@ -70,7 +70,7 @@ impl Context {
     ) -> Self {
         Self {
             registry: Mutex::new(registry),
-            changes: Mutex::new(HashMap::new()),
+            changes: Changes::default(),
             any_change: watch::Sender::new(0),
             restarts: watch::Sender::new(0),
             clock,
@@ -164,10 +164,7 @@ impl Context {
 
     /// Rings the bell whenever the storage changes. Call it before the first poll.
     pub(crate) fn subscribe(&self, storage: &StorageKey, bell: &Arc<Bell>) {
-        let mut changes = self.changes.lock();
-        // Storages that nobody watches any more are forgotten here rather than on every write.
-        changes.retain(|key, bells| key == storage || !bells.is_unheard());
-        changes.entry(storage.clone()).or_default().hang(bell);
+        self.changes.subscribe(storage, bell);
     }
 
     /// Something that is marked changed at every restart from now on.
@@ -182,12 +179,7 @@ impl Context {
 
     fn wake(&self, changed: &[StorageKey]) {
         self.any_change.send_modify(|version| *version += 1);
-        let mut changes = self.changes.lock();
-        for storage in changed {
-            if let Some(bells) = changes.get_mut(storage) {
-                bells.ring();
-            }
-        }
+        self.changes.tell(changed);
     }
 }
 

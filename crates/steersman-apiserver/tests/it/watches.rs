@@ -314,3 +314,50 @@ async fn who_reads_slowly_has_little_written_for_him() {
     assert!(all > 60 * LARGE, "{all}");
     assert!(most < 64 * 1024 + 2 * LARGE, "{most}");
 }
+
+/// SRV-WATCH-3
+#[tokio::test(start_paused = true)]
+async fn a_crowd_sees_every_change_and_waits_for_a_round_at_most() {
+    const CROWD: u32 = 100;
+    let server = server();
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&resourceVersion={}",
+        server.revision()
+    );
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        crowd.push(Watch::open(&server, &path).await);
+    }
+    let round = CROWD * Duration::from_micros(20);
+    for _ in 0..3 {
+        create_config_maps(&server, &["a", "b", "c"]).await;
+        let begins = Instant::now();
+        for (place, watch) in crowd.iter_mut().enumerate() {
+            assert_eq!(watch.next_short().await.unwrap(), "ADDED a");
+            if place == 0 {
+                assert_eq!(
+                    begins.elapsed(),
+                    Duration::ZERO,
+                    "nobody waits for the first"
+                );
+            }
+            assert_eq!(watch.next_short().await.unwrap(), "ADDED b");
+            assert_eq!(watch.next_short().await.unwrap(), "ADDED c");
+        }
+        // A paused clock goes on by whole milliseconds.
+        let late = begins.elapsed();
+        assert!(late <= round + Duration::from_millis(1), "{late:?}");
+        for name in ["a", "b", "c"] {
+            delete(&server, &format!("{CONFIG_MAPS}/{name}"))
+                .await
+                .expect(200);
+        }
+        for watch in &mut crowd {
+            for name in ["a", "b", "c"] {
+                let gone = format!("DELETED {name}");
+                assert_eq!(watch.next_short().await.unwrap(), gone);
+            }
+        }
+        tokio::time::sleep(round).await;
+    }
+}
