@@ -60,7 +60,7 @@ pub mod error;
 pub mod status;
 mod bell;
 mod json;
-mod go_duration;
+mod go;
 pub mod schema;
 pub mod selector;
 pub mod shard;

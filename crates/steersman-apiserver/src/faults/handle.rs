@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::plan::{Condition, Decision, Plan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
 use super::watches::{OpenWatches, WatchMode, WatchTap};
 use crate::status::Status;
-use tokio_util::sync::CancellationToken;
 
 /// Makes requests fail, and open watches end or fall silent. Cheap to clone.
 ///

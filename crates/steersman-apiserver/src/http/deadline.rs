@@ -6,45 +6,36 @@
 
 use std::time::Duration;
 
-use crate::go_duration;
+use crate::go;
 use crate::http::query::Query;
 use crate::status::{Details, Status};
 
 /// How long a request may take that says nothing else, and at most.
-const MOST: Duration = Duration::from_secs(60);
+pub(crate) const MOST: Duration = Duration::from_secs(60);
 const MISSED: &str =
     "request did not complete within requested timeout - context deadline exceeded";
-
-/// How long the request may take. None, or less, means as long as any.
-pub(crate) fn of(query: &Query) -> Duration {
-    let asked = query
-        .get("timeout")
-        .and_then(|text| go_duration::parse(text).ok());
-    let asked = asked.and_then(|nanos| u64::try_from(nanos).ok());
-    match asked.map(Duration::from_nanos) {
-        Some(asked) if !asked.is_zero() => asked.min(MOST),
-        _ => MOST,
-    }
-}
 
 /// 504, where it took longer. Nothing was changed then (SRV-1).
 pub(crate) fn missed() -> Status {
     Status::failure(504, "Timeout", format!("Timeout: {MISSED}")).with_details(Details::default())
 }
 
-/// Refuses a `timeout` that is no duration. Requests that run long have none.
+/// How long the request may take. No `timeout`, or none above zero, means as long as any.
 ///
 /// # Errors
-/// 400 with Go's words.
-pub(crate) fn check(query: &Query) -> Result<(), Status> {
+/// 400 with Go's words, where it is no duration.
+pub(crate) fn of(query: &Query) -> Result<Duration, Status> {
     let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
-        return Ok(());
+        return Ok(MOST);
     };
-    go_duration::parse(text).map(drop).map_err(|why| {
+    let asked = go::parse_duration(text).map_err(|why| {
         Status::bad_request(format!(
             "invalid timeout specified in the request URL - {why}"
         ))
-    })
+    })?;
+    let asked = u64::try_from(asked).map(Duration::from_nanos);
+    let asked = asked.ok().filter(|asked| !asked.is_zero());
+    Ok(asked.map_or(MOST, |asked| asked.min(MOST)))
 }
 
 #[cfg(test)]
@@ -60,7 +51,7 @@ mod tests {
             ("timeout=-3s", 60.0),
             ("", 60.0),
         ] {
-            let took = of(&Query::parse(Some(query)));
+            let took = of(&Query::parse(Some(query))).unwrap();
             assert_eq!(took, Duration::from_secs_f64(seconds), "{query}");
         }
     }
@@ -68,13 +59,13 @@ mod tests {
     #[test]
     fn a_timeout_is_a_duration_or_refused() {
         let query = Query::parse(Some("timeout=x"));
-        let refused = check(&query).unwrap_err();
+        let refused = of(&query).unwrap_err();
         assert_eq!(
             refused.message,
             "invalid timeout specified in the request URL - time: invalid duration \"x\""
         );
         for fine in ["timeout=", "timeout=-1.5h", ""] {
-            assert!(check(&Query::parse(Some(fine))).is_ok(), "{fine}");
+            assert!(of(&Query::parse(Some(fine))).is_ok(), "{fine}");
         }
     }
 }

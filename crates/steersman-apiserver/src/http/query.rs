@@ -2,6 +2,7 @@
 
 use std::num::IntErrorKind;
 
+use crate::go;
 use crate::http::path::percent_decode;
 use crate::registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
 use crate::status::Status;
@@ -116,7 +117,7 @@ impl Query {
     /// it (apiserver, `responsewriters.isPrettyPrint`).
     pub(crate) fn is_pretty(&self, user_agent: &str) -> bool {
         match self.get("pretty").filter(|said| !said.is_empty()) {
-            Some(said) => matches!(said, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+            Some(said) => go::parse_bool(said) == Some(true),
             None => ["curl", "Wget", "Mozilla/5.0"]
                 .iter()
                 .any(|program| user_agent.starts_with(program)),

@@ -172,7 +172,7 @@ impl ApiService {
             return Some(Status::failure(503, "ServiceUnavailable", why).into());
         }
         let asked = asked.filter(|(_, record)| !runs_long(record));
-        let late = asked.and_then(|(query, _)| deadline::check(query).err());
+        let late = asked.and_then(|(query, _)| deadline::of(query).err());
         let refusal = late.map(Box::new).or_else(|| admitted.refusal.clone());
         refusal.map(Refusal::Status)
     }
@@ -256,9 +256,12 @@ impl ApiService {
         let asking = self.context.asking(perform);
         let (outcome, warnings) = match verb {
             Some(Verb::Watch) => asking.await,
-            _ => tokio::time::timeout(deadline::of(query), asking)
-                .await
-                .map_err(|_| deadline::missed())?,
+            _ => {
+                // Where it is no duration, a request is here that runs long and has none.
+                let within = deadline::of(query).unwrap_or(deadline::MOST);
+                let asked = tokio::time::timeout(within, asking).await;
+                asked.map_err(|_| deadline::missed())?
+            }
         };
         if warnings.is_empty() {
             return outcome;

@@ -10,7 +10,10 @@ use crate::schema::{Resource, StorageKey};
 use crate::status::FieldError;
 
 use super::compiled::GROUP;
+use super::mutation::Mutating;
+use super::policy::Rules as _;
 use super::state::Registry;
+use super::validation::Validating;
 
 /// Which objects are parameters.
 struct Parameters {
@@ -43,10 +46,10 @@ impl Registry {
             }
             // That its reference is what it was upstream never finds: it compares pointers.
             "ValidatingAdmissionPolicyBinding" => {
-                self.check_reference(user, new, "validatingadmissionpolicies")
+                self.check_reference(user, new, Validating::PLURALS.0)
             }
             "MutatingAdmissionPolicyBinding" => {
-                self.check_reference(user, new, "mutatingadmissionpolicies")
+                self.check_reference(user, new, Mutating::PLURALS.0)
             }
             _ => None,
         }

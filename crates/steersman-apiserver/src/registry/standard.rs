@@ -203,29 +203,33 @@ pub(super) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged"
 
 /// The name and the rest of the APIService of a version of custom resources.
 pub(super) fn api_service(group: &str, version: &str) -> (String, Value) {
-    let name = format!("{version}.{group}");
-    let service = json!({
-        "metadata": {"name": name, "labels": {AUTOMANAGED: "true"}},
-        "spec": {"group": group, "version": version,
-            "groupPriorityMinimum": 1000, "versionPriority": 100},
-    });
-    (name, service)
+    local_service((group, version), "true", (1000, 100))
 }
 
 /// The APIServices of the server's own groups.
 pub(super) fn api_services() -> Vec<Value> {
     let versions = GROUPS.iter().flat_map(|(group, minimum, versions)| {
-        let version = move |(version, priority): &(&str, u64)| {
-            json!({
-                "metadata": {"name": format!("{version}.{group}"),
-                    "labels": {AUTOMANAGED: "onstart"}},
-                "spec": {"group": group, "version": version,
-                    "groupPriorityMinimum": minimum, "versionPriority": priority},
-            })
-        };
-        versions.iter().map(version)
+        versions.iter().map(move |(version, priority)| {
+            let (_, service) = local_service((*group, *version), "onstart", (*minimum, *priority));
+            service
+        })
     });
     versions.collect()
+}
+
+/// The name and the rest of the APIService of a version that no other server serves.
+fn local_service(
+    (group, version): (&str, &str),
+    managed: &str,
+    (minimum, priority): (u64, u64),
+) -> (String, Value) {
+    let name = format!("{version}.{group}");
+    let service = json!({
+        "metadata": {"name": name, "labels": {AUTOMANAGED: managed}},
+        "spec": {"group": group, "version": version,
+            "groupPriorityMinimum": minimum, "versionPriority": priority},
+    });
+    (name, service)
 }
 
 /// The status of an API service that the server itself serves.

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::cel::Url;
 use super::names;
-use crate::go_duration;
+use crate::go;
 
 /// Whether a text has the format of that name. Formats that nobody knows hold for every text;
 /// dashes in a name do not count.
@@ -121,7 +121,7 @@ fn is_duration(text: &str) -> bool {
         (&["d"], "day"),
         (&["w", "wk"], "week"),
     ];
-    if go_duration::parse(text).is_ok() {
+    if go::parse_duration(text).is_ok() {
         return true;
     }
     let known = |unit: &str| {

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use super::zones::zone;
-use crate::go_duration;
+use crate::go;
 
 /// A field of a schedule: its bounds, and the names that stand for numbers.
 struct Field {
@@ -194,7 +194,7 @@ fn descriptor(text: &str) -> Result<When, String> {
         return Ok(When::Fields(fields(plain)?));
     }
     if let Some(duration) = text.strip_prefix("@every ") {
-        let nanos = go_duration::parse(duration)
+        let nanos = go::parse_duration(duration)
             .map_err(|why| format!("failed to parse duration {text}: {why}"))?;
         // In whole seconds, and at least one.
         return Ok(When::Every((nanos / 1_000_000_000).max(1)));

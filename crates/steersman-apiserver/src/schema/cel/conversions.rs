@@ -8,7 +8,7 @@ use super::printing::print_double;
 use super::run::{Failure, Outcome};
 use super::times;
 use super::value::Value;
-use crate::go_duration;
+use crate::go;
 
 /// Converts a value; nothing where the name is not that of a conversion.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
@@ -34,12 +34,11 @@ fn fail<'a>(why: impl Into<String>) -> Option<Outcome<'a>> {
 fn to_bool<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     Some(Ok(match value {
         Value::Bool(_) => value.clone(),
-        Value::Text(text) => match &**text {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Value::Bool(true),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Value::Bool(false),
-            other => {
+        Value::Text(text) => match go::parse_bool(text) {
+            Some(said) => Value::Bool(said),
+            None => {
                 return fail(format!(
-                    "strconv.ParseBool: parsing {other:?}: invalid syntax"
+                    "strconv.ParseBool: parsing {text:?}: invalid syntax"
                 ));
             }
         },
@@ -78,7 +77,7 @@ fn to_duration<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     Some(Ok(match value {
         Value::Duration(_) => value.clone(),
         Value::Int(nanos) => Value::Duration(*nanos),
-        Value::Text(text) => match go_duration::parse(text) {
+        Value::Text(text) => match go::parse_duration(text) {
             Ok(nanos) => Value::Duration(nanos),
             Err(why) => return fail(why),
         },

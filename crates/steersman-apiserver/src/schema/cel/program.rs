@@ -10,7 +10,7 @@ use super::run::{self, Failure, Outcome, Patterns, Run};
 use super::times;
 use super::types::{Decl, Type};
 use super::value::Value;
-use crate::go_duration;
+use crate::go;
 
 /// What a single run may cost: about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
@@ -135,7 +135,7 @@ impl Constants {
                 }
                 Err(_) => name != "matches",
             },
-            "duration" => go_duration::parse(text).is_ok(),
+            "duration" => go::parse_duration(text).is_ok(),
             "timestamp" => times::rfc3339(text).is_ok(),
             _ => true,
         };

@@ -15,7 +15,7 @@ use super::formats::Named;
 use super::semver::Semver;
 use super::times;
 use super::types::{Decl, Type};
-use crate::go_duration;
+use crate::go;
 use crate::schema::quantity::Quantity;
 
 /// A value.
@@ -144,7 +144,7 @@ impl<'a> Value<'a> {
                 let decoded = base64::engine::general_purpose::STANDARD.decode(text);
                 Self::Bytes(decoded.map_err(|error| error.to_string())?.into())
             }
-            (Json::String(text), Type::Duration) => Self::Duration(go_duration::parse(text)?),
+            (Json::String(text), Type::Duration) => Self::Duration(go::parse_duration(text)?),
             (Json::String(text), Type::Timestamp) => Self::Timestamp(times::timestamp(text)?),
             (Json::String(text), _) => Self::Text(Text::Json(text)),
             (Json::Array(items), _) => Self::JsonList(items, decl),

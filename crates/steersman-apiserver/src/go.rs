@@ -1,4 +1,4 @@
-//! Machine: reads durations as Go's `time.ParseDuration` does, and refuses them in its words.
+//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do.
 
 use std::fmt::Write as _;
 
@@ -17,11 +17,20 @@ const UNITS: [(&str, u64); 8] = [
 /// As far as Go counts: the duration of that many nanoseconds can only be a negative one.
 const MOST: u64 = 1 << 63;
 
+/// Whether a text says yes or no; none where it says neither.
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
 /// Reads a duration, in nanoseconds: one sign, then numbers with units, such as `-1h30.5m`.
 ///
 /// # Errors
 /// Go's words about a text that is none.
-pub(crate) fn parse(text: &str) -> Result<i64, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
     let invalid = || format!("time: invalid duration {}", quoted(text));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -139,7 +148,7 @@ mod tests {
             ("9223372036854775807ns", i64::MAX),
             ("-9223372036854775808ns", i64::MIN),
         ] {
-            assert_eq!(parse(text), Ok(nanos), "{text}");
+            assert_eq!(parse_duration(text), Ok(nanos), "{text}");
         }
     }
 
@@ -163,17 +172,17 @@ mod tests {
             "99999999999999999999",
         ] {
             let why = format!("time: invalid duration \"{text}\"");
-            assert_eq!(parse(text), Err(why));
+            assert_eq!(parse_duration(text), Err(why));
         }
         for text in ["10", "1..5s", "1s2"] {
             let why = format!("time: missing unit in duration \"{text}\"");
-            assert_eq!(parse(text), Err(why));
+            assert_eq!(parse_duration(text), Err(why));
         }
         for (text, unit) in [("5d", "d"), ("1ss", "ss"), ("1h-2m", "h-"), ("1S", "S")] {
             let why = format!("time: unknown unit \"{unit}\" in duration \"{text}\"");
-            assert_eq!(parse(text), Err(why));
+            assert_eq!(parse_duration(text), Err(why));
         }
         let why = r#"time: unknown unit "\xc2\xb5x\"\\\x0a" in duration "5\xc2\xb5x\"\\\x0a""#;
-        assert_eq!(parse("5\u{b5}x\"\\\n"), Err(why.to_owned()));
+        assert_eq!(parse_duration("5\u{b5}x\"\\\n"), Err(why.to_owned()));
     }
 }
