@@ -134,7 +134,13 @@ fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, [u8]>> {
 /// What is wrong, for people, with the path of the field: `spec.replicas: invalid type …`. Where
 /// nothing may be quoted, only where it is: an error may hold a value, and a Secret's go nowhere.
 pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
-    serde_json::from_slice::<K>(json).map_err(|error| {
+    // Looked over once as a whole, texts need not be looked over one by one. What is not Unicode is
+    // left to the parser, which passes over what `K` does not have.
+    let decoded = match std::str::from_utf8(json) {
+        Ok(json) => serde_json::from_str::<K>(json),
+        Err(_) => serde_json::from_slice::<K>(json),
+    };
+    decoded.map_err(|error| {
         if !quotes {
             return place(&error);
         }
@@ -238,7 +244,8 @@ impl Events {
         }
     }
 
-    pub(crate) fn push(&mut self, chunk: &Bytes) {
+    /// Takes what has arrived, once there is no next event of what came before.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
         self.lines.push(chunk);
     }
 

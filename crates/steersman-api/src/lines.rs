@@ -1,6 +1,6 @@
 //! Machine: cuts the body of a watch into lines, however it arrives in chunks.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
 
 /// The longest line that is taken: many times what etcd stores in one object.
@@ -9,9 +9,10 @@ pub(crate) const MAX_LINE: usize = 32 << 20;
 /// Bytes that have arrived and are not yet a whole line.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    buffer: BytesMut,
-    /// How much of the buffer is known to hold no line end.
-    searched: usize,
+    /// What of the last chunk was not taken yet. A line that lies in one chunk is not copied.
+    chunk: Bytes,
+    /// What has arrived of a line in chunks before.
+    begun: BytesMut,
     max: usize,
 }
 
@@ -24,43 +25,39 @@ pub(crate) struct TooLong {
 impl Lines {
     pub(crate) fn new(max: usize) -> Self {
         Self {
-            buffer: BytesMut::new(),
-            searched: 0,
+            chunk: Bytes::new(),
+            begun: BytesMut::new(),
             max,
         }
     }
 
-    /// Takes what has arrived.
-    pub(crate) fn push(&mut self, chunk: &Bytes) {
-        self.buffer.extend_from_slice(chunk);
+    /// Takes what has arrived, once there is no next line of what came before.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        self.chunk = chunk;
     }
 
-    /// The next whole line, without its end.
+    /// The next whole line, without its end; where there is none, the chunk is used up.
     pub(crate) fn next_line(&mut self) -> Result<Option<Bytes>, TooLong> {
-        let fresh = &self.buffer[self.searched..];
-        let Some(end) = memchr(b'\n', fresh) else {
-            self.searched = self.buffer.len();
-            return self.check(self.searched).map(|()| None);
-        };
-        let end = self.searched + end;
-        self.check(end)?;
-        let line = self.buffer.split_to(end).freeze();
-        self.buffer.advance(1);
-        self.searched = 0;
-        Ok(Some(line))
+        let end = memchr(b'\n', &self.chunk);
+        let part = self.chunk.split_to(end.unwrap_or(self.chunk.len()));
+        if self.begun.len() + part.len() > self.max {
+            return Err(TooLong { max: self.max });
+        }
+        if end.is_none() {
+            self.begun.extend_from_slice(&part);
+            return Ok(None);
+        }
+        self.chunk.advance(1);
+        if self.begun.is_empty() {
+            return Ok(Some(part));
+        }
+        self.begun.extend_from_slice(&part);
+        Ok(Some(self.begun.split().freeze()))
     }
 
     /// What is left when the body ends.
     pub(crate) fn rest(&mut self) -> Bytes {
-        self.searched = 0;
-        self.buffer.split().freeze()
-    }
-
-    fn check(&self, length: usize) -> Result<(), TooLong> {
-        if length > self.max {
-            return Err(TooLong { max: self.max });
-        }
-        Ok(())
+        self.begun.split().freeze()
     }
 }
 
@@ -74,7 +71,7 @@ mod tests {
         let mut lines = Lines::new(1000);
         let mut out = Vec::new();
         for chunk in chunks {
-            lines.push(&Bytes::copy_from_slice(chunk));
+            lines.push(Bytes::copy_from_slice(chunk));
             while let Some(line) = lines.next_line().unwrap() {
                 out.push(line.to_vec());
             }
@@ -104,9 +101,9 @@ mod tests {
     #[test]
     fn a_line_past_the_bound_is_an_error_before_its_end_arrives() {
         let mut lines = Lines::new(4);
-        lines.push(&Bytes::from_static(b"1234"));
+        lines.push(Bytes::from_static(b"1234"));
         assert_eq!(lines.next_line(), Ok(None));
-        lines.push(&Bytes::from_static(b"5"));
+        lines.push(Bytes::from_static(b"5"));
         assert_eq!(lines.next_line(), Err(TooLong { max: 4 }));
     }
 }

@@ -219,7 +219,7 @@ impl Open {
             match self.body.frame().await {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
-                        self.events.push(&data);
+                        self.events.push(data);
                     }
                 }
                 Some(Err(error)) => {

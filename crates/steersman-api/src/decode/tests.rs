@@ -38,7 +38,7 @@ fn events(chunks: &[&str]) -> Vec<String> {
     let mut events = Events::new(decoder::<ConfigMap>(), asked());
     let mut words = Vec::new();
     for chunk in chunks {
-        events.push(&Bytes::copy_from_slice(chunk.as_bytes()));
+        events.push(Bytes::copy_from_slice(chunk.as_bytes()));
         while let Some(event) = events.next_event() {
             words.push(word(event));
         }
@@ -267,9 +267,11 @@ fn what_is_no_event_is_an_error_and_a_cut_one_is_told_apart() {
 fn a_line_past_every_bound_is_one_error() {
     let mut events = Events::new(decoder::<ConfigMap>(), asked());
     let chunk = Bytes::from(vec![b'x'; 1 << 20]);
-    for _ in 0..=32 {
-        events.push(&chunk);
+    for _ in 0..32 {
+        events.push(chunk.clone());
+        assert!(events.next_event().is_none());
     }
+    events.push(chunk);
     let error = events.next_event().unwrap().unwrap_err();
     assert!(error.to_string().contains("32 MiB"), "{error}");
 }
@@ -425,6 +427,21 @@ fn what_is_about_an_object_and_not_in_it_is_left_to_a_parser() {
 }
 
 proptest! {
+    #[test]
+    fn an_object_is_taken_where_a_parser_of_bytes_takes_it(
+        edits in prop::collection::vec((0..90_usize, prop::sample::select(&b"{}[]\",:\\ u1n\xff\xc3\xa9\0"[..])), 0..3),
+    ) {
+        let json = r#"{"metadata":{"name":"é"},"data":{"k":"\u00e9\ud834\udd1e"},"other":["é\ud800"]}"#;
+        let mut json = json.as_bytes().to_vec();
+        for (at, byte) in edits {
+            let at = at % json.len();
+            json[at] = byte;
+        }
+        let decoded = decode_json::<ConfigMap>(&json, true);
+        let bytes = serde_json::from_slice::<ConfigMap>(&json);
+        prop_assert_eq!(decoded.ok(), bytes.ok());
+    }
+
     #[test]
     fn an_event_is_the_same_without_a_parser_as_with_one(
         kind in prop::sample::select(vec!["ADDED", "MODIFIED", "DELETED"]),
