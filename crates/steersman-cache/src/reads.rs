@@ -1,7 +1,6 @@
 //! Handle: reads the objects of one kind as one type.
 
 use std::any::type_name;
-use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -109,12 +108,12 @@ impl<K: Object> Reads<K> {
     ) -> Result<Arc<K>, Error> {
         let place = self.coverage.informer_for(key)?;
         let informer = self.informer(place.clone(), Some(Verb::Get), caller);
-        let found = informer.await?.store().try_get(&self.placed(key));
+        let found = informer.await?.store().try_get(&key.placed(self.kind()));
         // Absent and unreadable are not the same: who takes one for the other cleans up too early.
         let found = found.map_err(|malformed| self.malformed(malformed))?;
         found.ok_or_else(|| Error::NotFound {
             kind: self.kind().clone(),
-            key: self.placed(key).into_owned(),
+            key: key.placed(self.kind()).into_owned(),
             scoped_by: self.coverage.scoped_by_in(place.as_deref()),
         })
     }
@@ -138,7 +137,7 @@ impl<K: Object> Reads<K> {
         async move {
             let place = self.coverage.informer_for(key)?;
             let informer = self.informer(place, Some(Verb::Get), caller).await?;
-            let (found, version) = informer.store().get_with_version(&self.placed(key));
+            let (found, version) = informer.store().get_with_version(&key.placed(self.kind()));
             let found = found.map_err(|malformed| self.malformed(malformed))?;
             Ok((found, version))
         }
@@ -306,14 +305,6 @@ impl<K: Object> Reads<K> {
         let (objects, versions) = self.unread(options, caller).await?;
         let keys = objects.iter().map(|object| object.key().clone());
         Ok((keys.collect(), versions))
-    }
-
-    /// Objects of cluster-scoped kinds have no namespace, whatever they are asked for with.
-    fn placed<'a>(&self, key: &'a ObjectKey) -> Cow<'a, ObjectKey> {
-        match key.namespace() {
-            Some(_) if !self.kind().is_namespaced() => Cow::Owned(ObjectKey::cluster(key.name())),
-            _ => Cow::Borrowed(key),
-        }
     }
 
     async fn entries(

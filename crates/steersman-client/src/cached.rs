@@ -20,14 +20,7 @@ pub(crate) async fn get<K: Object>(
     key: &ObjectKey,
     cached: impl Future<Output = Cached<Arc<K>>>,
 ) -> Result<Arc<K>, Error> {
-    let unplaced;
-    let key = match key.namespace() {
-        Some(_) if !kind.is_namespaced() => {
-            unplaced = ObjectKey::cluster(key.name());
-            &unplaced
-        }
-        _ => key,
-    };
+    let key = &*key.placed(kind);
     let read = Read::Object(key);
     let is_itself = |mark: &Mark| matches!(mark.marked, Marked::Object(_));
     let (marks, others): (Vec<_>, Vec<_>) =

@@ -3,11 +3,10 @@
 mod changed;
 mod func;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use steersman_informer::{Entry, Event, Origin};
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_object::{Kind, Labels, Object, ObjectKey};
 
 pub use changed::{
     Changed, Labelled, annotations_changed, finalizers_changed, generation_changed, labelled,
@@ -84,7 +83,7 @@ pub struct EventSummary<'a> {
     /// The object's key.
     pub key: &'a ObjectKey,
     /// The object's labels: the new ones, or the last known of a deleted object.
-    pub labels: &'a BTreeMap<String, String>,
+    pub labels: &'a Labels,
     /// Whether the object was deleted.
     pub is_delete: bool,
     /// Where the event comes from.

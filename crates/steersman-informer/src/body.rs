@@ -110,6 +110,12 @@ impl Body {
         }
     }
 
+    /// The object as a `K` where somebody looked at it as one, or what was wrong with it: without
+    /// decoding anything, so that it may be asked under a lock.
+    pub(crate) fn at_hand<K: Object>(&self) -> Option<Result<Arc<K>, Arc<str>>> {
+        self.held.read().form::<K>()
+    }
+
     /// The object as a `K`; decoded where nobody looked at it as one before, and kept.
     pub(crate) fn decoded<K: Object>(&self) -> Result<Arc<K>, Arc<str>> {
         let decoded = match self.made() {

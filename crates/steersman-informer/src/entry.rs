@@ -3,14 +3,17 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use parking_lot::Mutex;
 use steersman_api::{Head, RawObject};
-use steersman_object::{Object, ObjectKey, ResourceVersion};
+use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
 use crate::body::{Body, Extent};
+use crate::pool::Pool;
 
 /// One object as a store and its events hold it, looked at as a `K`.
 ///
@@ -29,16 +32,34 @@ pub(crate) enum Untyped {}
 /// An entry as it is held: of no type.
 pub(crate) type RawEntry = Entry<Untyped>;
 
+/// What stays in memory of an object whatever becomes of its body, so each byte counts (STORE-8).
 struct Inner {
-    key: Arc<ObjectKey>,
-    uid: Box<str>,
+    key: ObjectKey,
+    uid: Uid,
     version: ResourceVersion,
-    generation: Option<i64>,
+    generation: Generation,
+    labels: Arc<Labels>,
+    ties: Arc<Ties>,
     deleting: bool,
-    labels: Arc<BTreeMap<String, String>>,
-    owners: Arc<[OwnerReference]>,
-    finalizers: Arc<[String]>,
     body: Body,
+}
+
+/// A generation, or none, in eight bytes.
+#[derive(Clone, Copy)]
+struct Generation(i64);
+
+/// What holds an object: its owners, and its finalizers.
+#[derive(Debug, PartialEq)]
+struct Ties {
+    owners: Box<[OwnerReference]>,
+    finalizers: Box<[String]>,
+}
+
+/// What objects of one informer have in common (POOL-1).
+#[derive(Debug, Default)]
+pub(crate) struct Pools {
+    labels: Mutex<Pool<Labels>>,
+    ties: Mutex<Pool<Ties>>,
 }
 
 static NO_ANNOTATIONS: BTreeMap<String, String> = BTreeMap::new();
@@ -49,7 +70,7 @@ impl<K: Object> Entry<K> {
     pub fn new(object: impl Into<Arc<K>>) -> Self {
         let object = object.into();
         let head = Head::of_meta(object.meta());
-        Self::of_parts(head, Body::of(&object), None)
+        Self::of_parts(head, Body::of(&object), None, &Pools::default())
     }
 
     /// The whole object. It may have to be decoded.
@@ -84,7 +105,7 @@ impl<K> Entry<K> {
 
     /// The object's uid.
     #[must_use]
-    pub fn uid(&self) -> &str {
+    pub fn uid(&self) -> &Uid {
         &self.inner.uid
     }
 
@@ -97,7 +118,7 @@ impl<K> Entry<K> {
     /// The object's generation; kinds without one have none.
     #[must_use]
     pub fn generation(&self) -> Option<i64> {
-        self.inner.generation
+        self.inner.generation.get()
     }
 
     /// Whether deletion was requested and finalizers still hold the object.
@@ -108,20 +129,20 @@ impl<K> Entry<K> {
 
     /// The object's labels.
     #[must_use]
-    pub fn labels(&self) -> &BTreeMap<String, String> {
+    pub fn labels(&self) -> &Labels {
         &self.inner.labels
     }
 
     /// Who owns the object.
     #[must_use]
     pub fn owner_references(&self) -> &[OwnerReference] {
-        &self.inner.owners
+        &self.inner.ties.owners
     }
 
     /// The object's finalizers.
     #[must_use]
     pub fn finalizers(&self) -> &[String] {
-        &self.inner.finalizers
+        &self.inner.ties.finalizers
     }
 
     /// Whether both are the same object at the same version. Without a uid and a version, an
@@ -138,10 +159,6 @@ impl<K> Entry<K> {
         self.uid() == other.uid() && self.key() == other.key()
     }
 
-    pub(crate) fn shared_key(&self) -> Arc<ObjectKey> {
-        Arc::clone(&self.inner.key)
-    }
-
     /// The same entry, looked at as another type: the body has to decode as it (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Entry<T> {
         Entry {
@@ -150,33 +167,21 @@ impl<K> Entry<K> {
         }
     }
 
-    /// Puts together what is new with what was known of an earlier version: a label, an owner or
-    /// a finalizer that stayed takes no room a second time.
-    fn of_parts(head: Head, body: Body, before: Option<&Self>) -> Self {
-        let before = before.map(|entry| &*entry.inner);
+    fn of_parts(head: Head, body: Body, before: Option<&Self>, pools: &Pools) -> Self {
         let inner = Inner {
             key: match before {
-                Some(before) if *before.key == head.key => Arc::clone(&before.key),
-                _ => Arc::new(head.key),
+                Some(before) if *before.key() == head.key => before.key().clone(),
+                _ => head.key,
             },
-            uid: head.uid.into(),
+            uid: Uid::new(&head.uid),
             version: head.version,
-            generation: head.generation,
+            generation: Generation::new(head.generation),
+            labels: pools.labels.lock().share((&head.labels).into()),
+            ties: pools.ties.lock().share(Ties {
+                owners: head.owners.into(),
+                finalizers: head.finalizers.into(),
+            }),
             deleting: head.deleting,
-            labels: match before {
-                Some(before) if *before.labels == head.labels => Arc::clone(&before.labels),
-                _ => Arc::new(head.labels),
-            },
-            owners: match before {
-                Some(before) if *before.owners == *head.owners => Arc::clone(&before.owners),
-                _ => head.owners.into(),
-            },
-            finalizers: match before {
-                Some(before) if *before.finalizers == *head.finalizers => {
-                    Arc::clone(&before.finalizers)
-                }
-                _ => head.finalizers.into(),
-            },
             body,
         };
         Self {
@@ -187,27 +192,68 @@ impl<K> Entry<K> {
 }
 
 impl RawEntry {
-    /// The entry of an object that arrived; `quotes` says whether an error may quote it.
+    /// The entry of an object that arrived; `quotes` says whether an error may quote it. What it has in
+    /// common with others, and the key with what was known `before`, takes no room a second time.
     pub(crate) fn ingest(
         object: RawObject,
         extent: Extent,
         quotes: bool,
         before: Option<&Self>,
+        pools: &Pools,
     ) -> Self {
         let (head, json) = object.into_parts();
-        Self::of_parts(head, Body::new(json, extent, quotes), before)
+        Self::of_parts(head, Body::new(json, extent, quotes), before, pools)
     }
 
     /// Whether what arrived is this object at this version.
     pub(crate) fn is_of(&self, head: &Head) -> bool {
         self.version().is_exact()
             && *self.version() == head.version
-            && self.uid() == head.uid
+            && *self.uid() == *head.uid
             && *self.key() == head.key
     }
 
     pub(crate) fn raw_body(&self) -> &Body {
         &self.inner.body
+    }
+}
+
+// ===== impl Generation =====
+
+impl Generation {
+    /// No server counts to it, and none counts down.
+    const NONE: i64 = i64::MIN;
+
+    fn new(generation: Option<i64>) -> Self {
+        Self(generation.unwrap_or(Self::NONE))
+    }
+
+    fn get(self) -> Option<i64> {
+        Some(self.0).filter(|generation| *generation != Self::NONE)
+    }
+}
+
+// ===== impl Ties =====
+
+impl Eq for Ties {}
+
+/// Owners are told apart by their uids.
+impl Hash for Ties {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.finalizers.hash(state);
+        for owner in &self.owners {
+            owner.uid.hash(state);
+        }
+    }
+}
+
+// ===== impl Pools =====
+
+impl Pools {
+    /// Lets go of what nobody has any more, of so many objects.
+    pub(crate) fn sweep(&self, objects: usize) {
+        self.labels.lock().sweep(objects);
+        self.ties.lock().sweep(objects);
     }
 }
 

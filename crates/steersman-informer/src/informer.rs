@@ -18,7 +18,7 @@ use crate::mirror::Mirror;
 use crate::options::InformerOptions;
 use crate::pipeline::Core;
 use crate::state::State;
-use crate::store::{Held, IndexFn, LABELS, Store, label_values};
+use crate::store::{Held, Index, IndexFn, LABELS, Store, label_values};
 
 /// The index of the uids of all owners.
 pub const OWNER_UID: &str = "metadata.ownerReferences.uid";
@@ -156,7 +156,8 @@ impl<K: Object> Informer<K> {
             });
         }
         let function = index_function(name, function);
-        self.core().add_index(&self.held, name, function)
+        self.core()
+            .add_index(&self.held, Index::new(name, function))
     }
 
     /// Indexes labels, so that a list under a label selector that requires some costs the size of
@@ -164,7 +165,9 @@ impl<K: Object> Informer<K> {
     pub fn index_labels(&self) {
         let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
         // It is there already.
-        let _again = self.core().add_index(&self.held, LABELS, function);
+        let _again = self
+            .core()
+            .add_index(&self.held, Index::new(LABELS, function));
     }
 
     /// Indexes the uids of the owners of an object, under [`OWNER_UID`].
@@ -195,16 +198,14 @@ impl<K: Object> Informer<K> {
         })
     }
 
-    /// Indexes the value of one label, under the name of the label.
+    /// Indexes the value of one label, under the name of the label: lists under a label selector that wants
+    /// a value of it look there, too.
     ///
     /// # Errors
     ///
     /// As [`add_index`](Self::add_index).
     pub fn index_label(&self, label: &str) -> Result<(), Error> {
-        let key = label.to_owned();
-        self.add_head_index(label, move |entry| {
-            entry.labels().get(&key).cloned().into_iter().collect()
-        })
+        self.core().add_index(&self.held, Index::of_label(label))
     }
 
     fn add_head_index(
@@ -213,7 +214,8 @@ impl<K: Object> Informer<K> {
         function: impl Fn(&RawEntry) -> Vec<String> + Send + Sync + 'static,
     ) -> Result<(), Error> {
         let function: IndexFn = Arc::new(move |entry| Ok(function(entry)));
-        self.core().add_index(&self.held, name, function)
+        self.core()
+            .add_index(&self.held, Index::new(name, function))
     }
 
     /// How it is doing.

@@ -30,7 +30,8 @@
 //!
 //! - [`error`], [`state`], [`metrics`], [`options`]: what the handle speaks in; [`transform`] has
 //!   [`Transform`], what is changed of objects before anybody sees them.
-//! - `body` has the JSON of one object and what types made of it; [`entry`] has [`Entry`], an object
+//! - `body` has the JSON of one object and what types made of it; `pool` what objects have in common;
+//!   [`entry`] has [`Entry`], an object
 //!   as it is held.
 //! - [`pass`] has [`Pass`], objects that are looked at once.
 //! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
@@ -43,6 +44,7 @@ pub mod metrics;
 pub mod transform;
 pub mod options;
 mod body;
+mod pool;
 pub mod entry;
 pub mod pass;
 pub mod event;
@@ -67,5 +69,5 @@ pub use mirror::Mirror;
 pub use options::{Failed, InformerOptions, OnFailure, WaysOut};
 pub use pass::{Pass, Unread};
 pub use state::{Reason, State};
-pub use store::{IndexedValue, Query, Selected, Store};
+pub use store::{IndexedValue, Objects, Query, Selected, Store};
 pub use transform::Transform;

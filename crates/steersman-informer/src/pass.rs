@@ -55,7 +55,7 @@ impl<K: Object> Unread<K> {
             let entry = &self.entry;
             Malformed::new(
                 entry.key().clone(),
-                entry.uid(),
+                entry.uid().to_string(),
                 entry.version().clone(),
                 &*problem,
             )

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
 use crate::delta::Delta;
+use crate::entry::Pools;
 use crate::error::Error;
 use crate::fanout::Fanout;
 use crate::glimpse::{Glimpse, Identity};
@@ -47,6 +48,7 @@ pub(crate) struct Core {
     name: String,
     options: InformerOptions,
     counters: Counters,
+    pools: Pools,
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
     /// As those see it who need no more than metadata, and those who need the whole.
@@ -86,6 +88,7 @@ impl Core {
         let declared = || watch::Sender::new(State::Declared);
         Self {
             counters: Counters::new(options.metrics.as_ref(), kind.to_string()),
+            pools: Pools::default(),
             shared: Arc::new(Shared {
                 kind: kind.clone(),
                 indexer,
@@ -139,7 +142,7 @@ impl Core {
         Glimpse {
             applied: indexer.version().clone(),
             stored: indexer.get(key).map(|entry| Identity {
-                uid: entry.uid().to_owned(),
+                uid: entry.uid().to_string(),
                 version: entry.version().clone(),
                 is_deleting: entry.is_deleting(),
             }),

@@ -5,6 +5,7 @@
 //! objects and indexes agree (`STORE-1`). Changes come a batch at a time; a relist is built beside
 //! the store and swapped in. Two reads are two versions.
 
+mod table;
 mod index;
 mod view;
 mod replace;
@@ -12,7 +13,7 @@ mod indexer;
 mod query;
 mod reader;
 
-pub use query::{IndexedValue, Query, Selected};
+pub use query::{IndexedValue, Objects, Query, Selected};
 pub use reader::Store;
 
 pub(crate) use index::{Index, IndexFn};

@@ -9,9 +9,10 @@
 //!
 //! - [`kind`] has [`Gvk`], [`Gvr`], [`Scope`], [`Kind`].
 //! - [`key`] has [`ObjectKey`].
-//! - [`version`] has [`ResourceVersion`].
+//! - [`version`] has [`ResourceVersion`], [`uid`] has [`Uid`].
 //! - [`object`] has the [`Object`] trait and [`TypedObject`].
 //! - [`whole`] has [`WholeObject`]: which types hold all of an object.
+//! - [`labels`] has [`Labels`], as caches hold them.
 //! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
 //! - [`field_selector`] has [`FieldSelector`], written as servers take it.
 //! - [`owner`] finds and builds owner references.
@@ -20,8 +21,10 @@
 pub mod kind;
 pub mod key;
 pub mod version;
+pub mod uid;
 pub mod object;
 pub mod whole;
+pub mod labels;
 pub mod selector;
 pub mod field_selector;
 pub mod owner;
@@ -30,8 +33,10 @@ mod report;
 pub use field_selector::FieldSelector;
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
+pub use labels::Labels;
 pub use object::{Object, TypedObject};
 pub use report::{Report, report};
 pub use selector::{LabelSelector, Required};
+pub use uid::Uid;
 pub use version::ResourceVersion;
 pub use whole::WholeObject;

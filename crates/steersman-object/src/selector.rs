@@ -7,20 +7,24 @@ use std::str::FromStr;
 use kube_core::{Expression, Selector, SelectorExt};
 use thiserror::Error;
 
+use crate::labels::Labels;
+
 /// Which labels an object must have.
 ///
 /// Parses the syntax of `kubectl -l` (equality- and set-based, combined with commas):
 /// `app=web,tier in (front,edge),!legacy`. The empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LabelSelector(Selector);
+pub struct LabelSelector(Vec<Expression>);
 
 /// What every object that a selector selects has, in one label; see [`LabelSelector::required`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Required {
+pub enum Required<'a> {
     /// The label, with whatever value.
-    Key(String),
+    Key(&'a str),
+    /// The label, with this value.
+    Is(&'a str, &'a str),
     /// The label, with one of these values.
-    OneOf(String, Vec<String>),
+    OneOf(&'a str, &'a BTreeSet<String>),
 }
 
 /// A text that is not a label selector.
@@ -41,40 +45,61 @@ impl LabelSelector {
     /// Requires the value of one label.
     #[must_use]
     pub fn label(key: impl Into<String>, value: impl Into<String>) -> Self {
-        Self(Expression::Equal(key.into(), value.into()).into())
+        Self(vec![Expression::Equal(key.into(), value.into())])
     }
 
     /// Whether this selects every object.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        self.0.selects_all()
+        self.0.is_empty()
+    }
+
+    /// How many terms it has; all of them have to hold.
+    #[must_use]
+    pub fn terms(&self) -> usize {
+        self.0.len()
     }
 
     /// What the selected objects have for sure, for those who look where such objects are filed. The
     /// other terms say only what they do not have.
-    #[must_use]
-    pub fn required(&self) -> Vec<Required> {
-        let terms = self.0.clone().into_iter();
-        let required = terms.filter_map(|term| match term {
-            Expression::Equal(key, value) => Some(Required::OneOf(key, vec![value])),
-            Expression::In(key, values) => Some(Required::OneOf(key, values.into_iter().collect())),
+    pub fn required(&self) -> impl Iterator<Item = Required<'_>> {
+        self.0.iter().filter_map(|term| match term {
+            Expression::Equal(key, value) => Some(Required::Is(key, value)),
+            Expression::In(key, values) => Some(Required::OneOf(key, values)),
             Expression::Exists(key) => Some(Required::Key(key)),
             _ => None,
-        });
-        required.collect()
+        })
     }
 
     /// Whether an object with these labels is selected.
     #[must_use]
     pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
-        self.0.matches(labels.unwrap_or(&NONE))
+        let labels = labels.unwrap_or(&NONE);
+        self.0.iter().all(|term| term.matches(labels))
+    }
+
+    /// As [`matches`](Self::matches), of labels as caches hold them.
+    #[must_use]
+    pub fn selects(&self, labels: &Labels) -> bool {
+        self.0.iter().all(|term| selects(term, labels))
+    }
+}
+
+fn selects(term: &Expression, labels: &Labels) -> bool {
+    match term {
+        Expression::In(key, values) => labels.get(key).is_some_and(|own| values.contains(own)),
+        Expression::NotIn(key, values) => labels.get(key).is_none_or(|own| !values.contains(own)),
+        Expression::Equal(key, value) => labels.get(key) == Some(value),
+        Expression::NotEqual(key, value) => labels.get(key) != Some(value),
+        Expression::Exists(key) => labels.get(key).is_some(),
+        Expression::DoesNotExist(key) => labels.get(key).is_none(),
     }
 }
 
 impl From<Selector> for LabelSelector {
     fn from(selector: Selector) -> Self {
-        Self(selector)
+        Self(selector.into_iter().collect())
     }
 }
 
@@ -86,7 +111,11 @@ impl From<LabelSelector> for String {
 
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        for (number, term) in self.0.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            write!(f, "{comma}{term}")?;
+        }
+        Ok(())
     }
 }
 
@@ -98,12 +127,10 @@ impl FromStr for LabelSelector {
             text: text.to_owned(),
             problem,
         };
-        let expressions: Vec<Expression> = split_terms(text)
-            .into_iter()
-            .filter(|term| !term.is_empty())
-            .map(|term| parse_term(term).map_err(error))
-            .collect::<Result<_, _>>()?;
-        Ok(Self(expressions.into_iter().collect()))
+        let terms = split_terms(text).into_iter();
+        let terms = terms.filter(|term| !term.is_empty());
+        let terms = terms.map(|term| parse_term(term).map_err(error));
+        Ok(Self(terms.collect::<Result<_, _>>()?))
     }
 }
 
@@ -213,6 +240,7 @@ mod tests {
         ] {
             let parsed: LabelSelector = selector.parse().unwrap();
             assert_eq!(parsed.matches(Some(&web)), selected, "{selector:?}");
+            assert_eq!(parsed.selects(&(&web).into()), selected, "{selector:?}");
         }
         assert!(LabelSelector::everything().matches(None));
     }
@@ -229,12 +257,13 @@ mod tests {
         let parsed: LabelSelector = "app=web,tier in (edge,front),!legacy,x!=y,there"
             .parse()
             .unwrap();
+        let tiers = ["edge".to_owned(), "front".to_owned()].into();
         let expected = [
-            Required::OneOf("app".into(), vec!["web".into()]),
-            Required::OneOf("tier".into(), vec!["edge".into(), "front".into()]),
-            Required::Key("there".into()),
+            Required::Is("app", "web"),
+            Required::OneOf("tier", &tiers),
+            Required::Key("there"),
         ];
-        assert_eq!(parsed.required(), expected);
+        assert_eq!(parsed.required().collect::<Vec<_>>(), expected);
     }
 
     #[test]

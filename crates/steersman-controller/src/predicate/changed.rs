@@ -93,7 +93,7 @@ impl<K: Object> Predicate<K> for Changed {
 
 impl Labelled {
     fn selects<K: Object>(&self, entry: &Entry<K>) -> bool {
-        self.0.matches(Some(entry.labels()))
+        self.0.selects(entry.labels())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Machine: what waits for one subscriber, every event of it or, past the bound, a step per key.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 
 use steersman_object::ObjectKey;
 
@@ -20,7 +19,7 @@ use crate::fanout::synced::Marker;
 pub(crate) struct Mailbox {
     waiting: BTreeMap<u64, Waiting>,
     /// Where the step of each key waits; kept only while collapsed.
-    places: HashMap<Arc<ObjectKey>, u64>,
+    places: HashMap<ObjectKey, u64>,
     next: u64,
     bound: usize,
     collapsed: bool,
@@ -136,7 +135,7 @@ impl Mailbox {
             match waiting {
                 Waiting::Event(event) => self.fold_at(event, place),
                 Waiting::Step(step) => {
-                    self.places.insert(step.shared_key(), place);
+                    self.places.insert(step.key().clone(), place);
                     self.waiting.insert(place, Waiting::Step(step));
                 }
             }
@@ -151,7 +150,7 @@ impl Mailbox {
 
     /// Merges an event, which would wait at `place`, with what waits for its key.
     fn fold_at(&mut self, event: RawEvent, place: u64) {
-        let key = event.object().shared_key();
+        let key = event.key().clone();
         let before = self.places.remove(&key);
         let waiting = before.and_then(|at| Some((at, self.waiting.remove(&at)?)));
         let (step, place) = match waiting {
@@ -223,10 +222,6 @@ impl Step {
 
     fn key(&self) -> &ObjectKey {
         self.any().key()
-    }
-
-    fn shared_key(&self) -> Arc<ObjectKey> {
-        self.any().shared_key()
     }
 
     #[expect(clippy::expect_used, reason = "proven below")]

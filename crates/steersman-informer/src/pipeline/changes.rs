@@ -64,6 +64,7 @@ impl Core {
             }
         }
         self.change(&mut writer, changes);
+        self.pools.sweep(self.shared.indexer.read().len());
         let seats = writer.fanout.seats();
         drop(writer);
         // RYOW-2: after the store has it, so that who looks again sees it.

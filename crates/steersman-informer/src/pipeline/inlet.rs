@@ -40,7 +40,10 @@ impl Sink for Inlet {
                 stored
             }
             stored => match self.core.transformed(object) {
-                Ok(object) => RawEntry::ingest(object, extent, self.core.quotes(), stored.as_ref()),
+                Ok(object) => {
+                    let (quotes, before) = (self.core.quotes(), stored.as_ref());
+                    RawEntry::ingest(object, extent, quotes, before, &self.core.pools)
+                }
                 Err(malformed) => return Decoded::Malformed(malformed),
             },
         };

@@ -12,7 +12,7 @@ use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::pass::{Pass, Unread};
-use crate::store::{Held, Index, IndexFn, Query, Told, View, select, unreadable, values};
+use crate::store::{Held, Index, Query, Told, View, select, unreadable, values};
 
 impl Core {
     /// The view of a type, which is made where nobody holds one: what is there is looked at
@@ -68,13 +68,17 @@ impl Core {
     /// What a query selects, whatever anybody looks at it as (VIEW-5).
     pub(crate) fn pass<K>(&self, query: &Query) -> Result<Pass<K>, Error> {
         let indexer = self.shared.indexer.read();
-        let selected = select(&indexer, None, query).map_err(|name| Error::NoSuchIndex {
+        let mut objects = Vec::new();
+        let selected = select(&indexer, None, query, |entry| {
+            objects.push(Unread::new(entry))
+        });
+        selected.map_err(|name| Error::NoSuchIndex {
             kind: self.kind.to_string(),
             name: name.to_owned(),
             known: "nobody looks at it in passing".to_owned(),
         })?;
         Ok(Pass {
-            objects: selected.into_iter().map(Unread::new).collect(),
+            objects,
             version: indexer.version().clone(),
             unreadable: unreadable(&indexer, None, query.namespace.as_deref()),
         })
@@ -89,7 +93,7 @@ impl Core {
             Decoded::Good(object) => self.transformed(object)?,
             Decoded::Malformed(malformed) => return Err(malformed),
         };
-        let entry = RawEntry::ingest(object, Extent::Whole, self.quotes(), None);
+        let entry = RawEntry::ingest(object, Extent::Whole, self.quotes(), None, &self.pools);
         Unread::new(&entry).read()
     }
 
@@ -124,25 +128,21 @@ impl Core {
         subscription
     }
 
-    pub(crate) fn add_index(
-        &self,
-        held: &Held,
-        name: &str,
-        function: IndexFn,
-    ) -> Result<(), Error> {
+    pub(crate) fn add_index(&self, held: &Held, index: Index) -> Result<(), Error> {
         let _writer = self.writer.lock();
         let seen: Vec<RawEntry> = {
             let indexer = self.shared.indexer.read();
             let view = indexer.view(held.id());
-            if view.is_some_and(|view| view.index(name).is_some()) {
+            if view.is_some_and(|view| view.index(index.name()).is_some()) {
                 return Err(Error::IndexExists {
                     kind: self.kind.to_string(),
-                    name: name.to_owned(),
+                    name: index.name().to_owned(),
                 });
             }
             let seen = view.into_iter().flat_map(|view| indexer.seen(view, None));
             seen.cloned().collect()
         };
+        let function = index.function();
         // Nothing changes while the writer's lock is held; readers go on meanwhile.
         let filed = seen.into_iter().map(|entry| {
             let values = values(&function, &entry);
@@ -153,7 +153,7 @@ impl Core {
         {
             let mut indexer = self.shared.indexer.write();
             if let Some(view) = indexer.view_mut(held.id()) {
-                view.add_index(Index::new(name, function), filed, &mut told);
+                view.add_index(index, filed, &mut told);
             }
         }
         self.tell(&told.malformed);

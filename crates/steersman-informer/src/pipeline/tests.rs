@@ -17,7 +17,7 @@ use super::*;
 use crate::delta::Item;
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
-use crate::store::IndexFn;
+use crate::store::Index;
 
 type Map = ConfigMap;
 
@@ -59,8 +59,9 @@ fn core(mailbox_bound: usize) -> (Core, Arc<Held>) {
     (core, held)
 }
 
-fn index(function: impl Fn(&Map) -> Vec<String> + Send + Sync + 'static) -> IndexFn {
-    Arc::new(move |entry| Ok(function(&*entry.raw_body().decoded::<Map>()?)))
+fn index(name: &str, values: impl Fn(&Map) -> Vec<String> + Send + Sync + 'static) -> Index {
+    let values = move |entry: &RawEntry| Ok(values(&*entry.raw_body().decoded::<Map>()?));
+    Index::new(name, Arc::new(values))
 }
 
 /// How many writes are done; all, however the writer ends: a test that fails does not hang.
@@ -110,7 +111,7 @@ fn assert_agrees(indexer: &Indexer, held: &Held, index: &str) {
     let mut filed = 0;
     for (value, expected) in &values {
         let found = view.index(index).unwrap().get(value).unwrap();
-        let found: Vec<String> = found.values().map(|entry| format!("{entry:?}")).collect();
+        let found: Vec<String> = found.iter().map(|entry| format!("{entry:?}")).collect();
         assert_eq!(&found, expected, "index {index}, value {value}");
         filed += found.len();
     }
@@ -121,7 +122,7 @@ fn assert_agrees(indexer: &Indexer, held: &Held, index: &str) {
 #[test]
 fn store_1_a_reader_sees_each_batch_whole_and_its_indexes_with_it() {
     let (core, held) = core(1 << 20);
-    core.add_index(&held, "value", index(value)).unwrap();
+    core.add_index(&held, index("value", value)).unwrap();
     let write = |version: u64| {
         let batch = if version.is_multiple_of(50) {
             vec![replaced(version, 0..KEYS)]
@@ -154,7 +155,7 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
     while_writing(2000, write, || {
         if added < 20 {
             let name = format!("i{added}");
-            core.add_index(&held, &name, index(slow)).unwrap();
+            core.add_index(&held, index(&name, slow)).unwrap();
             assert_agrees(&core.shared.indexer.read(), &held, &name);
             added += 1;
         }
@@ -254,7 +255,13 @@ type Metadata = PartialObjectMeta<Map>;
 fn arrived(extent: Extent) -> Item {
     let json = br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
     let object = RawObject::from_json(&json[..]).unwrap();
-    Decoded::Good(RawEntry::ingest(object, extent, true, None))
+    Decoded::Good(RawEntry::ingest(
+        object,
+        extent,
+        true,
+        None,
+        &Pools::default(),
+    ))
 }
 
 fn listed(items: Vec<Item>, extent: Extent) -> Delta {
@@ -336,7 +343,13 @@ fn widened(core: &Core, then: fn(Item) -> Delta, data: &str) {
     let metadata = r#"{"name":"m1","uid":"u","resourceVersion":"3"}"#;
     let json = format!(r#"{{"metadata":{metadata},"data":{data}}}"#);
     let later = RawObject::from_json(json.into_bytes()).unwrap();
-    let later = Decoded::Good(RawEntry::ingest(later, Extent::Whole, true, None));
+    let later = Decoded::Good(RawEntry::ingest(
+        later,
+        Extent::Whole,
+        true,
+        None,
+        &Pools::default(),
+    ));
     let whole = listed(vec![arrived(Extent::Whole)], Extent::Whole);
     core.apply(vec![whole, then(later)]);
 }
@@ -345,7 +358,7 @@ fn widened(core: &Core, then: fn(Item) -> Delta, data: &str) {
 #[test]
 fn view_3_what_comes_right_behind_the_whole_is_indexed() {
     let (core, whole, mut bodies) = widening();
-    core.add_index(&whole, "value", index(value)).unwrap();
+    core.add_index(&whole, index("value", value)).unwrap();
     widened(&core, Delta::Put, r#"{"v":"3"}"#);
     assert_agrees(&core.shared.indexer.read(), &whole, "value");
     assert_eq!(waiting(&mut bodies), ["m1@2", "synced", "m1@3"]);
@@ -400,7 +413,7 @@ fn store_7_who_reads_does_not_wait_for_an_index_that_is_being_made() {
         vec![format!("{read:?}")]
     };
     std::thread::scope(|threads| {
-        threads.spawn(|| core.add_index(&held, "slow", index(slow)).unwrap());
+        threads.spawn(|| core.add_index(&held, index("slow", slow)).unwrap());
         begun.recv().unwrap();
         assert!(core.has_synced(Extent::Whole));
         assert!(

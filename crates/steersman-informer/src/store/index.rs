@@ -1,18 +1,16 @@
 //! Machine: one named index: from a value to the entries that have it.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
+use crate::store::table::{Keyed, Ordered, Table};
 
 /// What an index says about one object, or what went wrong. Pure: the same object gives the same
 /// values.
 pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>> + Send + Sync>;
-
-/// Entries in the order of their keys.
-pub(crate) type Ordered = BTreeMap<Arc<ObjectKey>, RawEntry>;
 
 /// The values of one object in one index.
 pub(crate) type IndexValues = Arc<[Arc<str>]>;
@@ -22,9 +20,25 @@ pub(crate) type IndexValues = Arc<[Arc<str>]>;
 pub(crate) struct Index {
     name: Arc<str>,
     function: IndexFn,
-    by_value: HashMap<Arc<str>, Ordered>,
+    /// Whether the values are those of the label that it is named after.
+    of_label: bool,
+    by_value: HashMap<Arc<str>, Having>,
     /// What each object was found to have, so that leaving the index needs no second opinion.
-    values: HashMap<Arc<ObjectKey>, IndexValues>,
+    filed: Table<Filed>,
+}
+
+/// The objects that have a value.
+#[derive(Clone)]
+struct Having {
+    /// The values of those that have this one alone, so that all of them share it.
+    alone: IndexValues,
+    entries: Ordered,
+}
+
+#[derive(Clone)]
+struct Filed {
+    entry: RawEntry,
+    values: IndexValues,
 }
 
 impl Index {
@@ -32,9 +46,27 @@ impl Index {
         Self {
             name: name.into(),
             function,
+            of_label: false,
             by_value: HashMap::new(),
-            values: HashMap::new(),
+            filed: Table::default(),
         }
+    }
+
+    /// The index of the values of a label, under the label's name: selectors may ask it, too.
+    pub(crate) fn of_label(label: &str) -> Self {
+        let key = label.to_owned();
+        let value = move |entry: &RawEntry| {
+            let value = entry.labels().get(&key);
+            Ok(value.map(ToOwned::to_owned).into_iter().collect())
+        };
+        Self {
+            of_label: true,
+            ..Self::new(label, Arc::new(value))
+        }
+    }
+
+    pub(crate) fn is_of_label(&self) -> bool {
+        self.of_label
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -47,29 +79,58 @@ impl Index {
 
     /// Files an entry under its values, in place of the one before.
     pub(crate) fn put(&mut self, entry: &RawEntry, values: &IndexValues) {
-        let key = entry.shared_key();
-        if self.values.get(&key) != Some(values) {
-            self.remove(&key);
-            // An object without a value takes no room.
-            if values.is_empty() {
-                return;
+        match self.filed.get_mut(entry.key()) {
+            Some(filed) if filed.values == *values => filed.entry = entry.clone(),
+            _ => {
+                self.remove(entry.key());
+                // An object without a value takes no room.
+                if values.is_empty() {
+                    return;
+                }
+                let values = self.shared(values);
+                let entry = entry.clone();
+                self.filed.insert(Filed { entry, values });
             }
-            self.values.insert(Arc::clone(&key), Arc::clone(values));
         }
         for value in values.iter() {
-            let entries = self.by_value.entry(Arc::clone(value)).or_default();
-            entries.insert(Arc::clone(&key), entry.clone());
+            if let Some(having) = self.by_value.get_mut(value) {
+                having.entries.insert(entry.clone());
+            }
         }
     }
 
+    /// The same values as objects before have them, where some do (POOL-1).
+    fn shared(&mut self, values: &IndexValues) -> IndexValues {
+        let mut share = |value: &Arc<str>| {
+            if let Some(having) = self.by_value.get(value) {
+                return Arc::clone(&having.alone);
+            }
+            let alone: IndexValues = [Arc::clone(value)].into();
+            let having = Having {
+                alone: Arc::clone(&alone),
+                entries: Ordered::default(),
+            };
+            self.by_value.insert(Arc::clone(value), having);
+            alone
+        };
+        if let [value] = &**values {
+            return share(value);
+        }
+        let first = |alone: IndexValues| alone.first().map(Arc::clone);
+        values
+            .iter()
+            .filter_map(|value| first(share(value)))
+            .collect()
+    }
+
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        let Some(values) = self.values.remove(key) else {
+        let Some(Filed { values, .. }) = self.filed.remove(key) else {
             return;
         };
         for value in values.iter() {
-            if let Some(entries) = self.by_value.get_mut(value) {
-                entries.remove(key);
-                if entries.is_empty() {
+            if let Some(having) = self.by_value.get_mut(value) {
+                having.entries.remove(key);
+                if having.entries.is_empty() {
                     self.by_value.remove(value);
                 }
             }
@@ -78,36 +139,23 @@ impl Index {
 
     /// Whether an object has a value.
     pub(crate) fn has(&self, key: &ObjectKey, value: &str) -> bool {
-        self.get(value)
-            .is_some_and(|entries| entries.contains_key(key))
+        self.get(value).is_some_and(|entries| entries.contains(key))
     }
 
     /// Each value that an object has, with how many have it.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
-        let filed = self.by_value.iter();
-        filed.map(|(value, entries)| (value, entries.len()))
+        let having = self.by_value.iter();
+        having.map(|(value, having)| (value, having.entries.len()))
     }
 
     /// The entries that have a value.
     pub(crate) fn get(&self, value: &str) -> Option<&Ordered> {
-        self.by_value.get(value)
+        self.by_value.get(value).map(|having| &having.entries)
     }
 }
 
-/// The entries of one namespace, or all of them.
-pub(crate) fn within<'a>(
-    entries: &'a Ordered,
-    namespace: Option<&'a str>,
-) -> Box<dyn Iterator<Item = &'a RawEntry> + 'a> {
-    let Some(namespace) = namespace else {
-        return Box::new(entries.values());
-    };
-    // Keys are ordered by namespace first; an empty name comes before all others.
-    let start = ObjectKey::namespaced(namespace, "");
-    Box::new(
-        entries
-            .range::<ObjectKey, _>(&start..)
-            .map(|(_, entry)| entry)
-            .take_while(move |entry| entry.key().namespace() == Some(namespace)),
-    )
+impl Keyed for Filed {
+    fn key(&self) -> &ObjectKey {
+        self.entry.key()
+    }
 }

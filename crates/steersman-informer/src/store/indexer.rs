@@ -1,7 +1,7 @@
 //! Machine: objects, and what each view makes of them, changed together.
 
 use std::any::TypeId;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed};
@@ -11,8 +11,8 @@ use crate::body::Extent;
 use crate::delta::Item;
 use crate::entry::RawEntry;
 use crate::event::Origin;
-use crate::store::index::{Ordered, within};
 use crate::store::replace::{Fate, fate, is_of};
+use crate::store::table::{Ordered, Table};
 use crate::store::view::{Check, Fact, Finding, Held, Judge, Told, View, ViewId};
 
 /// What each view makes of an object, in the order of the views; empty where what is stored stays
@@ -42,7 +42,7 @@ pub(crate) struct Applied {
 /// The objects of one kind, and the views of them (STORE-1).
 #[derive(Default)]
 pub(crate) struct Indexer {
-    by_key: HashMap<Arc<ObjectKey>, RawEntry>,
+    by_key: Table<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
     malformed: BTreeMap<ObjectKey, Malformed>,
@@ -78,11 +78,8 @@ impl Indexer {
     }
 
     /// Entries of a namespace or of all, in the order of their keys.
-    pub(crate) fn entries<'a>(
-        &'a self,
-        namespace: Option<&'a str>,
-    ) -> impl Iterator<Item = &'a RawEntry> {
-        within(&self.ordered, namespace)
+    pub(crate) fn entries(&self, namespace: Option<&str>) -> impl Iterator<Item = &RawEntry> {
+        self.ordered.within(namespace)
     }
 
     /// A view; none once nobody holds it.
@@ -200,7 +197,7 @@ impl Indexer {
             Change::Advance(version) => self.advance(&version),
             Change::Resync => {
                 let repeat = |entry: &RawEntry| Fact::Repeated(entry.clone());
-                let facts: Vec<Fact> = self.ordered.values().map(repeat).collect();
+                let facts: Vec<Fact> = self.ordered.iter().map(repeat).collect();
                 for fact in facts {
                     self.tell(&fact, &[], applied);
                 }
@@ -218,8 +215,8 @@ impl Indexer {
         extent: Extent,
     ) -> (Self, Applied) {
         let mut next = Self {
-            by_key: HashMap::with_capacity(items.len()),
-            ordered: Ordered::new(),
+            by_key: Table::with_capacity(items.len()),
+            ordered: Ordered::default(),
             views: self.views.clone(),
             malformed: BTreeMap::new(),
             bytes: 0,
@@ -230,6 +227,7 @@ impl Indexer {
             view.set_ready(view.is_ready() && view.needs() <= extent);
         }
         let mut applied = self.unchanged();
+        let mut listed = Vec::with_capacity(items.len());
         let mut gone_first = Vec::new();
         let mut changes = Vec::new();
         for (item, findings) in items {
@@ -239,23 +237,23 @@ impl Indexer {
             };
             match fate(stored, Some(&item)) {
                 Fate::Appeared(new) => {
-                    next.insert(&new);
+                    listed.push(new.clone());
                     changes.push((Fact::Appeared { new, origin }, findings));
                 }
                 Fate::Same { old, new } => {
                     // VIEW-3: the stored one may have come while only metadata was asked for, and too
                     // late to be completed when this arrived.
                     old.raw_body().complete_as(new.raw_body());
-                    next.insert(&old);
+                    listed.push(old);
                 }
-                Fate::Kept(old) => next.insert(&old),
+                Fate::Kept(old) => listed.push(old),
                 Fate::Changed { old, new } => {
-                    next.insert(&new);
+                    listed.push(new.clone());
                     changes.push((Fact::Changed { old, new }, findings));
                 }
                 // STORE-4
                 Fate::Recreated { old, new } => {
-                    next.insert(&new);
+                    listed.push(new.clone());
                     gone_first.push(gone(old));
                     let origin = Origin::Live;
                     changes.push((Fact::Appeared { new, origin }, findings));
@@ -270,11 +268,15 @@ impl Indexer {
                 next.malformed.insert(malformed.key.clone(), malformed);
             }
         }
+        for entry in &listed {
+            next.bytes += entry.raw_body().bytes();
+            next.by_key.insert(entry.clone());
+        }
+        next.ordered = listed.into_iter().collect();
         // STORE-3: what the relist does not name is gone; of an object that nobody can read, what
         // happened to the good one under its name was decided above.
-        for old in self.ordered.values() {
-            let named =
-                next.by_key.contains_key(old.key()) || next.malformed.contains_key(old.key());
+        for old in self.ordered.iter() {
+            let named = next.get(old.key()).is_some() || next.malformed.contains_key(old.key());
             if !named {
                 gone_first.push(gone(old.clone()));
             }
@@ -298,7 +300,7 @@ impl Indexer {
                 view.set_ready(true);
                 let mut told = Told::nothing(view.id());
                 let judge = view.judge();
-                for entry in ordered.values() {
+                for entry in ordered.iter() {
                     view.file(entry, &judge.finding(entry), &mut told);
                 }
                 ready.push(told);
@@ -357,10 +359,9 @@ impl Indexer {
     }
 
     fn insert(&mut self, entry: &RawEntry) {
-        let key = entry.shared_key();
-        self.ordered.insert(Arc::clone(&key), entry.clone());
+        self.ordered.insert(entry.clone());
         self.bytes += entry.raw_body().bytes();
-        let before = self.by_key.insert(key, entry.clone());
+        let before = self.by_key.insert(entry.clone());
         self.leave(before.as_ref());
     }
 

@@ -6,8 +6,9 @@ use steersman_api::Malformed;
 use steersman_object::{LabelSelector, ObjectKey, Required, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
-use crate::store::index::{Index, Ordered, within};
+use crate::store::index::Index;
 use crate::store::indexer::Indexer;
+use crate::store::table::Ordered;
 use crate::store::view::View;
 
 /// The name of the index of labels, see [`label_values`]. No user can take it: names of indexes
@@ -38,6 +39,18 @@ pub struct Selected<K> {
     pub version: ResourceVersion,
     /// The first object that is there, may fall under the query as far as its namespace says, and
     /// has no version that can be read.
+    pub unreadable: Option<Malformed>,
+}
+
+/// What a read found, decoded, all at one version.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Objects<K> {
+    /// The objects, in the order of their keys.
+    pub objects: Vec<Arc<K>>,
+    /// As of [`Selected::version`].
+    pub version: ResourceVersion,
+    /// As of [`Selected::unreadable`].
     pub unreadable: Option<Malformed>,
 }
 
@@ -91,7 +104,7 @@ impl Query {
 pub(crate) fn label_values(entry: &RawEntry) -> Vec<String> {
     let labels = entry.labels().iter();
     labels
-        .flat_map(|(key, value)| [key.clone(), labelled(key, value)])
+        .flat_map(|(key, value)| [key.to_owned(), labelled(key, value)])
         .collect()
 }
 
@@ -99,70 +112,129 @@ fn labelled(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
 
-/// The entries that a view sees under a query, or all of them without one; the name of an index that
-/// there is not.
-pub(crate) fn select<'a>(
-    indexer: &'a Indexer,
-    view: Option<&'a View>,
-    query: &'a Query,
-) -> Result<Vec<&'a RawEntry>, &'a str> {
-    let index = |name: &str| view.and_then(|view| view.index(name));
-    let mut terms: Vec<(&Index, &str)> = Vec::new();
-    for (name, value) in &query.terms {
-        let index = index(name).filter(|_| !name.is_empty()).ok_or(&**name)?;
-        terms.push((index, value));
-    }
-    let namespace = query.namespace.as_deref();
-    let mut places: Vec<Vec<&Ordered>> = terms
-        .iter()
-        .map(|(index, value)| index.get(value).into_iter().collect())
-        .collect();
-    if let Some(index) = index(LABELS) {
-        places.extend(
-            query
-                .labels
-                .required()
-                .iter()
-                .map(|term| filed(index, term)),
-        );
-    }
-    let size = |place: &Vec<&Ordered>| place.iter().map(|entries| entries.len()).sum::<usize>();
-    let smallest = places.into_iter().min_by_key(size);
-    let selects = |entry: &&RawEntry| {
-        let labelled = query.labels.is_everything() || query.labels.matches(Some(entry.labels()));
-        labelled
-            && terms
-                .iter()
-                .all(|(index, value)| index.has(entry.key(), value))
-    };
-    let limit = query.limit.unwrap_or(usize::MAX);
-    Ok(match smallest.as_deref() {
-        None => {
-            let seen = indexer.entries(namespace);
-            let seen = seen.filter_map(|entry| sees(view, entry));
-            seen.filter(selects).take(limit).collect()
-        }
-        Some([one]) => within(one, namespace).filter(selects).take(limit).collect(),
-        Some(several) => {
-            // An object has one value of a label, so it is in one of the places.
-            let found = several.iter().flat_map(|place| within(place, namespace));
-            let mut found: Vec<&RawEntry> = found.filter(selects).collect();
-            found.sort_unstable_by(|a, b| a.key().cmp(b.key()));
-            found.truncate(limit);
-            found
-        }
-    })
+/// A part of a query that an index answers: which of the terms, or of what the labels require.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Term(usize),
+    Label(usize),
 }
 
-/// Where the index of labels has what a term requires.
-fn filed<'a>(index: &'a Index, term: &Required) -> Vec<&'a Ordered> {
-    match term {
-        Required::Key(key) => index.get(key).into_iter().collect(),
-        Required::OneOf(key, values) => {
-            let values = values.iter().map(|value| labelled(key, value));
-            values.filter_map(|value| index.get(&value)).collect()
+/// Where everything is that a part of a query leaves.
+struct Place<'a> {
+    part: Part,
+    filed: Filed<'a>,
+}
+
+enum Filed<'a> {
+    One(Option<&'a Ordered>),
+    Several(Vec<&'a Ordered>),
+}
+
+impl<'a> Filed<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Self::One(entries) => entries.map_or(0, Ordered::len),
+            Self::Several(several) => several.iter().map(|entries| entries.len()).sum(),
         }
     }
+}
+
+/// The entries that a view sees under a query, or all of them without one, each handed to `found` in
+/// the order of their keys; or the name of an index that there is not.
+pub(crate) fn select<'a, 'q>(
+    indexer: &'a Indexer,
+    view: Option<&'a View>,
+    query: &'q Query,
+    found: impl FnMut(&'a RawEntry),
+) -> Result<(), &'q str> {
+    let index = |name: &str| view.and_then(|view| view.index(name));
+    let place = narrowest(view, query)?;
+    // What the place answers is not asked again of each object.
+    let part = place.as_ref().map(|place| place.part);
+    let labelled = query.labels.is_everything()
+        || matches!(part, Some(Part::Label(_))) && query.labels.terms() == 1;
+    let terms = query.terms.iter().enumerate();
+    let terms = terms.filter(|(number, _)| part != Some(Part::Term(*number)));
+    let terms = terms.filter_map(|(_, (name, value))| Some((index(name)?, value)));
+    let terms: Vec<(&Index, &String)> = terms.collect();
+    let selects = |entry: &&RawEntry| {
+        let mut terms = terms.iter();
+        (labelled || query.labels.selects(entry.labels()))
+            && terms.all(|(index, value)| index.has(entry.key(), value))
+    };
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let namespace = query.namespace.as_deref();
+    match place.map(|place| place.filed) {
+        None => {
+            let entries = indexer.entries(namespace);
+            let seen = entries.filter_map(|entry| sees(view, entry));
+            seen.filter(selects).take(limit).for_each(found);
+        }
+        Some(Filed::One(entries)) => {
+            let within = entries.into_iter().flat_map(|one| one.within(namespace));
+            within.filter(selects).take(limit).for_each(found);
+        }
+        Some(Filed::Several(several)) => {
+            // An object has one value of a label, so it is in one of the places.
+            let all = several.iter().flat_map(|entries| entries.within(namespace));
+            let mut all: Vec<&RawEntry> = all.filter(selects).collect();
+            all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+            all.into_iter().take(limit).for_each(found);
+        }
+    }
+    Ok(())
+}
+
+/// The least of the places that an index knows for a query, where one does; or the name of an index that
+/// there is not.
+fn narrowest<'a, 'q>(
+    view: Option<&'a View>,
+    query: &'q Query,
+) -> Result<Option<Place<'a>>, &'q str> {
+    let mut least: Option<Place<'a>> = None;
+    let mut consider = |part, filed: Filed<'a>| {
+        if least
+            .as_ref()
+            .is_none_or(|place| filed.len() < place.filed.len())
+        {
+            least = Some(Place { part, filed });
+        }
+    };
+    for (number, (name, value)) in query.terms.iter().enumerate() {
+        let index = view.and_then(|view| view.index(name));
+        let index = index.filter(|_| !name.is_empty()).ok_or(&**name)?;
+        consider(Part::Term(number), Filed::One(index.get(value)));
+    }
+    for (number, required) in query.labels.required().enumerate() {
+        if let Some(filed) = view.and_then(|view| filed(view, &required)) {
+            consider(Part::Label(number), filed);
+        }
+    }
+    Ok(least)
+}
+
+/// Where a view has filed what has a label, if that is indexed.
+fn filed<'a>(view: &'a View, required: &Required<'_>) -> Option<Filed<'a>> {
+    let label = |key: &str| view.label_index(key);
+    let all = || view.index(LABELS);
+    Some(match *required {
+        Required::Key(key) => Filed::One(all()?.get(key)),
+        Required::Is(key, value) => Filed::One(match label(key) {
+            Some(index) => index.get(value),
+            None => all()?.get(&labelled(key, value)),
+        }),
+        Required::OneOf(key, values) => {
+            let values = values.iter();
+            Filed::Several(match label(key) {
+                Some(index) => values.filter_map(|value| index.get(value)).collect(),
+                None => {
+                    let all = all()?;
+                    let values = values.map(|value| labelled(key, value));
+                    values.filter_map(|value| all.get(&value)).collect()
+                }
+            })
+        }
+    })
 }
 
 /// The first object of a namespace (or of all) that no version can be read of.
@@ -222,8 +294,16 @@ mod tests {
         Entry::new(map).cast()
     }
 
+    /// Which labels are indexed.
+    #[derive(Clone, Copy)]
+    enum Indexed {
+        None,
+        One(&'static str),
+        All,
+    }
+
     /// Forty objects, with indexes by the last digit of their number and, if asked, by label.
-    fn store(labels: bool) -> (Indexer, Arc<Held>) {
+    fn store(labels: Indexed) -> (Indexer, Arc<Held>) {
         let mut indexer = Indexer::default();
         let held = Arc::new(Held::new::<ConfigMap>(1));
         let mut view = View::new::<ConfigMap>(&held, true);
@@ -231,9 +311,15 @@ mod tests {
         let name = |entry: &RawEntry| entry.key().name().to_owned();
         let digit = move |entry: &RawEntry| Ok(vec![name(entry).split_off(name(entry).len() - 1)]);
         view.add_index(Index::new("digit", Arc::new(digit)), Vec::new(), &mut told);
-        if labels {
-            let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
-            view.add_index(index, Vec::new(), &mut told);
+        match labels {
+            Indexed::None => {}
+            Indexed::One(label) => {
+                view.add_index(Index::of_label(label), Vec::new(), &mut told);
+            }
+            Indexed::All => {
+                let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
+                view.add_index(index, Vec::new(), &mut told);
+            }
         }
         let judge = view.judge();
         indexer.add_view(view);
@@ -251,8 +337,12 @@ mod tests {
 
     fn keys(indexer: &Indexer, held: &Held, query: &Query) -> Vec<String> {
         let view = indexer.view(held.id());
-        let found = select(indexer, view, query).unwrap();
-        found.iter().map(|entry| entry.key().to_string()).collect()
+        let mut keys = Vec::new();
+        select(indexer, view, query, |entry| {
+            keys.push(entry.key().to_string())
+        })
+        .unwrap();
+        keys
     }
 
     proptest! {
@@ -276,14 +366,15 @@ mod tests {
                 .map(|number| (entry(number).key().clone(), number))
                 .filter(|(key, number)| {
                     namespace.is_none_or(|namespace| key.namespace() == Some(namespace))
-                        && query.labels.matches(Some(entry(*number).labels()))
+                        && query.labels.selects(entry(*number).labels())
                         && digit.is_none_or(|digit| number % 10 == digit)
                 })
                 .collect();
             expected.sort();
             expected.truncate(limit.unwrap_or(usize::MAX));
             let expected: Vec<String> = expected.iter().map(|(key, _)| key.to_string()).collect();
-            for indexed in [false, true] {
+            use Indexed::{All, None, One};
+            for indexed in [None, One("half"), One("fifth"), One("gone"), All] {
                 let (indexer, held) = store(indexed);
                 prop_assert_eq!(&keys(&indexer, &held, &query), &expected);
             }
@@ -292,7 +383,7 @@ mod tests {
 
     #[test]
     fn of_several_objects_that_cannot_be_read_the_first_in_the_namespace_is_told() {
-        let (mut indexer, held) = store(false);
+        let (mut indexer, held) = store(Indexed::None);
         for (namespace, name) in [("ns1", "z"), ("ns0", "y"), ("ns1", "b")] {
             let key = ObjectKey::namespaced(namespace, name);
             let version = ResourceVersion::new("7");
@@ -310,11 +401,12 @@ mod tests {
 
     #[test]
     fn an_index_that_is_not_there_is_named_and_the_index_of_labels_has_no_name() {
-        let (indexer, held) = store(true);
+        let (indexer, held) = store(Indexed::All);
         let view = indexer.view(held.id()).unwrap();
         for name in ["none", LABELS] {
             let query = Query::new().term("digit", "1").term(name, "x");
-            assert_eq!(select(&indexer, Some(view), &query).unwrap_err(), name);
+            let found = select(&indexer, Some(view), &query, |_| ());
+            assert_eq!(found.unwrap_err(), name);
         }
         let values = distinct(view.index("digit").unwrap());
         assert_eq!(values.len(), 10);

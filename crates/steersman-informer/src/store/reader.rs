@@ -11,7 +11,7 @@ use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion};
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
 use crate::store::indexer::Indexer;
-use crate::store::query::{IndexedValue, Query, Selected, distinct, select, unreadable};
+use crate::store::query::{IndexedValue, Objects, Query, Selected, distinct, select, unreadable};
 use crate::store::view::{Held, View};
 
 /// The store as its reader and its writer share it.
@@ -54,8 +54,15 @@ impl<K: Object> Store<K> {
     /// One object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        let indexer = self.shared.indexer.read();
-        let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
+        let entry = {
+            let indexer = self.shared.indexer.read();
+            let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
+            match entry.raw_body().at_hand() {
+                Some(object) => return object.ok(),
+                None => entry.clone(),
+            }
+        };
+        // STORE-7: whoever decodes keeps nobody waiting.
         entry.raw_body().decoded().ok()
     }
 
@@ -65,7 +72,7 @@ impl<K: Object> Store<K> {
     ///
     /// What is wrong with the object, where no version of it could be read.
     pub fn try_get(&self, key: &ObjectKey) -> Result<Option<Arc<K>>, Malformed> {
-        self.found(&self.shared.indexer.read(), key)
+        self.get_with_version(key).0
     }
 
     /// As [`try_get`](Self::try_get), with the version that the store was at: up to there everything the
@@ -74,8 +81,24 @@ impl<K: Object> Store<K> {
         &self,
         key: &ObjectKey,
     ) -> (Result<Option<Arc<K>>, Malformed>, ResourceVersion) {
-        let indexer = self.shared.indexer.read();
-        (self.found(&indexer, key), indexer.version().clone())
+        let (entry, version) = {
+            let indexer = self.shared.indexer.read();
+            let version = indexer.version().clone();
+            let view = self.view(&indexer);
+            let seen = || view?.sees(indexer.get(key)?);
+            let Some(entry) = seen() else {
+                let aside = || view?.malformed_at(key);
+                let malformed = indexer.malformed().get(key).or_else(aside);
+                let absent = malformed.map_or(Ok(None), |malformed| Err(malformed.clone()));
+                return (absent, version);
+            };
+            match entry.raw_body().at_hand() {
+                Some(object) => return (Ok(object.ok()), version),
+                None => (entry.clone(), version),
+            }
+        };
+        // STORE-7: as in `get`.
+        (Ok(entry.raw_body().decoded().ok()), version)
     }
 
     /// One object with what is known of it without its body.
@@ -98,12 +121,32 @@ impl<K: Object> Store<K> {
     pub fn list_with(&self, namespace: Option<&str>, labels: &LabelSelector) -> Vec<Arc<K>> {
         let mut query = Query::new().labels(labels.clone());
         query.namespace = namespace.map(Into::into);
-        let selected = self.select(&query);
         // A query without terms names no index.
-        let entries = selected
-            .map(|selected| selected.entries)
-            .unwrap_or_default();
-        entries.iter().map(Entry::body).collect()
+        self.objects(&query)
+            .map(|found| found.objects)
+            .unwrap_or_default()
+    }
+
+    /// The objects that a query selects, at one version.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no index of a name that the query has.
+    pub fn objects(&self, query: &Query) -> Result<Objects<K>, Error> {
+        let mut objects = Vec::new();
+        let mut later: Vec<RawEntry> = Vec::new();
+        let (version, unreadable) = self.look(query, |entry| match entry.raw_body().at_hand() {
+            Some(object) if later.is_empty() => objects.extend(object.ok()),
+            _ => later.push(entry.clone()),
+        })?;
+        // STORE-7: as in `get`.
+        let later = later.iter().map(|entry| entry.raw_body().decoded().ok());
+        objects.extend(later.flatten());
+        Ok(Objects {
+            objects,
+            version,
+            unreadable,
+        })
     }
 
     /// What a query selects, at one version. Nothing is decoded for it.
@@ -112,20 +155,12 @@ impl<K: Object> Store<K> {
     ///
     /// Where there is no index of a name that the query has.
     pub fn select(&self, query: &Query) -> Result<Selected<K>, Error> {
-        let indexer = self.shared.indexer.read();
-        let Some(view) = self.view(&indexer) else {
-            return Ok(Selected {
-                entries: Vec::new(),
-                version: indexer.version().clone(),
-                unreadable: None,
-            });
-        };
-        let found = select(&indexer, Some(view), query);
-        let found = found.map_err(|name| self.no_such_index(name, Some(view)))?;
+        let mut entries = Vec::new();
+        let (version, unreadable) = self.look(query, |entry| entries.push(entry.cast()))?;
         Ok(Selected {
-            entries: found.into_iter().map(RawEntry::cast).collect(),
-            version: indexer.version().clone(),
-            unreadable: unreadable(&indexer, Some(view), query.namespace.as_deref()),
+            entries,
+            version,
+            unreadable,
         })
     }
 
@@ -135,8 +170,9 @@ impl<K: Object> Store<K> {
     ///
     /// As [`select`](Self::select).
     pub fn keys(&self, query: &Query) -> Result<Vec<ObjectKey>, Error> {
-        let selected = self.select(query)?;
-        Ok(selected.entries.iter().map(|e| e.key().clone()).collect())
+        let mut keys = Vec::new();
+        self.look(query, |entry| keys.push(entry.key().clone()))?;
+        Ok(keys)
     }
 
     /// Every value of an index that an object has, in order, with how many objects have it.
@@ -188,8 +224,7 @@ impl<K: Object> Store<K> {
     ) -> Result<Vec<Arc<K>>, Error> {
         let mut query = Query::new().term(name, value);
         query.namespace = namespace.map(Into::into);
-        let selected = self.select(&query)?;
-        Ok(selected.entries.iter().map(Entry::body).collect())
+        Ok(self.objects(&query)?.objects)
     }
 
     /// Whether there is an index of this name.
@@ -253,17 +288,22 @@ impl<K: Object> Store<K> {
         indexer.malformed().get(key).or_else(aside).cloned()
     }
 
-    fn found(&self, indexer: &Indexer, key: &ObjectKey) -> Result<Option<Arc<K>>, Malformed> {
-        let view = self.view(indexer);
-        let seen = || view?.sees(indexer.get(key)?)?.raw_body().decoded().ok();
-        if let Some(object) = seen() {
-            return Ok(Some(object));
-        }
-        let aside = || view?.malformed_at(key);
-        match indexer.malformed().get(key).or_else(aside) {
-            Some(malformed) => Err(malformed.clone()),
-            None => Ok(None),
-        }
+    /// Hands what a query selects to `found`, in the order of the keys, under the lock. Answers the
+    /// version of that, and what may fall under the query and cannot be read.
+    fn look(
+        &self,
+        query: &Query,
+        found: impl FnMut(&RawEntry),
+    ) -> Result<(ResourceVersion, Option<Malformed>), Error> {
+        let indexer = self.shared.indexer.read();
+        let version = indexer.version().clone();
+        let Some(view) = self.view(&indexer) else {
+            return Ok((version, None));
+        };
+        let selected = select(&indexer, Some(view), query, found);
+        selected.map_err(|name| self.no_such_index(name, Some(view)))?;
+        let unreadable = unreadable(&indexer, Some(view), query.namespace.as_deref());
+        Ok((version, unreadable))
     }
 
     /// It is there as long as this handle is.

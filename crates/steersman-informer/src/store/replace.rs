@@ -51,5 +51,5 @@ pub(crate) fn fate(stored: Option<&RawEntry>, listed: Option<&Item>) -> Fate {
 
 /// Whether a malformed object is the stored one; without a readable uid it is taken for it.
 pub(crate) fn is_of(malformed: &Malformed, stored: &RawEntry) -> bool {
-    malformed.uid.is_empty() || malformed.uid == stored.uid()
+    malformed.uid.is_empty() || *stored.uid() == *malformed.uid
 }

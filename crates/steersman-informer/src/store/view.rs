@@ -73,7 +73,7 @@ pub(crate) struct View {
     check: Check,
     /// Whether the store holds as much of its objects as the type needs.
     ready: bool,
-    aside: BTreeMap<Arc<ObjectKey>, Aside>,
+    aside: BTreeMap<ObjectKey, Aside>,
     indexes: Vec<Index>,
 }
 
@@ -252,6 +252,11 @@ impl View {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
+    /// The index of the values of a label.
+    pub(crate) fn label_index(&self, label: &str) -> Option<&Index> {
+        self.index(label).filter(|index| index.is_of_label())
+    }
+
     pub(crate) fn index_names(&self) -> Vec<String> {
         let names = self.indexes.iter().map(|index| index.name().to_owned());
         names.collect()
@@ -359,7 +364,7 @@ impl View {
     ) {
         let malformed = Malformed::new(
             entry.key().clone(),
-            entry.uid(),
+            entry.uid().to_string(),
             entry.version().clone(),
             &**problem,
         );
@@ -371,7 +376,7 @@ impl View {
             malformed,
             last_good,
         };
-        self.aside.insert(entry.shared_key(), aside);
+        self.aside.insert(entry.key().clone(), aside);
     }
 
     fn forget(&mut self, key: &ObjectKey) {

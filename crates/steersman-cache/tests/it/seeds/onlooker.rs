@@ -75,7 +75,7 @@ impl<V: Object> Onlooker<V> {
     fn replay(&mut self, event: &Event<V>) {
         let (key, entry) = (event.key().to_string(), event.object());
         let identity = Identity {
-            uid: entry.uid().to_owned(),
+            uid: entry.uid().to_string(),
             version: entry.version().to_string(),
             readable: true,
         };

@@ -78,7 +78,7 @@ impl Bench {
                 let old = self.store.get(&name).cloned();
                 let uid = old
                     .as_ref()
-                    .map_or(version, |old| old.uid().parse().unwrap());
+                    .map_or(version, |old| old.uid().to_string().parse().unwrap());
                 let new = object(name, uid, version);
                 self.store.insert(name, new.clone());
                 self.mailbox.push(match old {
@@ -123,7 +123,7 @@ impl Bench {
                 self.synced += 1;
                 // What was there at the start and still is was handed over before.
                 for (name, uid) in &self.initial {
-                    let seen = self.seen.get(name).map(|seen| seen.uid().to_owned());
+                    let seen = self.seen.get(name).map(|seen| seen.uid().to_string());
                     prop_assert_eq!(seen, Some(uid.to_string()));
                 }
                 return Ok(true);

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
+use steersman_api::RawObject;
 
 use super::*;
-use crate::entry::Entry;
+use crate::body::Body;
+use crate::entry::{Entry, Pools};
 use crate::event::{Event, RawEvent};
 use crate::store::index::{Index, IndexFn};
 
@@ -236,7 +238,7 @@ fn world_of(bench: &Bench) -> World {
     entries
         .map(|entry| {
             let name = number(entry.key().name());
-            let uid = number(entry.uid());
+            let uid = number(&entry.uid().to_string());
             let version = number(entry.version().as_str());
             (name.try_into().unwrap(), (uid.try_into().unwrap(), version))
         })
@@ -309,7 +311,7 @@ fn check_indexes(bench: &Bench) -> Result<(), TestCaseError> {
     let digits = (0..10).map(|d| format!("digit {d}"));
     let uids = (0..=u8::MAX).map(|u| format!("uid {u}"));
     for value in digits.chain(uids) {
-        let found = index.get(&value).into_iter().flat_map(Ordered::values);
+        let found = index.get(&value).into_iter().flat_map(Ordered::iter);
         let found: Vec<_> = found.map(|entry| format!("{entry:?}")).collect();
         prop_assert_eq!(found, expected.remove(&value).unwrap_or_default());
     }
@@ -415,4 +417,67 @@ fn store_4_what_is_said_of_another_uid_is_no_final_state_and_no_version_of_what_
     assert_eq!(told(&mut bench, broken), ["-2?"]);
     assert!(bench.indexer.get(&key(2)).is_none());
     assert_eq!(bench.indexer.malformed()[&key(2)].uid, "99");
+}
+
+/// The Pod of a number as it comes over the wire, without a spec; those of ten are of one ReplicaSet.
+fn pod(number: usize) -> RawObject {
+    let set = number / 10;
+    let uid = |kind: u8, number: usize| format!("b6589fc6-000{kind}-4000-a000-{number:012x}");
+    let pod = serde_json::json!({"metadata": {
+        "namespace": format!("team-{:02}", set % 50),
+        "name": format!("svc-{set:03}-b6589fc6ab-{number:05}"),
+        "uid": uid(0, number),
+        "resourceVersion": (1_000_000_000 + number).to_string(),
+        "generation": 3,
+        "finalizers": ["example.com/tidy"],
+        "labels": {"app.kubernetes.io/name": format!("svc-{set:03}"), "tier": "front"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": true,
+            "name": format!("svc-{set:03}-b6589fc6ab"), "uid": uid(1, set)}],
+    }});
+    RawObject::from_json(pod.to_string().into_bytes()).unwrap()
+}
+
+/// Bytes for each of so many Pods, their bodies aside, after `put` has put them in.
+fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
+    const PODS: usize = 20_000;
+    let pods: Vec<RawObject> = (0..PODS).map(pod).collect();
+    let json: usize = pods.iter().map(|pod| pod.json().len()).sum();
+    let (mut indexer, pools) = (Indexer::default(), Pools::default());
+    let counted = allocation_counter::measure(|| {
+        let ingest =
+            |pod: &RawObject| RawEntry::ingest(pod.clone(), Extent::Whole, true, None, &pools);
+        let entries = pods.iter().map(ingest).collect();
+        put(&mut indexer, entries);
+    });
+    assert_eq!(indexer.len(), PODS);
+    let all = usize::try_from(counted.bytes_current).unwrap();
+    (all - json) / PODS - size_of::<Body>()
+}
+
+// STORE-8, POOL-1
+#[test]
+fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
+    let listed = bytes_each(|indexer, entries| {
+        let items = entries
+            .into_iter()
+            .map(|entry| (Decoded::Good(entry), Findings::new()));
+        let version = ResourceVersion::new("7");
+        *indexer = indexer
+            .replaced(items.collect(), version, Origin::Initial, Extent::Whole)
+            .0;
+    });
+    let one_by_one = bytes_each(|indexer, entries| {
+        for entry in entries {
+            let mut applied = indexer.unchanged();
+            indexer.apply(
+                Change::Put(Decoded::Good(entry), Findings::new()),
+                &mut applied,
+            );
+        }
+    });
+    // What ten Pods share is a tenth of itself for each.
+    assert!(
+        listed <= 200 && one_by_one <= 200,
+        "{listed} and {one_by_one} bytes"
+    );
 }

@@ -40,7 +40,7 @@ impl<K: Object> Onlooker<K> {
     /// FAN-1: what is told fits what was told before, object by object.
     fn replay(&mut self, event: &Event<K>) {
         let (key, entry) = (event.key().to_string(), event.object());
-        let identity = (entry.uid().to_owned(), entry.version().to_string());
+        let identity = (entry.uid().to_string(), entry.version().to_string());
         let before = match event {
             Event::Created { .. } => {
                 assert_eq!(self.known.insert(key, identity), None, "{event:?}");
@@ -143,7 +143,7 @@ impl<K: Object> Watched<K> {
     fn stored(&self) -> Known {
         let entries = self.informer.store().entries(None);
         let known = entries.iter().map(|entry| {
-            let identity = (entry.uid().to_owned(), entry.version().to_string());
+            let identity = (entry.uid().to_string(), entry.version().to_string());
             (entry.key().to_string(), identity)
         });
         known.collect()

@@ -1,0 +1,105 @@
+//! Machine: what many objects have in common is held once, and goes with the last of them.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// So few are not worth a look.
+const FEW: usize = 64;
+
+/// Equal values, shared. Those of one ReplicaSet's Pods have the same labels and owners.
+#[derive(Debug)]
+pub(crate) struct Pool<T> {
+    held: HashTable<Arc<T>>,
+    hasher: DefaultHashBuilder,
+    /// How many were in use when it was last swept.
+    used: usize,
+}
+
+impl<T: Eq + Hash> Pool<T> {
+    /// The value, shared with those who have an equal one.
+    pub(crate) fn share(&mut self, value: T) -> Arc<T> {
+        let Self { held, hasher, .. } = self;
+        let hash = hasher.hash_one(&value);
+        let known = held.entry(hash, |other| **other == value, |it| hasher.hash_one(&**it));
+        match known {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(vacant) => Arc::clone(vacant.insert(Arc::new(value)).get()),
+        }
+    }
+
+    /// Lets go of what nobody uses any more, where that may be half of it: there are so many objects.
+    /// What is gone is freed, then, and looking for it costs each object that comes or goes little
+    /// (POOL-1).
+    pub(crate) fn sweep(&mut self, objects: usize) {
+        if self.held.len() <= FEW + 2 * objects.max(self.used) {
+            return;
+        }
+        // Who holds the pool is the only one who could begin to use it.
+        self.held.retain(|value| Arc::strong_count(value) > 1);
+        self.used = self.held.len();
+        let hasher = &self.hasher;
+        self.held
+            .shrink_to(2 * self.used, |value| hasher.hash_one(&**value));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+}
+
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Self {
+            held: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            used: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // POOL-1
+    #[test]
+    fn pool_1_equal_values_are_one_and_what_nobody_uses_is_let_go_of() {
+        let mut pool = Pool::default();
+        let all: Vec<Arc<usize>> = (0..1000).map(|number| pool.share(number)).collect();
+        assert!(Arc::ptr_eq(&all[7], &pool.share(7)));
+        pool.sweep(1000);
+        assert_eq!(pool.len(), 1000);
+        let (kept, gone) = all.split_at(100);
+        let (kept, gone) = (kept.to_vec(), gone.len());
+        drop(all);
+        // Half of them may be of objects that are there.
+        pool.sweep(1000 - gone / 2);
+        assert_eq!(pool.len(), 1000);
+        pool.sweep(100);
+        assert_eq!(pool.len(), 100);
+        assert!(Arc::ptr_eq(&kept[7], &pool.share(7)));
+    }
+
+    // POOL-1
+    #[test]
+    fn pool_1_what_is_used_without_an_object_is_not_looked_at_each_time() {
+        let mut pool = Pool::default();
+        let used: Vec<Arc<usize>> = (0..1000).map(|number| pool.share(number)).collect();
+        pool.sweep(0);
+        drop(used);
+        for more in 0..1000 {
+            drop(pool.share(5000 + more));
+            pool.sweep(0);
+        }
+        assert_eq!(pool.len(), 2000);
+        for more in 0..100 {
+            drop(pool.share(9000 + more));
+            pool.sweep(0);
+        }
+        assert!(pool.len() < 100, "{}", pool.len());
+    }
+}

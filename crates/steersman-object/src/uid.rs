@@ -1,0 +1,120 @@
+//! Words: what tells an object from another one of its name.
+
+use std::fmt;
+
+/// The uid of an object; empty before it was created.
+///
+/// An opaque string to clients. Servers make UUIDs, and one of those takes 16 bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Uid(Form);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Form {
+    /// What is spelled as RFC 9562 wants UUIDs to be written: nothing else, or two uids would be one.
+    Uuid([u8; 16]),
+    Text(Box<str>),
+}
+
+/// Where a UUID has its hyphens.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+impl Uid {
+    /// The uid that the server sent.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(match uuid(text) {
+            Some(bytes) => Form::Uuid(bytes),
+            None => Form::Text(text.into()),
+        })
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Form::Text(text) if text.is_empty())
+    }
+}
+
+/// The bytes of what is written as a UUID: 36 characters, the digits in lower case.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+    let mut digits = 0;
+    let mut bytes = [0; 16];
+    for (at, character) in text.iter().enumerate() {
+        if HYPHENS.contains(&at) {
+            if *character != b'-' {
+                return None;
+            }
+            continue;
+        }
+        let digit = match character {
+            b'0'..=b'9' => character - b'0',
+            b'a'..=b'f' => character - b'a' + 10,
+            _ => return None,
+        };
+        // 32 digits are left of 36 characters.
+        bytes[digits / 2] = bytes[digits / 2] << 4 | digit;
+        digits += 1;
+    }
+    Some(bytes)
+}
+
+impl PartialEq<str> for Uid {
+    fn eq(&self, other: &str) -> bool {
+        match &self.0 {
+            Form::Uuid(bytes) => uuid(other).as_ref() == Some(bytes),
+            Form::Text(text) => **text == *other,
+        }
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = match &self.0 {
+            Form::Uuid(bytes) => bytes,
+            Form::Text(text) => return f.write_str(text),
+        };
+        for (at, byte) in bytes.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_the_text_it_was_made_of_and_no_other() {
+        let texts = [
+            "",
+            "1",
+            "6f2c9d54-0000-4000-a000-0123456789ab",
+            "6f2c9d54-0000-4000-a000-0123456789aB",
+            "6f2c9d54-0000-4000-a000-0123456789ag",
+            "6f2c9d540-000-4000-a000-0123456789ab",
+            "6f2c9d54-0000-4000-a000-0123456789ab0",
+            "ä92c9d54-0000-4000-a000-0123456789a",
+        ];
+        for one in texts {
+            let uid = Uid::new(one);
+            assert_eq!(uid.to_string(), one);
+            assert_eq!(uid.is_empty(), one.is_empty());
+            for other in texts {
+                assert_eq!(uid == Uid::new(other), one == other, "{one:?} {other:?}");
+                assert_eq!(uid == *other, one == other, "{one:?} {other:?}");
+            }
+        }
+        assert_eq!(size_of::<Uid>(), 24);
+    }
+}
