@@ -18,13 +18,26 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
         budget: budget(text.len()),
     };
     let read = serde_saphyr::from_multiple_with_options::<Spanned<Node>>(text, options);
-    let read = read.map_err(|error| error.to_string())?;
+    let read = read.map_err(|error| {
+        let problem = error.to_string();
+        too_deep(&problem).unwrap_or(problem)
+    })?;
     let bare = |one: Spanned<Node>| Spanned {
         value: one.value.0,
         referenced: one.referenced,
         defined: one.defined,
     };
     Ok(read.into_iter().map(bare).collect())
+}
+
+/// How deep values may nest: as deep as in JSON. Definitions get beyond the 64 that the parser would take.
+const DEEPEST: usize = 127;
+
+/// What is said of a problem that is values nesting deeper.
+fn too_deep(problem: &str) -> Option<String> {
+    let parser_says = ["budget breached: Depth", "recursion limit exceeded"];
+    let is_deep = parser_says.iter().any(|words| problem.contains(words));
+    is_deep.then(|| format!("exceeded max depth of {DEEPEST}"))
 }
 
 /// What a text may cost to read. Its length was bounded before; by the parser its nesting is, and what
@@ -36,6 +49,7 @@ fn budget(length: usize) -> Option<Budget> {
         max_nodes: most,
         max_events: most,
         max_documents: most,
+        max_depth: DEEPEST,
     }
 }
 
@@ -129,6 +143,8 @@ fn in_go_words(problem: &str, line: usize, lines: usize) -> (String, usize) {
     } else if is("tabs disallowed") || is("unexpected character: ") {
         let why = "found character that cannot start any token";
         (why.to_owned(), scanner(line))
+    } else if let Some(why) = too_deep(problem) {
+        (why, scanner(line))
     } else if let Some((_, why)) = problem.split_once("while parsing a block") {
         let why = why.split_once(", ").map_or(why, |(_, why)| why);
         (why.to_owned(), parser(line))
@@ -252,7 +268,29 @@ mod tests {
 
     #[test]
     fn nesting_and_aliases_without_end_are_refused() {
-        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+        let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
+        let blocks = |depth| -> String {
+            let level = |level| format!("{}a:\n", " ".repeat(level));
+            (0..depth).map(level).collect()
+        };
+        let refused = "exceeded max depth of 127";
+        for (fine, deep) in [
+            (nested(DEEPEST), nested(DEEPEST + 1)),
+            (blocks(DEEPEST), blocks(DEEPEST + 1)),
+        ] {
+            // Half of what a thread of a runtime has.
+            let read = std::thread::Builder::new().stack_size(1 << 20);
+            let read = read
+                .spawn(move || parse(fine.as_bytes()).map(drop))
+                .unwrap();
+            assert_eq!(read.join().unwrap(), Ok(()));
+            let why = parse(deep.as_bytes()).unwrap_err();
+            assert!(why.ends_with(refused), "{why}");
+            let why = documents(&deep).unwrap_err();
+            assert_eq!(why, refused);
+        }
+        let why = parse("[".repeat(100_000).as_bytes()).unwrap_err();
+        assert!(why.ends_with(refused), "{why}");
         let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
         for level in 1..12 {
             let below = format!("*a{},", level - 1).repeat(10);

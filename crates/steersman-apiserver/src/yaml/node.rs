@@ -20,7 +20,8 @@ struct Keys;
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Nodes).map(Self)
+        // SRV-3: a level of a value takes up to 12 kB of the stack where nothing is optimised.
+        stacker::maybe_grow(128 << 10, 1 << 20, || from.deserialize_any(Nodes)).map(Self)
     }
 }
 
