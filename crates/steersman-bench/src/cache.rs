@@ -6,6 +6,8 @@
 mod words;
 mod peers;
 mod queue;
+mod storm;
+mod latency;
 pub(crate) mod role;
 
 use crate::cache::words::{Peer, Queued, Synced};

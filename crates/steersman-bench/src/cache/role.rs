@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use k8s_openapi::api::core::v1::Pod;
 use serde::Serialize;
 
 use super::words::Peer;
-use super::{peers, queue};
+use super::{latency, peers, queue, storm};
 use crate::process::Outcome;
 
 /// One side of a measurement.
@@ -25,6 +26,20 @@ pub(crate) enum Role {
     Queue {
         #[arg(long)]
         keys: u64,
+    },
+    /// Reconciles all Pods of a server once.
+    Storm {
+        #[arg(long)]
+        kubeconfig: PathBuf,
+        #[arg(long)]
+        peer: Peer,
+        #[arg(long)]
+        objects: u64,
+    },
+    /// Waits for changes in a reconcile.
+    Latency {
+        #[arg(long)]
+        rounds: usize,
     },
 }
 
@@ -47,6 +62,15 @@ impl Role {
                         peers::kube_runtime(&kubeconfig, objects, true).await?
                     }
                 }),
+                Self::Storm {
+                    kubeconfig,
+                    peer,
+                    objects,
+                } => say(&match peer {
+                    Peer::Steersman => storm::steersman::<Pod>(&kubeconfig, objects).await?,
+                    _ => storm::kube_runtime::<Pod>(&kubeconfig, objects).await?,
+                }),
+                Self::Latency { rounds } => say(&latency::steersman(rounds).await?),
                 Self::Queue { keys } => say(&queue::work_off(keys).await?),
             }
         })

@@ -1,0 +1,160 @@
+//! Driver: a controller that reconciles everything there is once, right after its start: ours and the peer's.
+//!
+//! Both count their reconciles the same way and do nothing else in them; both have a subscriber of spans
+//! and logs of the level `info`, whose lines go nowhere.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use futures::StreamExt;
+use k8s_openapi::jiff::Timestamp;
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Api, Client as KubeClient, Config};
+use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
+use kube_runtime::{Controller as KubeController, watcher};
+use prometheus::Registry;
+use serde::{Deserialize, Serialize};
+use steersman_api::Connection;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_client::Client;
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, StartContext};
+use steersman_object::TypedObject;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{Outcome, cpu_time};
+
+/// How many reconciles may run at once.
+const WORKERS: u16 = 8;
+
+/// What reconciling everything took.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Stormed {
+    /// From the start of the controller to its first reconcile.
+    pub(crate) first_seconds: f64,
+    /// From the first to the last one.
+    pub(crate) seconds: f64,
+    /// Processor time of the process from the first to the last one, in seconds.
+    pub(crate) cpu: f64,
+    pub(crate) per_second: f64,
+}
+
+/// Counts reconciles and notes when the first and the last of them begin.
+struct Count {
+    objects: u64,
+    begun: AtomicU64,
+    first: OnceLock<(Instant, f64)>,
+    last: OnceLock<(Instant, f64)>,
+    done: Notify,
+}
+
+/// The controller of this workspace, with metrics.
+pub(super) async fn steersman<K: TypedObject>(kubeconfig: &Path, objects: u64) -> Outcome<Stormed> {
+    listen();
+    let began = Instant::now();
+    let connection = Connection::from_kubeconfig(kubeconfig).await?;
+    let cache = Cache::new(CacheOptions::new())?;
+    let client = Client::new(cache.clone(), connection.clone());
+    let count = Arc::new(Count::to(objects));
+    let controller = Controller::builder::<K>()
+        .max_concurrent_reconciles(WORKERS.into())
+        .build(Arc::clone(&count))?;
+    controller.declare(&cache)?;
+    let cancel = CancellationToken::new();
+    let caching = tokio::spawn(cache.run(connection, cancel.clone()));
+    let start = StartContext::new(cache, client, cancel.clone(), Arc::new(Timestamp::now))
+        .registry(Registry::new());
+    let running = tokio::spawn(controller.start(start));
+    count.done.notified().await;
+    cancel.cancel();
+    running.await??;
+    caching.await??;
+    count.stormed(began)
+}
+
+/// kube-runtime's controller.
+pub(super) async fn kube_runtime<K: TypedObject>(
+    kubeconfig: &Path,
+    objects: u64,
+) -> Outcome<Stormed> {
+    listen();
+    let began = Instant::now();
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let all: Api<K> = Api::all(KubeClient::try_from(config)?);
+    let count = Arc::new(Count::to(objects));
+    let events = KubeController::new(all, watcher::Config::default().streaming_lists())
+        .with_config(KubeOptions::default().concurrency(WORKERS))
+        .run(
+            |_, count: Arc<Count>| async move {
+                count.one();
+                Ok::<_, Infallible>(KubeAction::await_change())
+            },
+            |_, never, _| match *never {},
+            Arc::clone(&count),
+        );
+    let running = tokio::spawn(events.for_each(|_| std::future::ready(())));
+    count.done.notified().await;
+    running.abort();
+    count.stormed(began)
+}
+
+/// What an operator logs with, but for where the lines go.
+fn listen() {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
+        .with_writer(std::io::sink)
+        .init();
+}
+
+// === impl Count ===
+
+impl Count {
+    fn to(objects: u64) -> Self {
+        Self {
+            objects,
+            begun: AtomicU64::new(0),
+            first: OnceLock::new(),
+            last: OnceLock::new(),
+            done: Notify::new(),
+        }
+    }
+
+    fn one(&self) {
+        let before = self.begun.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            self.first.get_or_init(moment);
+        }
+        if before + 1 == self.objects {
+            self.last.get_or_init(moment);
+            self.done.notify_one();
+        }
+    }
+
+    fn stormed(&self, began: Instant) -> Outcome<Stormed> {
+        let first = self.first.get().ok_or("nothing was reconciled")?;
+        let last = self.last.get().ok_or("not everything was reconciled")?;
+        let seconds = (last.0 - first.0).as_secs_f64();
+        Ok(Stormed {
+            first_seconds: (first.0 - began).as_secs_f64(),
+            seconds,
+            cpu: last.1 - first.1,
+            per_second: self.objects as f64 / seconds,
+        })
+    }
+}
+
+impl Reconciler for Count {
+    async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> {
+        self.one();
+        Ok(Action::done())
+    }
+}
+
+fn moment() -> (Instant, f64) {
+    let cpu = cpu_time().map_or(f64::NAN, |time| time.as_secs_f64());
+    (Instant::now(), cpu)
+}
