@@ -1,99 +1,208 @@
-//! Runs the benchmarks, and keeps their page of the book.
+//! Runs the benchmarks, compares them with what was noted before, and keeps their page of the book.
+
+mod figure;
+mod results;
+mod check;
+mod table;
+mod draw;
+mod page;
+mod machine;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::flags::Part;
+use clap::ValueEnum as _;
+
+use self::results::{Measured, Results};
+use crate::flags::{Bench, Part};
 
 /// The page of the tables.
 const PAGE: &str = "docs/benchmarks.md";
-/// Where a table ends in it.
-const END: &str = "<!-- its end -->\n";
+/// What later runs compare with.
+const FILE: &str = "docs/benchmarks.json";
+/// Where the plots are.
+const PLOTS: &str = "docs/benchmarks";
+/// A page of the guide that shows one of the tables, too.
+const GUIDE: (Part, &str) = (Part::Options, "crates/steersman/guide/memory.md");
 
 impl Part {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
             Self::Cache => "cache",
+            Self::Controller => "controller",
+            Self::Load => "load",
+            Self::Kinds => "kinds",
+            Self::Options => "options",
+            Self::Scaling => "scaling",
+            Self::Steady => "steady",
         }
     }
 
-    /// Where its table begins in the page.
-    fn begin(self) -> String {
-        format!("<!-- the table of the {} -->\n", self.name())
+    /// Whether a server of others can be measured.
+    fn is_foreign(self) -> bool {
+        matches!(
+            self,
+            Self::Cache | Self::Kinds | Self::Options | Self::Scaling
+        )
     }
 }
 
-/// Measures, prints the tables, and writes them into the page where asked to.
+/// Measures, prints the tables and what changed, and keeps or checks them where asked to.
 ///
 /// # Errors
-/// Says what could not be built, run or written.
-pub(crate) fn run(root: &Path, only: Option<Part>, quick: bool, write: bool) -> Result<(), String> {
-    // Both programs of the package, of which one starts the other.
-    let built = [
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "--package",
-        "steersman-bench",
-    ];
-    let mut build = Command::new("cargo");
-    let status = build.current_dir(root).args(built).status();
-    match status {
-        Ok(status) if status.success() => {}
-        Ok(_) => return Err("the benchmarks could not be built".to_owned()),
-        Err(error) => return Err(format!("cargo could not be started: {error}")),
+/// Says what could not be built, run or written, or what is worse than its bound.
+pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
+    let parts = parts(asked)?;
+    if asked.micro {
+        return cargo(root, &["bench", "--locked", "--package", "steersman-bench"]);
     }
-    let parts = [Part::Server, Part::Cache].into_iter();
-    for part in parts.filter(|part| only.is_none_or(|only| only == *part)) {
-        let table = measure(root, part, quick)?;
-        say(&table);
-        if write {
-            replace(&root.join(PAGE), &part.begin(), &table)?;
+    let file = root.join(FILE);
+    let mut results = Results::read(&file)?;
+    if asked.check && results.tables.is_empty() {
+        return Err(format!(
+            "{FILE} holds nothing to check against: write it with --write"
+        ));
+    }
+    // Both programs of the package, of which one starts the other.
+    let built = ["build", "--release", "--locked", "--quiet"];
+    cargo(
+        root,
+        &[&built[..], &["--package", "steersman-bench"]].concat(),
+    )?;
+    let mut worse = Vec::new();
+    for part in parts {
+        let name = part.name();
+        let measured = measure(root, part, asked)?;
+        say(&format!("{name}\n\n{}", table::markdown(&measured.figures)));
+        // What is small, or not this machine's, is no measure for what was noted.
+        let comparable = !asked.quick && asked.against.is_none();
+        if let Some(noted) = results.tables.get(name).filter(|_| comparable) {
+            for line in check::changes(&noted.figures, &measured.figures) {
+                say(&line);
+            }
+            if asked.check {
+                worse.extend(check::failures(&noted.figures, &measured.figures));
+            }
+        } else if asked.check {
+            worse.push(format!(
+                "{name}: nothing is noted of this table; --write notes it"
+            ));
+        }
+        if asked.write {
+            results.take(name, measured);
+            fs::write(&file, results.text()?).map_err(|error| format!("{FILE}: {error}"))?;
+            publish(root, part, &results)?;
         }
     }
-    Ok(())
+    if worse.is_empty() {
+        return Ok(());
+    }
+    Err(worse.join("\n"))
 }
 
-fn measure(root: &Path, part: Part, quick: bool) -> Result<String, String> {
+/// What is measured: what was asked for, or all that can be.
+fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
+    let of_others = asked.against.is_some();
+    if let Some(part) = asked
+        .only
+        .iter()
+        .find(|part| of_others && !part.is_foreign())
+    {
+        let name = part.name();
+        return Err(format!(
+            "`{name}` cannot be measured --against another server: it drives or counts what its own does"
+        ));
+    }
+    let wanted = |part: &Part| match asked.only.as_slice() {
+        [] => part.is_foreign() || !of_others,
+        only => only.contains(part),
+    };
+    Ok(Part::value_variants()
+        .iter()
+        .copied()
+        .filter(wanted)
+        .collect())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    match Command::new("cargo")
+        .current_dir(root)
+        .args(arguments)
+        .status()
+    {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(format!("`cargo {}` failed", arguments.join(" "))),
+        Err(error) => Err(format!("cargo could not be started: {error}")),
+    }
+}
+
+fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
+    let name = part.name();
     let mut command = Command::new("cargo");
     command
         .current_dir(root)
         .args(["run", "--release", "--locked", "--quiet"])
-        .args(["--package", "steersman-bench", "--", part.name()])
-        .args(quick.then_some("--quick"))
+        .args(["--package", "steersman-bench", "--", name])
+        .args(asked.quick.then_some("--quick"))
         .stderr(Stdio::inherit());
+    if part == Part::Steady {
+        command.args(asked.long.then_some("--long"));
+    }
+    if let Some(kubeconfig) = &asked.against {
+        // The measurement runs in another folder.
+        let kubeconfig = std::path::absolute(kubeconfig);
+        let kubeconfig = kubeconfig.map_err(|error| format!("--against: {error}"))?;
+        command.arg("--against").arg(kubeconfig);
+    }
     let output = command
         .output()
         .map_err(|error| format!("cargo could not be started: {error}"))?;
-    let table = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(table);
+    let lines = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Err(format!(
+            "the benchmarks of `{name}` did not come to their end"
+        ));
     }
+    Ok(Measured {
+        date: machine::today(),
+        machine: machine::machine(),
+        figures: results::figures(&lines)?,
+    })
+}
+
+/// Writes the table and its plots into the book.
+fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
     let name = part.name();
-    Err(format!(
-        "the benchmarks of the {name} did not come to their end:\n{table}"
-    ))
+    let Some(measured) = results.tables.get(name) else {
+        return Ok(());
+    };
+    let table = table::markdown(&measured.figures);
+    let (date, machine) = (&measured.date, &measured.machine);
+    let mut content = format!("{table}\nMeasured on {date} ({machine}).\n");
+    for plot in draw::plots(name) {
+        let Some(drawn) = plot.draw(&measured.figures)? else {
+            continue;
+        };
+        let path = root.join(PLOTS);
+        let (file, title) = (plot.file, plot.title);
+        let written = fs::create_dir_all(&path).and_then(|()| fs::write(path.join(file), drawn));
+        written.map_err(|error| format!("{PLOTS}/{file}: {error}"))?;
+        content.push_str(&format!("\n![{title}](benchmarks/{file})\n"));
+    }
+    page::write(&root.join(PAGE), name, &content)?;
+    if GUIDE.0 == part {
+        let guide = root.join(GUIDE.1);
+        page::write(&guide, name, &table)?;
+    }
+    Ok(())
 }
 
-/// Puts the table between its marks.
-fn replace(page: &Path, begin: &str, table: &str) -> Result<(), String> {
-    let name = page.display();
-    let text = fs::read_to_string(page).map_err(|error| format!("{name}: {error}"))?;
-    let (before, rest) = text
-        .split_once(begin)
-        .ok_or_else(|| format!("{name} has no line {begin}"))?;
-    let (_, after) = rest
-        .split_once(END)
-        .ok_or_else(|| format!("{name} has no line {END}"))?;
-    let table = table.trim();
-    let text = format!("{before}{begin}\n{table}\n\n{END}{after}");
-    fs::write(page, text).map_err(|error| format!("{name}: {error}"))
+#[expect(clippy::print_stdout, reason = "the tables are what was asked for")]
+fn say(text: &str) {
+    println!("{text}");
 }
 
-#[expect(clippy::print_stdout, reason = "the table is what was asked for")]
-fn say(table: &str) {
-    println!("{table}");
-}
+#[cfg(test)]
+mod tests;

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
             cases.as_deref(),
         ),
         Chore::Schemas { check, proto } => schemas::run(&root, check, proto.as_deref()),
-        Chore::Bench { only, quick, write } => bench::run(&root, only, quick, write),
+        Chore::Bench(asked) => bench::run(&root, &asked),
         Chore::Seeds {
             of,
             count,

@@ -3,20 +3,26 @@
 //! Each measurement is a process of its own, which this program starts from itself: either
 //! `steersman-bench`, whose allocator is that of the program `steersman-apiserver`, or
 //! `steersman-bench-client`, which is the same with the system's allocator, as most operators have it.
+//! What was measured goes to the standard output, a figure a line, as JSON.
 
 mod process;
-mod pods;
+mod samples;
 mod wire;
 mod report;
+mod fit;
 mod server;
+mod world;
 mod cache;
+pub mod micro;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
-use crate::process::Outcome;
-use crate::report::{Row, table};
+use crate::process::{Outcome, say};
+use crate::report::Figure;
+use crate::world::Worlds;
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -28,16 +34,26 @@ struct Flags {
 #[derive(Debug, Subcommand)]
 enum What {
     /// The embedded API server: lists, watches, fan-out, start.
-    Server {
-        /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
-        #[arg(long)]
-        quick: bool,
-    },
+    Server(Asked),
     /// The cache beside kube-runtime's reflector: sync, processor time, memory, reads.
-    Cache {
-        /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
+    Cache(Foreign),
+    /// The work queue, and controllers from an event to a reconcile.
+    Controller(Asked),
+    /// What a server is asked by a manager with many controllers.
+    Load(Asked),
+    /// Kinds other than Pods.
+    Kinds(Foreign),
+    /// Memory by option of the cache.
+    Options(Foreign),
+    /// Sync, memory and reads from few objects to many.
+    Scaling(Foreign),
+    /// Memory while objects change all the time.
+    Steady {
+        #[command(flatten)]
+        asked: Asked,
+        /// Ten minutes of churn instead of one.
         #[arg(long)]
-        quick: bool,
+        long: bool,
     },
     /// One side of a measurement of the server, in the process that was started for it.
     #[command(hide = true, subcommand)]
@@ -45,6 +61,22 @@ enum What {
     /// One side of a measurement of the cache, in the process that was started for it.
     #[command(hide = true, subcommand)]
     Client(cache::role::Role),
+}
+
+#[derive(Debug, Args)]
+struct Asked {
+    /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Debug, Args)]
+struct Foreign {
+    #[command(flatten)]
+    asked: Asked,
+    /// Measures against this server, in namespaces that are made for it and removed after.
+    #[arg(long, value_name = "KUBECONFIG")]
+    against: Option<PathBuf>,
 }
 
 /// What the programs do.
@@ -55,8 +87,22 @@ enum What {
 #[must_use]
 pub fn run() -> ExitCode {
     let done = match Flags::parse().what {
-        What::Server { quick } => tabulate(server::measure(quick)),
-        What::Cache { quick } => tabulate(cache::measure(quick)),
+        What::Server(asked) => tell(server::measure(asked.quick)),
+        What::Cache(asked) => tell(within(asked, async |worlds, quick| {
+            cache::measure(worlds, quick).await
+        })),
+        What::Controller(asked) => tell(cache::controller::measure(asked.quick)),
+        What::Load(asked) => tell(cache::load::measure(asked.quick)),
+        What::Steady { asked, long } => tell(cache::steady::measure(asked.quick, long)),
+        What::Kinds(asked) => tell(within(asked, async |worlds, quick| {
+            cache::kinds::measure(worlds, quick).await
+        })),
+        What::Options(asked) => tell(within(asked, async |worlds, quick| {
+            cache::options::measure(worlds, quick).await
+        })),
+        What::Scaling(asked) => tell(within(asked, async |worlds, quick| {
+            cache::scaling::measure(worlds, quick).await
+        })),
         What::Role(role) => role.play(),
         What::Client(role) => role.play(),
     };
@@ -69,12 +115,31 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Measures, and prints the table.
-#[expect(clippy::print_stdout, reason = "the table is what the program is for")]
-fn tabulate(measuring: impl Future<Output = Outcome<Vec<Row>>>) -> Outcome<()> {
+/// Measures in worlds, and removes what they leave on a server of others, however it ends.
+async fn within(
+    asked: Foreign,
+    measure: impl AsyncFnOnce(&mut Worlds, bool) -> Outcome<Vec<Figure>>,
+) -> Outcome<Vec<Figure>> {
+    let mut worlds = Worlds::of(asked.against.as_deref()).await?;
+    let measured = tokio::select! {
+        measured = measure(&mut worlds, asked.asked.quick) => measured,
+        interrupt = tokio::signal::ctrl_c() => {
+            Err(interrupt.map_or_else(Into::into, |()| "interrupted".into()))
+        }
+    };
+    let ended = worlds.end().await;
+    let figures = measured?;
+    ended?;
+    Ok(figures)
+}
+
+/// Measures, and prints the figures.
+fn tell(measuring: impl Future<Output = Outcome<Vec<Figure>>>) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    println!("{}", table(&runtime.block_on(measuring)?));
+    for figure in runtime.block_on(measuring)? {
+        say(&figure)?;
+    }
     Ok(())
 }

@@ -5,15 +5,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::time::ClockId;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// What goes wrong in a benchmark is told and ends it.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
-/// The clock ticks per second in which Linux counts the time of processes (`USER_HZ`).
-const TICKS: f64 = 100.0;
 
 /// The program with the system's allocator.
 const CLIENT: &str = "steersman-bench-client";
@@ -86,18 +84,12 @@ impl Actor {
 }
 
 /// The processor time that this process has used.
-pub(crate) fn cpu_time() -> Outcome<Duration> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    // The name in parentheses may contain anything; the fields are counted from behind it.
-    let (_, fields) = text
-        .rsplit_once(") ")
-        .ok_or("/proc/self/stat is no stat file")?;
-    let mut fields = fields.split(' ').skip(11);
-    let mut ticks = 0.0;
-    for _ in 0..2 {
-        ticks += fields.next().unwrap_or_default().parse::<f64>()?;
-    }
-    Ok(Duration::from_secs_f64(ticks / TICKS))
+pub(crate) fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    // Neither is negative: it counts from the start of the process.
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(seconds, nanoseconds)
 }
 
 /// The resident memory of this process now, and at its highest, in bytes.
@@ -112,4 +104,17 @@ pub(crate) fn memory() -> Outcome<(u64, u64)> {
         Ok(kilobytes * 1024)
     };
     Ok((read("VmRSS:")?, read("VmHWM:")?))
+}
+
+/// Says on the terminal what comes next; figures alone go to the standard output.
+#[expect(clippy::print_stderr, reason = "long work shows how far it is")]
+pub(crate) fn progress(what: impl std::fmt::Display) {
+    eprintln!("  {what} …");
+}
+
+/// Says one line to whoever started this process.
+#[expect(clippy::print_stdout, reason = "the other process reads it")]
+pub(crate) fn say(answer: &impl serde::Serialize) -> Outcome<()> {
+    println!("{}", serde_json::to_string(answer)?);
+    Ok(())
 }

@@ -1,45 +1,48 @@
 //! Driver: what a process of a measurement of the cache does, and what it reports.
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
-use k8s_openapi::api::core::v1::Pod;
-use serde::Serialize;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
+use kube_client::core::{NamespaceResourceScope, PartialObjectMeta};
+use steersman_object::TypedObject;
 
-use super::words::Peer;
-use super::{latency, peers, queue, storm};
-use crate::process::Outcome;
+use super::storm::Stormed;
+use super::words::{Asked, Synced, Who};
+use super::{latency, load, peers, queue, steady, storm};
+use crate::process::{Outcome, say};
+use crate::samples::{Sample, Widget};
 
 /// One side of a measurement.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Role {
-    /// Caches all Pods of a server, and reads them.
+    /// Caches all objects of a kind, and reads them.
     Sync {
-        #[arg(long)]
-        kubeconfig: PathBuf,
-        #[arg(long)]
-        peer: Peer,
-        #[arg(long)]
-        objects: u64,
+        /// What, as JSON.
+        asked: String,
     },
     /// Works keys off a queue.
     Queue {
         #[arg(long)]
         keys: u64,
     },
-    /// Reconciles all Pods of a server once.
+    /// Reconciles all objects of a server once.
     Storm {
-        #[arg(long)]
-        kubeconfig: PathBuf,
-        #[arg(long)]
-        peer: Peer,
-        #[arg(long)]
-        objects: u64,
+        /// What, as JSON.
+        asked: String,
     },
     /// Waits for changes in a reconcile.
     Latency {
         #[arg(long)]
         rounds: usize,
+    },
+    /// Counts what a manager or its peer asks of a server.
+    Load {
+        /// What, as JSON.
+        asked: String,
+    },
+    /// Runs an operator whose objects change.
+    Steady {
+        /// What, as JSON.
+        asked: String,
     },
 }
 
@@ -51,34 +54,42 @@ impl Role {
             .build()?;
         runtime.block_on(async {
             match self {
-                Self::Sync {
-                    kubeconfig,
-                    peer,
-                    objects,
-                } => say(&match peer {
-                    Peer::Steersman => peers::steersman(&kubeconfig, objects).await?,
-                    Peer::KubeRuntime => peers::kube_runtime(&kubeconfig, objects, false).await?,
-                    Peer::KubeRuntimeBare => {
-                        peers::kube_runtime(&kubeconfig, objects, true).await?
-                    }
-                }),
-                Self::Storm {
-                    kubeconfig,
-                    peer,
-                    objects,
-                } => say(&match peer {
-                    Peer::Steersman => storm::steersman::<Pod>(&kubeconfig, objects).await?,
-                    _ => storm::kube_runtime::<Pod>(&kubeconfig, objects).await?,
-                }),
-                Self::Latency { rounds } => say(&latency::steersman(rounds).await?),
+                Self::Sync { asked } => say(&sync(&serde_json::from_str(&asked)?).await?),
                 Self::Queue { keys } => say(&queue::work_off(keys).await?),
+                Self::Storm { asked } => say(&storm(&serde_json::from_str(&asked)?).await?),
+                Self::Latency { rounds } => say(&Box::pin(latency::steersman(rounds)).await?),
+                Self::Load { asked } => Box::pin(load::play(&asked)).await,
+                Self::Steady { asked } => Box::pin(steady::play(&asked)).await,
             }
         })
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the other process reads it")]
-fn say(answer: &impl Serialize) -> Outcome<()> {
-    println!("{}", serde_json::to_string(answer)?);
-    Ok(())
+async fn storm(asked: &Asked) -> Outcome<Stormed> {
+    let (kubeconfig, objects) = (&asked.kubeconfig, asked.objects);
+    match asked.by {
+        Who::KubeRuntime => Box::pin(storm::kube_runtime::<ConfigMap>(kubeconfig, objects)).await,
+        _ => Box::pin(storm::steersman::<ConfigMap>(kubeconfig, objects)).await,
+    }
+}
+
+async fn sync(asked: &Asked) -> Outcome<Synced> {
+    match asked.of {
+        Sample::Pod => sync_of::<Pod>(asked).await,
+        Sample::ConfigMap => sync_of::<ConfigMap>(asked).await,
+        Sample::Secret => sync_of::<Secret>(asked).await,
+        Sample::Event => sync_of::<Event>(asked).await,
+        Sample::Widget => sync_of::<Widget>(asked).await,
+    }
+}
+
+async fn sync_of<K>(asked: &Asked) -> Outcome<Synced>
+where
+    K: TypedObject<Scope = NamespaceResourceScope>,
+{
+    match asked.by {
+        Who::Metadata => Box::pin(peers::steersman::<K, PartialObjectMeta<K>>(asked)).await,
+        Who::Defaults | Who::Whole => Box::pin(peers::steersman::<K, K>(asked)).await,
+        Who::KubeRuntime | Who::KubeRuntimeBare => Box::pin(peers::kube_runtime::<K>(asked)).await,
+    }
 }

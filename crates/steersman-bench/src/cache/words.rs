@@ -1,17 +1,35 @@
-//! Words: who is measured, and what the processes of a measurement report.
+//! Words: who is measured and how, and what the processes of a measurement report.
 
-use clap::ValueEnum;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
+use crate::samples::Sample;
+
 /// Who caches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Peer {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Who {
     /// The cache with its defaults.
-    Steersman,
+    Defaults,
+    /// The cache, of metadata alone.
+    Metadata,
+    /// The cache, which keeps managedFields.
+    Whole,
     /// kube-runtime's reflector.
     KubeRuntime,
     /// The same, which is told to drop managedFields.
     KubeRuntimeBare,
+}
+
+/// What a process is to cache.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) kubeconfig: PathBuf,
+    /// All namespaces where it is none.
+    pub(crate) namespace: Option<String>,
+    pub(crate) of: Sample,
+    pub(crate) objects: u64,
+    pub(crate) by: Who,
 }
 
 /// What caching took.
@@ -35,8 +53,14 @@ pub(crate) struct Synced {
     pub(crate) spread_ns: f64,
     /// The same through the cache rather than a handle of one store; 0 where there is none.
     pub(crate) cache_ns: f64,
+    /// The same through a client.
+    pub(crate) client_ns: f64,
     /// Ten objects by an index; 0 where there is none.
     pub(crate) index_ns: f64,
+    /// Ten objects by a label that is indexed; 0 where there is none.
+    pub(crate) label_ns: f64,
+    /// Processor time of a list of everything, in seconds.
+    pub(crate) list_cpu: f64,
 }
 
 /// What a key costs on its way through a queue, in nanoseconds.
@@ -45,14 +69,4 @@ pub(crate) struct Queued {
     pub(crate) batch_ns: f64,
     pub(crate) single_ns: f64,
     pub(crate) concurrent_ns: f64,
-}
-
-impl Peer {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Steersman => "steersman",
-            Self::KubeRuntime => "kube-runtime",
-            Self::KubeRuntimeBare => "kube-runtime-bare",
-        }
-    }
 }

@@ -9,7 +9,6 @@ use clap::Subcommand;
 use http::Request;
 use http_body_util::{BodyExt, Empty};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use steersman_apiserver::ApiServer;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
@@ -18,7 +17,9 @@ use tower::ServiceExt;
 
 use super::fill::fill;
 use super::player::bring_up;
-use crate::process::{Outcome, cpu_time, memory};
+use super::serve::serve;
+use crate::process::{Outcome, memory, say};
+use crate::samples::Sample;
 use crate::wire::{Exchange, Place, trust};
 
 /// One side of a measurement.
@@ -37,6 +38,8 @@ pub(crate) enum Role {
     Serve {
         #[arg(long)]
         objects: u64,
+        #[arg(long, default_value = "pod")]
+        of: Sample,
     },
     /// Lists and watches over HTTPS.
     Fetch {
@@ -83,19 +86,6 @@ pub(crate) struct InProcess {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Ready {
-    pub(crate) place: Place,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Used {
-    /// Processor time in seconds.
-    pub(crate) cpu: f64,
-    /// Resident memory in bytes.
-    pub(crate) resident: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Fanned {
     pub(crate) events: u64,
 }
@@ -125,7 +115,7 @@ impl Role {
             match self {
                 Self::Start => start(began).await,
                 Self::InProcess { objects, runs } => in_process(objects, runs).await,
-                Self::Serve { objects } => serve(objects).await,
+                Self::Serve { objects, of } => serve(objects, of).await,
                 Self::Fetch { place, runs } => fetch(serde_json::from_str(&place)?, runs).await,
                 Self::Player {
                     pods,
@@ -155,12 +145,6 @@ fn unhurried() -> tokio::runtime::Builder {
 )]
 fn rest() {
     std::thread::sleep(Duration::from_millis(1));
-}
-
-#[expect(clippy::print_stdout, reason = "the other process reads it")]
-fn say(answer: &impl Serialize) -> Outcome<()> {
-    println!("{}", serde_json::to_string(answer)?);
-    Ok(())
 }
 
 async fn start(began: Instant) -> Outcome<()> {
@@ -211,7 +195,7 @@ fn ends_initial(piece: &[u8]) -> bool {
 async fn in_process(objects: u64, runs: u32) -> Outcome<()> {
     let server = ApiServer::new();
     let began = Instant::now();
-    let writes = fill(&server, objects)?;
+    let writes = fill(&server, Sample::Pod, 0..objects)?;
     let took = began.elapsed();
     let (resident, _) = memory()?;
     let (mut pages, mut watch_list, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -261,63 +245,6 @@ async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
             None => return Ok(bytes),
         }
     }
-}
-
-async fn serve(objects: u64) -> Outcome<()> {
-    let server = ApiServer::new();
-    fill(&server, objects)?;
-    let serving = server.serve("127.0.0.1:0").await?;
-    say(&Ready {
-        place: Place {
-            address: serving.addr().to_string(),
-            ca_pem: serving.ca_pem().to_owned(),
-            kubeconfig: serving.kubeconfig(),
-        },
-    })?;
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Some(line) = lines.next_line().await? {
-        match line.split(' ').collect::<Vec<_>>().as_slice() {
-            ["write", writes, per_second, bytes] => {
-                let took = write(
-                    &server,
-                    writes.parse()?,
-                    per_second.parse()?,
-                    bytes.parse()?,
-                )
-                .await?;
-                say(&took)?;
-            }
-            _ => {
-                say(&Used {
-                    cpu: cpu_time()?.as_secs_f64(),
-                    resident: memory()?.0,
-                })?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Changes one object again and again, and says how many seconds that took.
-async fn write(server: &ApiServer, writes: u64, per_second: u64, bytes: usize) -> Outcome<f64> {
-    let object = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "watched", "namespace": "kube-public"},
-        "data": {"payload": "x".repeat(bytes.saturating_sub(400))},
-    });
-    let refused = |refusal: steersman_apiserver::status::Status| refusal.message;
-    server.create(object).map_err(refused)?;
-    let mut tick = tokio::time::interval(Duration::from_secs(1) / u32::try_from(per_second)?);
-    let began = Instant::now();
-    for number in 1..writes {
-        tick.tick().await;
-        let patch = json!({"data": {"number": number.to_string()}});
-        server
-            .merge_patch("configmaps", "kube-public", "watched", &patch)
-            .map_err(refused)?;
-    }
-    Ok(began.elapsed().as_secs_f64())
 }
 
 async fn player(pods: u64, deployments: u64, tracked: bool) -> Outcome<()> {

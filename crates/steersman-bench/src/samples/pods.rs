@@ -2,30 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::dice::Dice;
+use super::{Made, NUMBER, SHARED, TOGETHER};
+
 const TIME: &str = "2026-11-01T10:20:30Z";
 
-/// A small generator: the same number gives the same Pod.
-struct Dice(u64);
-
-impl Dice {
-    /// A number below `bound` (splitmix64).
-    fn roll(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn hex(&mut self, digits: usize) -> String {
-        (0..digits)
-            .map(|_| char::from_digit(u32::try_from(self.roll(16)).unwrap_or(0), 16).unwrap_or('0'))
-            .collect()
-    }
-}
-
 /// The Pod of that number, without a status, and the status that a kubelet would report.
-pub(crate) fn pod(number: u64) -> (Value, Value) {
+pub(super) fn pod(number: u64) -> Made {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));
     let team = format!("team-{:02}", dice.roll(50));
@@ -65,11 +48,13 @@ pub(crate) fn pod(number: u64) -> (Value, Value) {
                 "pod-template-hash": dice.hex(10),
                 "team": team,
                 "tier": tier,
+                SHARED: format!("{}", number / TOGETHER),
             },
             "annotations": {
                 "prometheus.io/scrape": "true",
                 "prometheus.io/port": "9090",
                 "checksum/config": dice.hex(64),
+                NUMBER: number.to_string(),
             },
         },
         "spec": {
@@ -91,7 +76,10 @@ pub(crate) fn pod(number: u64) -> (Value, Value) {
         },
     });
     let status = status(&mut dice, &[("app", &image), ("proxy", &proxy)]);
-    (pod, status)
+    Made {
+        object: pod,
+        status: Some(status),
+    }
 }
 
 fn toleration(taint: &str) -> Value {

@@ -1,0 +1,66 @@
+//! Steps of the work queue.
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use futures::FutureExt as _;
+use steersman_workqueue::{Queue, QueueOptions};
+
+const KEYS: u64 = 10_000;
+
+type Key = (String, String);
+
+fn keys() -> Vec<Key> {
+    (0..KEYS)
+        .map(|number| (format!("ns-{number}"), format!("name-{number}")))
+        .collect()
+}
+
+/// Takes the next key, which is there, and is done with it.
+fn work(queue: &Queue<Key>) {
+    if let Some(Ok(ticket)) = queue.next().now_or_never() {
+        ticket.forget();
+    }
+}
+
+fn queue(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("queue");
+    group.throughput(Throughput::Elements(KEYS));
+    let each_taken = |keys: Vec<Key>| {
+        let queue = Queue::new(QueueOptions::new("each-taken"));
+        for key in keys {
+            queue.add(key);
+            work(&queue);
+        }
+        queue
+    };
+    group.bench_function("each taken as it is added", |bencher| {
+        bencher.iter_batched(keys, each_taken, BatchSize::LargeInput);
+    });
+    let all_added = |keys: Vec<Key>| {
+        let queue = Queue::new(QueueOptions::new("all-added"));
+        for key in keys {
+            queue.add(key);
+        }
+        for _ in 0..KEYS {
+            work(&queue);
+        }
+        queue
+    };
+    group.bench_function("all added first", |bencher| {
+        bencher.iter_batched(keys, all_added, BatchSize::LargeInput);
+    });
+    let added_twice = |keys: Vec<Key>| {
+        let queue = Queue::new(QueueOptions::new("added-twice"));
+        for key in keys {
+            queue.add(key.clone());
+            queue.add(key);
+        }
+        queue
+    };
+    group.bench_function("added twice", |bencher| {
+        bencher.iter_batched(keys, added_twice, BatchSize::LargeInput);
+    });
+    group.finish();
+}
+
+criterion_group!(benches, queue);
+criterion_main!(benches);

@@ -1,0 +1,150 @@
+//! Driver: the work queue, and controllers from an event to a reconcile.
+
+use super::latency::Latency;
+use super::storm::Stormed;
+use super::sync::asked;
+use super::words::{Queued, Who};
+use crate::process::{Actor, Outcome, progress};
+use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::samples::Sample;
+use crate::world::Worlds;
+
+/// How large the measurements are.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    keys: u64,
+    /// Objects that are reconciled once.
+    objects: u64,
+    /// Changes that are waited for.
+    rounds: u32,
+    runs: u32,
+}
+
+const FULL: Size = Size {
+    keys: 1_000_000,
+    objects: 50_000,
+    rounds: 1_000,
+    runs: 5,
+};
+
+const QUICK: Size = Size {
+    keys: 10_000,
+    objects: 500,
+    rounds: 50,
+    runs: 2,
+};
+
+/// Runs all of them.
+pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
+    let size = if quick { QUICK } else { FULL };
+    let mut figures = queued(size).await?;
+    figures.extend(late(size).await?);
+    figures.extend(stormed(size).await?);
+    Ok(figures)
+}
+
+/// How long a change takes into a reconcile.
+async fn late(size: Size) -> Outcome<Vec<Figure>> {
+    let rounds = size.rounds.to_string();
+    let mut runs: Vec<Latency> = Vec::new();
+    for run in 1..=size.runs {
+        progress(format!("{rounds} changes, run {run} of {}", size.runs));
+        let mut client = Actor::client(&["latency", "--rounds", &rounds])?;
+        runs.push(client.hear().await?);
+        client.end().await?;
+    }
+    let figure = |id: &str, what: &str, of: &dyn Fn(&Latency) -> f64| {
+        let what = format!("{what}, idle, over HTTPS on one machine: {rounds} changes");
+        Figure::new(id, what, "µs", Spread::over(&runs, of))
+    };
+    let commit = "from the server's commit until `reconcile` is entered";
+    let call = "the same from the call of the write, the server's own work included";
+    Ok(vec![
+        figure(
+            "controller/latency/p50",
+            &format!("{commit}, half of them"),
+            &|one| one.p50,
+        )
+        .at_most(150.0),
+        figure(
+            "controller/latency/p99",
+            &format!("{commit}, 99 of 100"),
+            &|one| one.p99,
+        )
+        .at_most(1000.0),
+        figure(
+            "controller/latency/call",
+            &format!("{call}, half of them"),
+            &|one| one.p50_of_call,
+        ),
+    ])
+}
+
+/// Everything reconciled once after the start, beside the peer.
+async fn stormed(size: Size) -> Outcome<Vec<Figure>> {
+    let mut worlds = Worlds::of(None).await?;
+    let world = worlds.start(Sample::ConfigMap, size.objects).await?;
+    let (mut own, mut peer): (Vec<Stormed>, Vec<Stormed>) = (Vec::new(), Vec::new());
+    for run in 1..=size.runs {
+        progress(format!("run {run} of {} of each controller", size.runs));
+        for (by, runs) in [(Who::Defaults, &mut own), (Who::KubeRuntime, &mut peer)] {
+            let asked = asked(&world, by, size.objects);
+            let mut client = Actor::client(&["storm", &serde_json::to_string(&asked)?])?;
+            runs.push(client.hear().await?);
+            client.end().await?;
+        }
+    }
+    world.end().await?;
+    let of = format!("{} ConfigMaps reconciled once, 8 workers", size.objects);
+    let rate = |runs: &[Stormed]| Spread::over(runs, |one| one.per_second);
+    let all = |runs: &[Stormed]| Spread::over(runs, |one| one.first_seconds + one.seconds);
+    let first = format!("{of}, from the first to the last");
+    let beside = |id: &str| {
+        Figure::new(id, first.clone(), "reconciles/s", rate(&own))
+            .more_is_better()
+            .beside(KUBE_RUNTIME, rate(&peer))
+    };
+    let whole = format!("{of}, from the start of the process to the last");
+    Ok(vec![
+        beside("controller/storm/rate").at_least(400_000.0),
+        beside("controller/storm/ratio").ratio(1.3),
+        Figure::new("controller/storm/seconds", whole, "s", all(&own))
+            .beside(KUBE_RUNTIME, all(&peer)),
+    ])
+}
+
+/// What keys cost on their way through a queue.
+async fn queued(size: Size) -> Outcome<Vec<Figure>> {
+    let keys = size.keys.to_string();
+    progress(format!("{} runs of the work queue", size.runs));
+    let mut runs: Vec<Queued> = Vec::new();
+    for _ in 0..size.runs {
+        let mut client = Actor::client(&["queue", "--keys", &keys])?;
+        runs.push(client.hear().await?);
+        client.end().await?;
+    }
+    let figure = |id: &str, what: &str, most: f64, of: &dyn Fn(&Queued) -> f64| {
+        let what = format!("work queue: add, next and done, {keys} keys `ns-i/name-i`, {what}");
+        Figure::new(id, what, "ns", Spread::over(&runs, of)).at_most(most)
+    };
+    Ok(vec![
+        figure(
+            "controller/queue/batch",
+            "all added first, one thread",
+            205.0,
+            &|one| one.batch_ns,
+        ),
+        figure(
+            "controller/queue/single",
+            "each taken as it is added",
+            205.0,
+            &|one| one.single_ns,
+        ),
+        figure(
+            "controller/queue/concurrent",
+            "added on one thread and taken on another",
+            300.0,
+            &|one| one.concurrent_ns,
+        ),
+    ])
+}

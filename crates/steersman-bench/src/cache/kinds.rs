@@ -1,0 +1,66 @@
+//! Driver: kinds other than Pods, from such as resemble each other to noise.
+
+use super::sync::in_turns;
+use super::words::{Synced, Who};
+use crate::process::{Outcome, progress};
+use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::samples::Sample;
+use crate::world::Worlds;
+
+/// How large the measurements are.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    objects: u64,
+    runs: u32,
+}
+
+const FULL: Size = Size {
+    objects: 10_000,
+    runs: 5,
+};
+
+const QUICK: Size = Size {
+    objects: 200,
+    runs: 1,
+};
+
+const KINDS: [(Sample, &str); 4] = [
+    (Sample::ConfigMap, "ConfigMaps, each with data of its own"),
+    (Sample::Secret, "Secrets"),
+    (Sample::Event, "Events"),
+    (Sample::Widget, "custom resources"),
+];
+
+/// Runs all of them.
+pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
+    let size = if quick { QUICK } else { FULL };
+    let mut figures = Vec::new();
+    for (of, what) in KINDS {
+        let world = worlds.start(of, size.objects).await?;
+        progress(format!("{} runs of each cache", size.runs));
+        let who = [Who::Defaults, Who::KubeRuntime];
+        let [own, peer] = in_turns(&world, who, size.objects, size.runs).await?;
+        world.end().await?;
+        let bytes = peer.iter().map(|one| one.bytes_each).max();
+        let kilobytes = bytes.unwrap_or_default() as f64 / 1e3;
+        let what = format!("{} {what}, of {kilobytes:.1} kB", size.objects);
+        let beside = |id: &str, what: String, unit, figure: &dyn Fn(&Synced) -> f64| {
+            let id = format!("kinds/{id}/{}", of.name());
+            Figure::new(&id, what, unit, Spread::over(&own, figure))
+                .beside(KUBE_RUNTIME, Spread::over(&peer, figure))
+        };
+        figures.push(beside(
+            "seconds",
+            format!("cold start to synced, {what}"),
+            "s",
+            &|one| one.seconds,
+        ));
+        figures.push(beside(
+            "resident",
+            format!("resident memory of one, {what}, each read once"),
+            "kB",
+            &|one| one.read as f64 / 1e3 / size.objects as f64,
+        ));
+    }
+    Ok(figures)
+}

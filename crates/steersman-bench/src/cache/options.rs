@@ -1,0 +1,63 @@
+//! Driver: what Pods weigh by the options of the cache, and what a read of them costs then.
+
+use super::sync::in_turns;
+use super::words::Who;
+use crate::process::{Outcome, progress};
+use crate::report::{Figure, Spread};
+use crate::samples::Sample;
+use crate::world::Worlds;
+
+/// How large the measurements are.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    objects: &'static [u64],
+    runs: u32,
+    /// More objects than these are measured once.
+    often: u64,
+}
+
+const FULL: Size = Size {
+    objects: &[1_000, 10_000, 100_000],
+    runs: 5,
+    often: 10_000,
+};
+
+const QUICK: Size = Size {
+    objects: &[100, 500],
+    runs: 1,
+    often: 100,
+};
+
+/// The options, by the names that they have in ids and for people.
+const OPTIONS: [(Who, &str, &str); 3] = [
+    (Who::Defaults, "defaults", "defaults"),
+    (Who::Metadata, "metadata", "metadata alone"),
+    (Who::Whole, "managed-fields", "`managedFields` kept"),
+];
+
+/// Runs all of them, on one server that grows.
+pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
+    let size = if quick { QUICK } else { FULL };
+    let mut world = worlds.start(Sample::Pod, 0).await?;
+    let (mut weights, mut reads) = (Vec::new(), Vec::new());
+    for objects in size.objects.iter().copied() {
+        world.grow(objects).await?;
+        let runs = if objects > size.often { 1 } else { size.runs };
+        progress(format!("{runs} runs of each option with {objects}"));
+        let all = in_turns(&world, OPTIONS.map(|(who, ..)| who), objects, runs).await?;
+        for ((_, name, what), synced) in OPTIONS.iter().zip(&all) {
+            let weight = Spread::over(synced, |one| one.read as f64 / 1e6);
+            let read = Spread::over(synced, |one| one.spread_ns / 1e3);
+            let (resident, get) = (
+                format!("options/resident/{name}"),
+                format!("options/get/{name}"),
+            );
+            weights.push(Figure::new(&resident, *what, "MB", weight).at(objects));
+            let what = format!("a read by key, {what}");
+            reads.push(Figure::new(&get, what, "µs", read).at(objects));
+        }
+    }
+    world.end().await?;
+    weights.extend(reads);
+    Ok(weights)
+}

@@ -1,0 +1,293 @@
+//! Driver: an operator whose objects change all the time: what becomes of its memory, and whether it sees
+//! everything in the end.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use steersman_api::Connection;
+use steersman_controller::{Action, Context, Error, Reconciler, Request};
+use steersman_manager::{Manager, Shutdown};
+use steersman_object::ObjectKey;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{Actor, Outcome, memory, progress, say};
+use crate::report::{Figure, Spread};
+use crate::samples::{NUMBER, Sample};
+use crate::server::serve::Order;
+use crate::world::Worlds;
+
+const WORKERS: usize = 8;
+
+/// What is waited for at most, where nothing moves any more.
+const QUIET: Duration = Duration::from_secs(30);
+
+/// How large the measurements are.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    objects: u64,
+    updates: u32,
+    soak_seconds: u32,
+    replacements: u32,
+    churn_seconds: u32,
+    /// After this the soak's memory is not to grow.
+    settled: usize,
+}
+
+const FULL: Size = Size {
+    objects: 10_000,
+    updates: 1_000,
+    soak_seconds: 60,
+    replacements: 500,
+    churn_seconds: 60,
+    settled: 10,
+};
+
+const QUICK: Size = Size {
+    objects: 300,
+    updates: 300,
+    soak_seconds: 4,
+    replacements: 300,
+    churn_seconds: 3,
+    settled: 1,
+};
+
+/// What the operator's process is to look at.
+#[derive(Debug, Serialize, Deserialize)]
+struct Asked {
+    kubeconfig: PathBuf,
+    objects: usize,
+}
+
+/// What it is asked while it runs.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+enum Question {
+    /// Its resident memory, in bytes.
+    Resident,
+    /// How many objects it has reconciled with this number or a later one, as soon as these are all, or when
+    /// nothing moves any more.
+    Caught { from: u64 },
+}
+
+/// The newest number that was seen of each object.
+#[derive(Debug, Default)]
+struct Seen {
+    numbers: Mutex<HashMap<ObjectKey, u64>>,
+    moved: Notify,
+}
+
+#[derive(Debug)]
+struct Seeing(Arc<Seen>);
+
+/// Runs both.
+pub(crate) async fn measure(quick: bool, long: bool) -> Outcome<Vec<Figure>> {
+    let mut size = if quick { QUICK } else { FULL };
+    if long {
+        size.churn_seconds = 600;
+    }
+    let mut figures = soak(size).await?;
+    figures.extend(churn(size).await?);
+    Ok(figures)
+}
+
+async fn soak(size: Size) -> Outcome<Vec<Figure>> {
+    let order = Order::Touch {
+        per_second: size.updates,
+        seconds: size.soak_seconds,
+    };
+    let Lived {
+        resident, caught, ..
+    } = live(size, order, size.soak_seconds).await?;
+    let settled = resident
+        .get(size.settled.saturating_sub(1)..)
+        .unwrap_or_default();
+    let few = settled.len().min(3);
+    let (before, after) = (&settled[..few], &settled[settled.len() - few..]);
+    let what = format!(
+        "{} updates/s for {} s on {} Pods",
+        size.updates, size.soak_seconds, size.objects
+    );
+    let growth = grown(before, after);
+    Ok(vec![
+        Figure::new(
+            "steady/soak/growth",
+            format!(
+                "{what}: growth of the memory after the first {} s",
+                size.settled
+            ),
+            "%",
+            Spread::one(growth),
+        )
+        .at_most(5.0)
+        .guarded(),
+        final_states("steady/soak/final", &what, caught, size),
+    ])
+}
+
+async fn churn(size: Size) -> Outcome<Vec<Figure>> {
+    let order = Order::Replace {
+        per_second: size.replacements,
+        seconds: size.churn_seconds,
+    };
+    let lived = live(size, order, size.churn_seconds).await?;
+    let replaced = u64::from(size.replacements) * u64::from(size.churn_seconds);
+    let what = format!(
+        "{} Pods, each replaced {} times in {} s",
+        size.objects,
+        replaced / size.objects,
+        size.churn_seconds
+    );
+    let few = lived.resident.len().min(3);
+    let after = &lived.resident[lived.resident.len() - few..];
+    Ok(vec![
+        Figure::new(
+            "steady/churn/growth",
+            format!("{what}: memory after it, by that after the first sync"),
+            "%",
+            Spread::one(grown(&[lived.synced], after)),
+        )
+        .at_most(10.0)
+        .guarded(),
+        final_states("steady/churn/final", &what, lived.caught, size),
+    ])
+}
+
+fn final_states(id: &str, what: &str, caught: u64, size: Size) -> Figure {
+    let share = 100.0 * caught as f64 / size.objects as f64;
+    let what = format!("{what}: final states that were reconciled");
+    Figure::new(id, what, "%", Spread::one(share))
+        .more_is_better()
+        .at_least(100.0)
+        .guarded()
+}
+
+/// By how many per cent the middle of the second is above that of the first.
+fn grown(before: &[u64], after: &[u64]) -> f64 {
+    let middle = |all: &[u64]| Spread::over(all, |bytes| *bytes as f64).median;
+    100.0 * (middle(after) / middle(before) - 1.0)
+}
+
+/// What an operator's process was like while its objects changed.
+struct Lived {
+    /// Its memory when it had seen everything once, in bytes.
+    synced: u64,
+    /// The same once a second, and at the end.
+    resident: Vec<u64>,
+    /// The objects whose last state it has seen.
+    caught: u64,
+}
+
+/// Lets an operator look on while a server carries out an order.
+async fn live(size: Size, order: Order, seconds: u32) -> Outcome<Lived> {
+    let mut worlds = Worlds::of(None).await?;
+    let mut world = worlds.start(Sample::Pod, size.objects).await?;
+    let asked = Asked {
+        kubeconfig: world.kubeconfig().to_owned(),
+        objects: usize::try_from(size.objects)?,
+    };
+    let mut client = Actor::client(&["steady", &serde_json::to_string(&asked)?])?;
+    let synced: u64 = client.hear().await?;
+    progress(format!("{seconds} s of changes"));
+    let mut resident = Vec::new();
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    // The first tick comes at once.
+    tick.tick().await;
+    let next: u64 = {
+        let ordered = world.order(order);
+        let mut ordered = std::pin::pin!(ordered);
+        loop {
+            tokio::select! {
+                next = &mut ordered => break next?,
+                _ = tick.tick() => resident.push(client.ask(&Question::Resident.line()?).await?),
+            }
+            if resident.len() % 60 == 59 {
+                progress(format!("{} of {seconds} s", resident.len()));
+            }
+        }
+    };
+    let from = next - size.objects;
+    let caught = client.ask(&Question::Caught { from }.line()?).await?;
+    resident.push(client.ask(&Question::Resident.line()?).await?);
+    client.end().await?;
+    world.end().await?;
+    Ok(Lived {
+        synced,
+        resident,
+        caught,
+    })
+}
+
+impl Question {
+    fn line(self) -> Outcome<String> {
+        Ok(serde_json::to_string(&self)?)
+    }
+}
+
+/// The operator's process.
+pub(super) async fn play(asked: &str) -> Outcome<()> {
+    let asked: Asked = serde_json::from_str(asked)?;
+    let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
+    let manager = Manager::builder(connection).build()?;
+    let seen = Arc::new(Seen::default());
+    manager
+        .controller::<Pod>()
+        .max_concurrent_reconciles(WORKERS)
+        .run(Seeing(Arc::clone(&seen)))?;
+    let cancel = CancellationToken::new();
+    let stop = Shutdown::when(cancel.clone().cancelled_owned());
+    let running = tokio::spawn(manager.start(stop));
+    seen.caught(0, asked.objects).await;
+    say(&memory()?.0)?;
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = lines.next_line().await? {
+        match serde_json::from_str(&line)? {
+            Question::Resident => say(&memory()?.0)?,
+            Question::Caught { from } => say(&seen.caught(from, asked.objects).await)?,
+        }
+    }
+    cancel.cancel();
+    Ok(running.await??)
+}
+
+impl Seen {
+    /// How many objects are there with this number or a later one, as soon as these are all that is wanted,
+    /// and no others; where nothing moves any more what is there then, less those that should not be.
+    async fn caught(&self, from: u64, wanted: usize) -> usize {
+        loop {
+            let moved = tokio::time::timeout(QUIET, self.moved.notified()).await;
+            let numbers = self.numbers.lock();
+            // They are looked through when they may be all, not at each step.
+            if numbers.len() == wanted || moved.is_err() {
+                let current = numbers.values().filter(|number| **number >= from).count();
+                if current == wanted || moved.is_err() {
+                    // What should be gone is no final state, either.
+                    return current.saturating_sub(numbers.len() - current);
+                }
+            }
+        }
+    }
+}
+
+impl Reconciler for Seeing {
+    async fn reconcile(&self, context: &Context, request: Request) -> Result<Action, Error> {
+        let pod = context.client().get_opt::<Pod>(&request.key).await?;
+        let number = pod.as_ref().and_then(|pod| {
+            let annotations = pod.metadata.annotations.as_ref()?;
+            annotations.get(NUMBER)?.parse().ok()
+        });
+        let mut numbers = self.0.numbers.lock();
+        match number {
+            Some(number) => numbers.insert(request.key, number),
+            None => numbers.remove(&request.key),
+        };
+        drop(numbers);
+        self.0.moved.notify_one();
+        Ok(Action::done())
+    }
+}

@@ -1,0 +1,41 @@
+//! Driver: one process that caches the objects of a world.
+
+use super::words::{Asked, Synced, Who};
+use crate::process::{Actor, Outcome};
+use crate::world::World;
+
+/// What a process is told of a world.
+pub(crate) fn asked(world: &World, by: Who, objects: u64) -> Asked {
+    Asked {
+        kubeconfig: world.kubeconfig().to_owned(),
+        namespace: world.namespace().map(ToOwned::to_owned),
+        of: world.of(),
+        objects,
+        by,
+    }
+}
+
+/// What one of them needs for so many objects.
+pub(crate) async fn sync(world: &World, by: Who, objects: u64) -> Outcome<Synced> {
+    let asked = asked(world, by, objects);
+    let mut client = Actor::client(&["sync", &serde_json::to_string(&asked)?])?;
+    let synced = client.hear().await?;
+    client.end().await?;
+    Ok(synced)
+}
+
+/// Several of them in turn, so often: what all runs of each took.
+pub(crate) async fn in_turns<const N: usize>(
+    world: &World,
+    of: [Who; N],
+    objects: u64,
+    runs: u32,
+) -> Outcome<[Vec<Synced>; N]> {
+    let mut all = [const { Vec::new() }; N];
+    for _ in 0..runs {
+        for (by, synced) in of.into_iter().zip(&mut all) {
+            synced.push(sync(world, by, objects).await?);
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,162 @@
+//! Handle: an informer on a script, for the micro benchmarks: objects arrive when these say so.
+
+use std::ops::Range;
+
+use futures::channel::mpsc;
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+use steersman_api::{
+    Decoded, Error, ListPage, ListQuery, ListStream, ListWatch, RawObject, WatchEvent,
+    WatchOptions, WatchStream,
+};
+use steersman_informer::{Delivery, Informer, InformerOptions, Subscription};
+use steersman_object::{Kind, ResourceVersion};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::samples::Sample;
+
+pub use crate::samples::{SHARED, TOGETHER};
+
+/// The namespace of all objects.
+pub const NAMESPACE: &str = "default";
+
+/// What goes wrong ends a benchmark.
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+type Item = Result<WatchEvent, Error>;
+
+/// An informer of so many Pods, and the server's end of its watch.
+#[derive(Debug)]
+pub struct Fed {
+    /// What drives it.
+    pub runtime: Runtime,
+    /// The informer, which has synced.
+    pub informer: Informer<Pod>,
+    objects: u64,
+    version: u64,
+    wire: mpsc::UnboundedSender<Item>,
+}
+
+/// A list, and then a watch.
+struct Script {
+    page: Mutex<Vec<Decoded<RawObject>>>,
+    watch: Mutex<Option<mpsc::UnboundedReceiver<Item>>>,
+}
+
+/// The Pod of that number as a server sends it at that version.
+fn raw(number: u64, version: u64) -> Outcome<Decoded<RawObject>> {
+    let made = Sample::Pod.make(number, NAMESPACE);
+    let mut object = made.object;
+    object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{number:012x}").into();
+    object["metadata"]["resourceVersion"] = version.to_string().into();
+    object["status"] = made.status.unwrap_or_default();
+    let json = serde_json::to_vec(&object)?;
+    Ok(Decoded::Good(RawObject::from_json(json)?))
+}
+
+impl ListWatch for Script {
+    async fn list(&self, _: &ListQuery) -> Result<ListStream, Error> {
+        let items = std::mem::take(&mut *self.page.lock());
+        let page = ListPage::new(items, ResourceVersion::new("1"));
+        Ok(stream::iter(page.into_parts().map(Ok)).boxed())
+    }
+
+    async fn watch(&self, _: &WatchOptions) -> Result<WatchStream, Error> {
+        let watch = self.watch.lock().take();
+        match watch {
+            Some(watch) => Ok(watch.boxed()),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Fed {
+    /// One that holds so many Pods.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being made.
+    pub fn with(objects: u64) -> Outcome<Self> {
+        let page: Outcome<Vec<_>> = (0..objects).map(|number| raw(number, 1)).collect();
+        let (wire, watch) = mpsc::unbounded();
+        let script = Script {
+            page: Mutex::new(page?),
+            watch: Mutex::new(Some(watch)),
+        };
+        let options = InformerOptions::new().watch_list(false);
+        let informer = Informer::new(Kind::of::<Pod>(), options);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.spawn(informer.run(script, CancellationToken::new()));
+        runtime.block_on(informer.wait_for_sync())?;
+        Ok(Self {
+            runtime,
+            informer,
+            objects,
+            version: 1,
+            wire,
+        })
+    }
+
+    /// Changes of the Pods of these numbers, each at a version of its own; made ahead, so that what is timed
+    /// is their way through the informer.
+    ///
+    /// # Errors
+    ///
+    /// An object that is none.
+    pub fn changes(&mut self, numbers: Range<u64>) -> Outcome<Vec<WatchEvent>> {
+        let mut changes = Vec::new();
+        for number in numbers {
+            self.version += 1;
+            let object = raw(number % self.objects, self.version)?;
+            changes.push(WatchEvent::Modified(object));
+        }
+        Ok(changes)
+    }
+
+    /// Sends them.
+    pub fn send(&self, changes: Vec<WatchEvent>) {
+        for change in changes {
+            // The informer holds the other end as long as it runs.
+            let _gone = self.wire.unbounded_send(Ok(change));
+        }
+    }
+
+    /// Those who look on, each of whom has seen what is there.
+    pub fn subscribers(&self, many: usize) -> Vec<Subscription<Pod>> {
+        (0..many)
+            .map(|_| {
+                let mut subscription = self.informer.subscribe();
+                self.runtime.block_on(take(&mut subscription, self.objects));
+                subscription
+            })
+            .collect()
+    }
+
+    /// Waits until each of them was told so often.
+    pub fn deliver(&self, subscribers: &mut [Subscription<Pod>], events: u64) {
+        self.runtime.block_on(async {
+            for subscriber in subscribers {
+                take(subscriber, events).await;
+            }
+        });
+    }
+}
+
+/// Takes so many events, and less where it ends.
+async fn take(subscription: &mut Subscription<Pod>, mut events: u64) {
+    while events > 0
+        && let Some(delivery) = subscription.next().await
+    {
+        events -= u64::from(matches!(delivery, Delivery::Event(_)));
+    }
+}
+
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Script").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! Words: objects that are no Pods, from such as resemble each other to such as do not.
+
+use kube_client::core::CustomResourceExt as _;
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::{Made, NUMBER};
+
+/// A custom resource of some size.
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
+#[kube(
+    group = "bench.example.com",
+    version = "v1",
+    kind = "Widget",
+    namespaced
+)]
+#[kube(status = "WidgetStatus")]
+#[kube(crates(kube_core = "::kube_client::core"))]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WidgetSpec {
+    colour: String,
+    replicas: i32,
+    description: String,
+    parts: Vec<Part>,
+}
+
+/// A part of a widget.
+#[derive(Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
+pub(crate) struct Part {
+    name: String,
+    image: String,
+    weight: i64,
+}
+
+/// What an operator says of a widget.
+#[derive(Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WidgetStatus {
+    ready: bool,
+    observed_generation: i64,
+    message: String,
+}
+
+/// The definition of widgets, as it is written to a server.
+pub(crate) fn widgets() -> serde_json::Result<Value> {
+    serde_json::to_value(Widget::crd())
+}
+
+fn metadata(kind: &str, number: u64, app: &str) -> Value {
+    json!({
+        "name": format!("{kind}-{number:06}"),
+        "labels": {"app.kubernetes.io/name": app, "app.kubernetes.io/managed-by": "bench"},
+        "annotations": {NUMBER: number.to_string()},
+    })
+}
+
+/// Settings of a program: lines whose values differ, and a certificate.
+pub(super) fn config_map(number: u64) -> Made {
+    let mut dice = Dice(number);
+    let app = format!("svc-{:03}", dice.roll(400));
+    let mut settings = String::new();
+    for line in 0..40 {
+        let key = dice.pick(&["timeout", "endpoint", "token", "pool", "region", "limit"]);
+        settings.push_str(&format!("{app}.{key}.{line} = {}\n", dice.hex(32)));
+    }
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata("settings", number, &app),
+        "data": {"application.properties": settings, "ca.pem": dice.noise(1600)},
+    });
+    Made {
+        object,
+        status: None,
+    }
+}
+
+/// A key and a certificate.
+pub(super) fn secret(number: u64) -> Made {
+    let mut dice = Dice(number);
+    let app = format!("svc-{:03}", dice.roll(400));
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata("tls", number, &app),
+        "type": "Opaque",
+        "data": {"key": dice.noise(1700), "certificate": dice.noise(1500), "password": dice.noise(32)},
+    });
+    Made {
+        object,
+        status: None,
+    }
+}
+
+/// What a scheduler or a kubelet said of a Pod.
+pub(super) fn event(number: u64, namespace: &str) -> Made {
+    let mut dice = Dice(number);
+    let pod = format!("svc-{:03}-{}-{}", dice.roll(400), dice.hex(10), dice.hex(5));
+    let node = format!("node-{:04}", dice.roll(1000));
+    let (reason, message) = match dice.roll(3) {
+        0 => (
+            "Scheduled",
+            format!("Successfully assigned {namespace}/{pod} to {node}"),
+        ),
+        1 => (
+            "Pulled",
+            "Container image is already present on machine".to_owned(),
+        ),
+        _ => (
+            "Unhealthy",
+            format!(
+                "Readiness probe failed: HTTP probe failed with statuscode: {}",
+                500 + dice.roll(4)
+            ),
+        ),
+    };
+    let time = "2026-11-01T10:20:30Z";
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": format!("{pod}.{number:016x}"),
+            "annotations": {NUMBER: number.to_string()},
+        },
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": namespace,
+            "name": pod,
+            "uid": format!("{}-{}-{}", dice.hex(8), dice.hex(4), dice.hex(12)),
+            "resourceVersion": dice.roll(1_000_000).to_string(),
+        },
+        "reason": reason,
+        "message": message,
+        "type": if reason == "Unhealthy" { "Warning" } else { "Normal" },
+        "source": {"component": "kubelet", "host": node},
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1 + dice.roll(50),
+    });
+    Made {
+        object,
+        status: None,
+    }
+}
+
+/// A custom resource as its author and its operator leave it.
+pub(super) fn widget(number: u64) -> Made {
+    let mut dice = Dice(number);
+    let app = format!("svc-{:03}", dice.roll(400));
+    let parts: Vec<Value> = (0..6)
+        .map(|part| {
+            json!({
+                "name": format!("part-{part}"),
+                "image": format!("registry.example.com/parts/{}:v{}", dice.hex(6), dice.roll(40)),
+                "weight": dice.roll(100_000),
+            })
+        })
+        .collect();
+    let colour = dice.pick(&["red", "green", "blue", "white"]).to_owned();
+    let object = json!({
+        "apiVersion": "bench.example.com/v1",
+        "kind": "Widget",
+        "metadata": metadata("widget", number, &app),
+        "spec": {
+            "colour": colour,
+            "replicas": dice.roll(9),
+            "description": format!("A {colour} widget of {app}, made to the order {}.", dice.hex(16)),
+            "parts": parts,
+        },
+    });
+    let status = json!({"ready": true, "observedGeneration": 1, "message": format!("{} parts are there", 6)});
+    Made {
+        object,
+        status: Some(status),
+    }
+}

@@ -1,0 +1,230 @@
+//! Driver: a server over HTTPS that does what its standard input says, a line each.
+
+use std::collections::VecDeque;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Empty;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::status::Status;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::{Instant, Interval};
+use tower::ServiceExt;
+
+use super::fill::{NAMESPACE, add, fill, prepare};
+use crate::process::{Outcome, cpu_time, memory, say};
+use crate::samples::{NUMBER, Sample};
+use crate::wire::Place;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Used {
+    /// Processor time in seconds.
+    pub(crate) cpu: f64,
+    /// Resident memory in bytes.
+    pub(crate) resident: u64,
+}
+
+/// What is written while others watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Makes objects until there are so many. Answers how many there are.
+    Grow { to: u64 },
+    /// Gives one object after the other a new number. Answers the number that comes next.
+    Touch { per_second: u32, seconds: u32 },
+    /// Deletes the oldest object and makes another, again and again. Answers the number that comes
+    /// next.
+    Replace { per_second: u32, seconds: u32 },
+    /// Changes one object of so many bytes again and again. Answers how many seconds that took.
+    Write {
+        writes: u64,
+        per_second: u32,
+        bytes: usize,
+    },
+    /// What it has used so far.
+    Cpu,
+}
+
+/// What the server holds.
+struct Held {
+    server: ApiServer,
+    of: Sample,
+    /// Oldest first.
+    names: VecDeque<String>,
+    /// The number of the next object or change.
+    next: u64,
+}
+
+impl FromStr for Order {
+    type Err = serde_json::Error;
+
+    fn from_str(line: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(line)
+    }
+}
+
+impl Order {
+    /// As the line that asks for it.
+    pub(crate) fn line(self) -> Outcome<String> {
+        Ok(serde_json::to_string(&self)?)
+    }
+}
+
+/// Serves until the standard input ends.
+pub(super) async fn serve(objects: u64, of: Sample) -> Outcome<()> {
+    let server = ApiServer::new();
+    prepare(&server, of)?;
+    let mut held = Held {
+        server,
+        of,
+        names: VecDeque::new(),
+        next: 0,
+    };
+    held.grow(objects)?;
+    let serving = held.server.serve("127.0.0.1:0").await?;
+    say(&Ready {
+        place: Place {
+            address: serving.addr().to_string(),
+            ca_pem: serving.ca_pem().to_owned(),
+            kubeconfig: serving.kubeconfig(),
+        },
+    })?;
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = lines.next_line().await? {
+        held.carry_out(line.parse()?).await?;
+    }
+    Ok(())
+}
+
+impl Held {
+    async fn carry_out(&mut self, order: Order) -> Outcome<()> {
+        match order {
+            Order::Grow { to } => {
+                self.grow(to)?;
+                say(&self.names.len())
+            }
+            Order::Touch {
+                per_second,
+                seconds,
+            } => {
+                let (mut tick, times) = paced(per_second, seconds);
+                for _ in 0..times {
+                    tick.tick().await;
+                    self.touch()?;
+                }
+                say(&self.next)
+            }
+            Order::Replace {
+                per_second,
+                seconds,
+            } => {
+                let (mut tick, times) = paced(per_second, seconds);
+                for _ in 0..times {
+                    tick.tick().await;
+                    self.replace().await?;
+                }
+                say(&self.next)
+            }
+            Order::Write {
+                writes,
+                per_second,
+                bytes,
+            } => say(&write(&self.server, writes, per_second, bytes).await?),
+            Order::Cpu => say(&Used {
+                cpu: cpu_time().as_secs_f64(),
+                resident: memory()?.0,
+            }),
+        }
+    }
+
+    fn grow(&mut self, to: u64) -> Outcome<()> {
+        fill(&self.server, self.of, self.next..to)?;
+        for number in self.next..to {
+            self.names.push_back(self.name(number));
+        }
+        self.next = self.next.max(to);
+        Ok(())
+    }
+
+    fn name(&self, number: u64) -> String {
+        let made = self.of.make(number, NAMESPACE);
+        let name = made.object["metadata"]["name"].as_str();
+        name.unwrap_or_default().to_owned()
+    }
+
+    /// At once: no kubelet ends what a Pod runs.
+    async fn delete(&self, name: &str) -> Outcome<()> {
+        let path = self.of.path(NAMESPACE);
+        let path = format!("{path}/{name}?gracePeriodSeconds=0");
+        let request = Request::delete(&path).body(Empty::<Bytes>::new())?;
+        let answer = self.server.service().oneshot(request).await?;
+        if answer.status().is_success() {
+            return Ok(());
+        }
+        Err(format!("DELETE {path}: {}", answer.status()).into())
+    }
+
+    fn touch(&mut self) -> Outcome<()> {
+        let Some(name) = self.names.pop_front() else {
+            return Ok(());
+        };
+        let annotations = json!({NUMBER: self.next.to_string()});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        self.server
+            .merge_patch(self.of.resource(), NAMESPACE, &name, &patch)
+            .map_err(refused)?;
+        self.names.push_back(name);
+        self.next += 1;
+        Ok(())
+    }
+
+    async fn replace(&mut self) -> Outcome<()> {
+        let Some(name) = self.names.pop_front() else {
+            return Ok(());
+        };
+        self.delete(&name).await?;
+        add(&self.server, self.of, self.next)?;
+        self.names.push_back(self.name(self.next));
+        self.next += 1;
+        Ok(())
+    }
+}
+
+/// When something is done so many times a second, and how often that is. What was late is caught up with.
+fn paced(per_second: u32, seconds: u32) -> (Interval, u64) {
+    let tick = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
+    (tick, u64::from(per_second) * u64::from(seconds))
+}
+
+/// Changes one object again and again, and says how many seconds that took.
+async fn write(server: &ApiServer, writes: u64, per_second: u32, bytes: usize) -> Outcome<f64> {
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "watched", "namespace": "kube-public"},
+        "data": {"payload": "x".repeat(bytes.saturating_sub(400))},
+    });
+    server.create(object).map_err(refused)?;
+    let mut tick = tokio::time::interval(Duration::from_secs(1) / per_second);
+    let began = Instant::now();
+    for number in 1..writes {
+        tick.tick().await;
+        let patch = json!({"data": {"number": number.to_string()}});
+        server
+            .merge_patch("configmaps", "kube-public", "watched", &patch)
+            .map_err(refused)?;
+    }
+    Ok(began.elapsed().as_secs_f64())
+}
+
+fn refused(refusal: Status) -> String {
+    refusal.message
+}

@@ -1,0 +1,131 @@
+//! Driver: servers full of objects, which others ask: our own, each in a process, or a namespace of another's.
+
+mod foreign;
+
+use std::path::{Path, PathBuf};
+
+use crate::process::{Actor, Outcome, progress};
+use crate::samples::Sample;
+use crate::server::serve::{Order, Ready};
+use crate::world::foreign::{Cluster, Namespace};
+
+/// Where the worlds of a measurement are.
+pub(crate) enum Worlds {
+    /// Each has a server of its own.
+    Own,
+    /// Each is a namespace of this server.
+    Foreign(Cluster),
+}
+
+/// A server with so many objects of one kind.
+pub(crate) struct World {
+    side: Side,
+    of: Sample,
+    kubeconfig: PathBuf,
+}
+
+enum Side {
+    Own {
+        actor: Actor,
+        /// It is deleted when this is dropped.
+        _kubeconfig: tempfile::NamedTempFile,
+    },
+    Foreign(Namespace),
+}
+
+impl Worlds {
+    /// Our own, or on the server that is named.
+    pub(crate) async fn of(against: Option<&Path>) -> Outcome<Self> {
+        Ok(match against {
+            Some(kubeconfig) => Self::Foreign(Cluster::connect(kubeconfig).await?),
+            None => Self::Own,
+        })
+    }
+
+    /// One with so many objects.
+    pub(crate) async fn start(&mut self, of: Sample, objects: u64) -> Outcome<World> {
+        progress(format!("a server with {objects} {}", of.resource()));
+        let (side, kubeconfig) = match self {
+            Self::Own => {
+                let objects = objects.to_string();
+                let arguments = ["serve", "--objects", &objects, "--of", of.name()];
+                let mut actor = Actor::start(&arguments)?;
+                let ready: Ready = actor.hear().await?;
+                let kubeconfig = tempfile::NamedTempFile::new()?;
+                std::fs::write(kubeconfig.path(), ready.place.kubeconfig)?;
+                let path = kubeconfig.path().to_owned();
+                let side = Side::Own {
+                    actor,
+                    _kubeconfig: kubeconfig,
+                };
+                (side, path)
+            }
+            Self::Foreign(cluster) => {
+                let mut namespace = cluster.namespace(of).await?;
+                namespace.grow(objects).await?;
+                (Side::Foreign(namespace), cluster.kubeconfig.clone())
+            }
+        };
+        Ok(World {
+            side,
+            of,
+            kubeconfig,
+        })
+    }
+
+    /// Removes what is left on a server of others.
+    pub(crate) async fn end(self) -> Outcome<()> {
+        match self {
+            Self::Own => Ok(()),
+            Self::Foreign(cluster) => cluster.end().await,
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    pub(crate) fn of(&self) -> Sample {
+        self.of
+    }
+
+    /// The namespace that is to be looked at; all of them where there is none.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        match &self.side {
+            Side::Own { .. } => None,
+            Side::Foreign(namespace) => Some(namespace.name()),
+        }
+    }
+
+    /// Adds objects until there are so many.
+    pub(crate) async fn grow(&mut self, to: u64) -> Outcome<()> {
+        progress(format!("more {}, {to} in all", self.of.resource()));
+        match &mut self.side {
+            Side::Own { actor, .. } => {
+                let _objects: u64 = actor.ask(&Order::Grow { to }.line()?).await?;
+                Ok(())
+            }
+            Side::Foreign(namespace) => namespace.grow(to).await,
+        }
+    }
+
+    /// Has our own server do something.
+    pub(crate) async fn order<T: serde::de::DeserializeOwned>(
+        &mut self,
+        order: Order,
+    ) -> Outcome<T> {
+        match &mut self.side {
+            Side::Own { actor, .. } => actor.ask(&order.line()?).await,
+            Side::Foreign(_) => Err("a server of others takes no orders".into()),
+        }
+    }
+
+    pub(crate) async fn end(self) -> Outcome<()> {
+        match self.side {
+            Side::Own { actor, .. } => actor.end().await,
+            Side::Foreign(namespace) => namespace.remove().await,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Plots of figures over numbers of objects, as SVG.
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::{
+    BLACK, Cartesian2d, ChartBuilder, ChartContext, Circle, DrawingArea, IntoDrawingArea as _,
+    IntoLogRange as _, LineSeries, PathElement, RGBColor, SVGBackend, SeriesLabelPosition, WHITE,
+};
+use plotters::style::Color as _;
+
+use super::figure::{Figure, grouped};
+
+/// Pixels; whoever shows it scales it.
+const SIZE: (u32, u32) = (760, 420);
+
+/// Colours that are told apart without red and green (Okabe and Ito).
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(213, 94, 0),
+];
+
+/// One plot of a table.
+#[derive(Debug)]
+pub(crate) struct Plot {
+    /// The file's name.
+    pub(crate) file: &'static str,
+    pub(crate) title: &'static str,
+    /// Figures whose ids begin so.
+    figures: &'static str,
+    /// Whether steps of both axes are factors, so that small and large ones are seen at once.
+    factors: bool,
+}
+
+/// A line of a plot.
+#[derive(Debug)]
+struct Line {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The plots of a table.
+pub(crate) fn plots(table: &str) -> &'static [Plot] {
+    match table {
+        "scaling" => &[
+            Plot {
+                file: "scaling-seconds.svg",
+                title: "Cold start to synced, in seconds",
+                figures: "scaling/seconds",
+                factors: false,
+            },
+            Plot {
+                file: "scaling-resident.svg",
+                title: "Resident memory after each object was read once, in MB",
+                figures: "scaling/resident",
+                factors: false,
+            },
+        ],
+        "options" => &[Plot {
+            file: "options-resident.svg",
+            title: "Resident memory by option, in MB",
+            figures: "options/resident/",
+            factors: true,
+        }],
+        _ => &[],
+    }
+}
+
+impl Plot {
+    /// The plot as SVG; nothing where there are no figures for it.
+    ///
+    /// # Errors
+    /// Says what could not be drawn.
+    pub(crate) fn draw(&self, figures: &[Figure]) -> Result<Option<String>, String> {
+        let lines = self.lines(figures);
+        let points = || lines.iter().flat_map(|line| &line.points);
+        let wide = points().map(|point| point.0).fold(0.0, f64::max);
+        let high = points().map(|point| point.1).fold(0.0, f64::max);
+        // A line of one point, or on the ground, shows nothing.
+        if points().count() < 2 || wide <= 0.0 || high <= 0.0 {
+            return Ok(None);
+        }
+        let least = |low: f64, figure: f64| low.min(figure);
+        let narrow = points().map(|point| point.0).fold(wide, least);
+        let low = points().map(|point| point.1).fold(high, least);
+        let mut text = String::new();
+        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+        let drawn = if self.factors {
+            let low = if low > 0.0 { low } else { high / 1e6 };
+            let (across, up) = (narrow..wide * 1.1, low * 0.8..high * 1.3);
+            self.on_factors(&area, (across, up), &lines)
+        } else {
+            self.on_steps(&area, (wide * 1.02, high * 1.05), &lines)
+        };
+        drop(area);
+        drawn.map_err(|problem| format!("{}: {problem}", self.file))?;
+        Ok(Some(text.trim_end().to_owned() + "\n"))
+    }
+
+    fn lines(&self, figures: &[Figure]) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        let mut add = |name: String, objects: u64, figure: f64| {
+            if !figure.is_finite() {
+                return;
+            }
+            let point = (objects as f64, figure);
+            match lines.iter_mut().find(|line| line.name == name) {
+                Some(line) => line.points.push(point),
+                None => lines.push(Line {
+                    name,
+                    points: vec![point],
+                }),
+            }
+        };
+        for figure in figures {
+            let Some(objects) = figure.at.filter(|_| figure.id.starts_with(self.figures)) else {
+                continue;
+            };
+            // Options are told apart by what they are, peers by their names.
+            let own = if figure.peers.is_empty() && self.factors {
+                figure.what.clone()
+            } else {
+                "Steersman".to_owned()
+            };
+            add(own, objects, figure.own.median);
+            for peer in &figure.peers {
+                add(peer.name.clone(), objects, peer.figure.median);
+            }
+        }
+        lines
+    }
+
+    fn on_steps(
+        &self,
+        area: &Area<'_>,
+        (wide, high): (f64, f64),
+        lines: &[Line],
+    ) -> Result<(), String> {
+        area.fill(&WHITE).map_err(told)?;
+        let mut builder = ChartBuilder::on(area);
+        self.frame(&mut builder);
+        let chart = builder.build_cartesian_2d(0.0..wide, 0.0..high);
+        let mut chart: ChartContext<'_, _, Cartesian2d<RangedCoordf64, RangedCoordf64>> =
+            chart.map_err(told)?;
+        fill(&mut chart, lines)
+    }
+
+    fn on_factors(
+        &self,
+        area: &Area<'_>,
+        (across, up): (std::ops::Range<f64>, std::ops::Range<f64>),
+        lines: &[Line],
+    ) -> Result<(), String> {
+        area.fill(&WHITE).map_err(told)?;
+        let mut builder = ChartBuilder::on(area);
+        self.frame(&mut builder);
+        let chart = builder.build_cartesian_2d(across.log_scale(), up.log_scale());
+        fill(&mut chart.map_err(told)?, lines)
+    }
+
+    fn frame(&self, builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
+        builder
+            .caption(self.title, ("sans-serif", 18))
+            .margin(14)
+            .x_label_area_size(36)
+            .y_label_area_size(64);
+    }
+}
+
+/// The axes, the lines and their names.
+fn fill<'a, X, Y>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    lines: &[Line],
+) -> Result<(), String>
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let whole = |figure: &f64| grouped(figure.round() as u64);
+    let short = |figure: &f64| match *figure {
+        large if large >= 100.0 => grouped(large.round() as u64),
+        small => format!("{}", (small * 100.0).round() / 100.0),
+    };
+    chart
+        .configure_mesh()
+        .x_desc("objects")
+        .x_label_formatter(&whole)
+        .y_label_formatter(&short)
+        .label_style(("sans-serif", 13))
+        .light_line_style(BLACK.mix(0.04))
+        .draw()
+        .map_err(told)?;
+    for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+        let style = colour.stroke_width(2);
+        let points = line.points.iter().copied();
+        chart
+            .draw_series(LineSeries::new(points.clone(), style))
+            .map_err(told)?
+            .label(&line.name)
+            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
+        let dots = points.map(|point| Circle::new(point, 3, colour.filled()));
+        chart.draw_series(dots).map_err(told)?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .label_font(("sans-serif", 13))
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.2))
+        .draw()
+        .map_err(told)
+}
+
+fn told(problem: impl std::fmt::Display) -> String {
+    problem.to_string()
+}

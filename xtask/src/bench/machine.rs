@@ -1,0 +1,41 @@
+//! Where and when something was measured.
+
+use std::fs;
+
+/// The day in UTC, as `2026-11-22`.
+pub(crate) fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}
+
+/// The machine in a few words; what the system does not say is left out.
+pub(crate) fn machine() -> String {
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    describe(cores, &cpus, &memory)
+}
+
+/// Of what Linux tells of its processors and its memory.
+pub(crate) fn describe(cores: usize, cpus: &str, memory: &str) -> String {
+    let value = |text: &str, key: &str| {
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        let (_, value) = line.split_once(':')?;
+        Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+    };
+    let mut words = vec![match cores {
+        1 => "1 core".to_owned(),
+        cores => format!("{cores} cores"),
+    }];
+    words.extend(value(cpus, "model name"));
+    words.push(std::env::consts::ARCH.to_owned());
+    let kilobytes = value(memory, "MemTotal").and_then(|text| {
+        text.split(' ')
+            .next()
+            .and_then(|number| number.parse().ok())
+    });
+    if let Some(kilobytes) = kilobytes {
+        let kilobytes: f64 = kilobytes;
+        words.push(format!("{:.0} GB", kilobytes * 1024.0 / 1e9));
+    }
+    words.join(", ")
+}

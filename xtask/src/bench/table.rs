@@ -1,0 +1,134 @@
+//! Tables in Markdown: figures as rows, and figures over numbers of objects as a grid.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::figure::{Figure, Spread, Target, grouped, with_unit};
+
+/// All figures of a table.
+pub(crate) fn markdown(figures: &[Figure]) -> String {
+    let (grid, rows): (Vec<&Figure>, Vec<&Figure>) =
+        figures.iter().partition(|figure| figure.at.is_some());
+    let parts = [rows_of(&rows), grid_of(&grid)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n")
+}
+
+/// A row for each figure.
+fn rows_of(figures: &[&Figure]) -> String {
+    if figures.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("| what | figure | wanted | |\n|---|--:|--:|---|\n");
+    for figure in figures {
+        let mark = match figure.met() {
+            None => "",
+            Some(true) => "met",
+            Some(false) => "missed",
+        };
+        let (what, wanted) = (&figure.what, wanted(figure));
+        let _ = writeln!(text, "| {what} | {} | {wanted} | {mark} |", told(figure));
+    }
+    text
+}
+
+/// The figure beside its peers.
+fn told(figure: &Figure) -> String {
+    let mut text = figure.own.show(&figure.unit);
+    for (at, peer) in figure.peers.iter().enumerate() {
+        let _ = write!(text, "; {} {}", peer.name, peer.figure.show(&figure.unit));
+        if at == 0
+            && let Some(ratio) = figure.ratio()
+        {
+            let _ = write!(text, ": {ratio:.1}x");
+        }
+    }
+    text
+}
+
+fn wanted(figure: &Figure) -> String {
+    match figure.target {
+        None => String::new(),
+        Some(Target::AtMost(most)) => format!("at most {}", plain(most, &figure.unit)),
+        Some(Target::AtLeast(least)) => format!("at least {}", plain(least, &figure.unit)),
+        Some(Target::Ratio(times)) => format!("{times}x"),
+    }
+}
+
+/// What is wanted is a round number, or one that was reckoned from others.
+fn plain(figure: f64, unit: &str) -> String {
+    let rounded = (figure * 100.0).round() / 100.0;
+    with_unit(&rounded.to_string(), unit)
+}
+
+/// A row for each figure and each of its peers, a column for each number of objects.
+fn grid_of(figures: &[&Figure]) -> String {
+    if figures.is_empty() {
+        return String::new();
+    }
+    let columns: BTreeSet<u64> = figures.iter().filter_map(|figure| figure.at).collect();
+    let mut text = String::from("| objects |");
+    for column in &columns {
+        let _ = write!(text, " {} |", grouped(*column));
+    }
+    text.push_str("\n|---|");
+    text.push_str(&"--:|".repeat(columns.len()));
+    text.push('\n');
+    let mut told: Vec<&str> = Vec::new();
+    for figure in figures {
+        if told.contains(&figure.id.as_str()) {
+            continue;
+        }
+        told.push(&figure.id);
+        let same: Vec<&Figure> = figures
+            .iter()
+            .copied()
+            .filter(|other| other.id == figure.id)
+            .collect();
+        let unit = &figure.unit;
+        row(&mut text, &figure.what, unit, &columns, |at| {
+            let found = same.iter().find(|figure| figure.at == Some(at));
+            found.map(|figure| figure.own)
+        });
+        for peer in peers(&same) {
+            row(
+                &mut text,
+                &format!("{}, {peer}", figure.what),
+                unit,
+                &columns,
+                |at| {
+                    let found = same.iter().find(|figure| figure.at == Some(at))?;
+                    let peer = found.peers.iter().find(|other| other.name == peer)?;
+                    Some(peer.figure)
+                },
+            );
+        }
+    }
+    text
+}
+
+/// Who else did this work, at any number of objects.
+fn peers<'a>(figures: &[&'a Figure]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for peer in figures.iter().flat_map(|figure| &figure.peers) {
+        if !names.contains(&peer.name.as_str()) {
+            names.push(&peer.name);
+        }
+    }
+    names
+}
+
+fn row(
+    text: &mut String,
+    what: &str,
+    unit: &str,
+    columns: &BTreeSet<u64>,
+    at: impl Fn(u64) -> Option<Spread>,
+) {
+    let _ = write!(text, "| {what} |");
+    for column in columns {
+        let cell = at(*column).map(|spread| spread.brief(unit));
+        let _ = write!(text, " {} |", cell.unwrap_or_default());
+    }
+    text.push('\n');
+}

@@ -1,0 +1,378 @@
+//! Reading, keeping, comparing, checking, showing and drawing, on made-up figures.
+
+use super::figure::{Better, Figure, Peer, Spread, Target, grouped};
+use super::results::{Measured, Results, figures};
+use super::{check, draw, machine, page, parts, table};
+use crate::flags::{Bench, Part};
+
+fn spread(median: f64) -> Spread {
+    Spread {
+        median,
+        least: median * 0.98,
+        most: median * 1.02,
+        runs: 5,
+    }
+}
+
+fn figure(id: &str, own: f64, peer: f64) -> Figure {
+    Figure {
+        id: id.to_owned(),
+        what: format!("what {id} is"),
+        at: None,
+        unit: "s".to_owned(),
+        better: Better::Less,
+        own: spread(own),
+        peers: vec![Peer {
+            name: "kube-runtime".to_owned(),
+            figure: spread(peer),
+        }],
+        target: Some(Target::Ratio(3.0)),
+        guard: false,
+        bound: None,
+    }
+}
+
+fn alone(id: &str, own: f64) -> Figure {
+    Figure {
+        peers: Vec::new(),
+        target: None,
+        ..figure(id, own, 1.0)
+    }
+}
+
+fn at(objects: u64, figure: Figure) -> Figure {
+    Figure {
+        at: Some(objects),
+        ..figure
+    }
+}
+
+fn measured(figures: Vec<Figure>) -> Measured {
+    Measured {
+        date: "2026-11-22".to_owned(),
+        machine: "2 cores".to_owned(),
+        figures,
+    }
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn lines_of_a_measurement_are_read() {
+    let line = r#"{"id":"cache/seconds","what":"a","unit":"s","better":"more","own":{"median":1.0,"least":1.0,"most":2.0,"runs":3},"peers":[{"name":"p","figure":{"median":2.0,"least":1.0,"most":2.0,"runs":1}}],"target":{"at-most":3.0},"guard":true,"at":10}"#;
+    let read = figures(&format!("{line}\n\n{line}\n")).unwrap();
+    assert_eq!(read.len(), 2);
+    assert_eq!(read[0].target, Some(Target::AtMost(3.0)));
+    assert_eq!(read[0].better, Better::More);
+    assert_eq!(read[0].ratio(), Some(0.5));
+    assert_eq!(read[0].name(), "cache/seconds at 10");
+    assert!(read[0].guard);
+    let twice = serde_json::to_string(&read[0]).unwrap();
+    assert_eq!(figures(&twice).unwrap()[0], read[0]);
+}
+
+#[test]
+fn a_line_that_is_no_figure_is_shown() {
+    for line in ["half a line", r#"{"id":"a"}"#, r#"{"id":"a","speed":1}"#] {
+        let problem = figures(line).unwrap_err();
+        assert!(problem.contains(line), "{problem}");
+    }
+}
+
+#[test]
+fn the_file_is_read_as_it_was_written() {
+    let mut results = Results::none();
+    results.take(
+        "cache",
+        measured(vec![
+            figure("cache/a", 1.0, 4.0),
+            at(10, alone("cache/b", 2.0)),
+        ]),
+    );
+    let text = results.text().unwrap();
+    assert_eq!(Results::parse(&text).unwrap(), results);
+    let newer = text.replace("\"format\": 1", "\"format\": 2");
+    let problem = Results::parse(&newer).unwrap_err();
+    assert!(
+        problem.contains("format 2") && problem.contains("--write"),
+        "{problem}"
+    );
+    assert!(Results::parse("{}").is_err());
+}
+
+#[test]
+fn what_is_met_follows_the_target() {
+    let met = |target| {
+        Figure {
+            target,
+            ..figure("a", 2.0, 7.0)
+        }
+        .met()
+    };
+    assert_eq!(met(None), None);
+    assert_eq!(met(Some(Target::AtMost(2.0))), Some(true));
+    assert_eq!(met(Some(Target::AtMost(1.9))), Some(false));
+    assert_eq!(met(Some(Target::AtLeast(2.0))), Some(true));
+    assert_eq!(met(Some(Target::AtLeast(2.1))), Some(false));
+    assert_eq!(met(Some(Target::Ratio(3.5))), Some(true));
+    assert_eq!(met(Some(Target::Ratio(3.6))), Some(false));
+    let faster = Figure {
+        better: Better::More,
+        ..figure("a", 6.0, 2.0)
+    };
+    assert_eq!(faster.ratio(), Some(3.0));
+    // Where nobody else was measured there is no ratio to be met.
+    let lonely = Figure {
+        target: Some(Target::Ratio(1.0)),
+        ..alone("a", 1.0)
+    };
+    assert_eq!(lonely.met(), Some(false));
+}
+
+#[test]
+fn bounds_only_tighten() {
+    let bound = |results: &Results| results.tables["cache"].figures[0].bound;
+    let mut results = Results::none();
+    results.take("cache", measured(vec![figure("cache/a", 1.0, 2.0)]));
+    assert_eq!(bound(&results), Some(1.6));
+    // Better: the bound follows, a fifth behind.
+    results.take("cache", measured(vec![figure("cache/a", 1.0, 3.0)]));
+    assert_eq!(bound(&results), Some(2.4));
+    // Worse: it stays.
+    results.take("cache", measured(vec![figure("cache/a", 1.0, 2.5)]));
+    assert_eq!(bound(&results), Some(2.4));
+    // Much better: what is wanted is enough.
+    results.take("cache", measured(vec![figure("cache/a", 1.0, 30.0)]));
+    assert_eq!(bound(&results), Some(3.0));
+    results.take("cache", measured(vec![alone("cache/b", 1.0)]));
+    assert_eq!(bound(&results), None);
+}
+
+#[test]
+fn a_check_fails_below_the_bound_alone() {
+    let mut noted = figure("cache/a", 1.0, 4.0);
+    noted.bound = Some(3.0);
+    let noted = [noted];
+    let said = |own, peer| check::failures(&noted, &[figure("cache/a", own, peer)]);
+    assert_eq!(said(1.0, 3.0), NONE);
+    // Ten times slower, and so is the peer: another machine.
+    assert_eq!(said(10.0, 40.0), NONE);
+    let worse = said(1.0, 2.9);
+    assert_eq!(worse.len(), 1);
+    assert!(
+        worse[0].contains("cache/a: 2.90x") && worse[0].contains("3.00x"),
+        "{worse:?}"
+    );
+    assert_eq!(said(f64::NAN, 2.0).len(), 1);
+    // Nothing is noted of it.
+    assert_eq!(check::failures(&[], &[figure("cache/a", 1.0, 1.0)]), NONE);
+}
+
+#[test]
+fn a_check_fails_where_a_guarded_target_is_missed() {
+    let target = Some(Target::AtMost(1.0));
+    let requests = |own, guard| Figure {
+        target,
+        guard,
+        ..alone("load/a", own)
+    };
+    assert_eq!(check::failures(&[], &[requests(1.0, true)]), NONE);
+    assert_eq!(check::failures(&[], &[requests(2.0, true)]).len(), 1);
+    assert_eq!(check::failures(&[], &[requests(2.0, false)]), NONE);
+}
+
+#[test]
+fn changes_beyond_the_spread_are_told() {
+    let before = [figure("a", 1.0, 4.0), alone("gone", 1.0)];
+    assert_eq!(
+        check::changes(&before[..1], &[figure("a", 1.02, 4.0)]),
+        NONE
+    );
+    let told = check::changes(&before, &[figure("a", 2.0, 4.0), alone("new", 1.0)]);
+    assert_eq!(
+        told,
+        [
+            "a: 2.00 s instead of 1.00 s (+100 %), and 2.00x instead of 4.00x of its peer",
+            "new: is new",
+            "gone: was not measured"
+        ]
+    );
+    // A wide spread tells nothing.
+    let wide = Figure {
+        own: Spread {
+            most: 3.0,
+            ..spread(1.0)
+        },
+        ..alone("a", 1.0)
+    };
+    assert_eq!(check::changes(&[wide], &[alone("a", 2.0)]), NONE);
+    let other = Figure {
+        unit: "ms".to_owned(),
+        ..alone("a", 1.0)
+    };
+    assert_eq!(check::changes(&[alone("a", 1.0)], &[other]).len(), 1);
+    // The same work with another number of objects is another figure.
+    let told = check::changes(&[at(1, alone("a", 1.0))], &[at(2, alone("a", 1.0))]);
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn figures_are_shown_with_three_digits() {
+    assert_eq!(spread(0.875).show("s"), "0.88 s (0.86 to 0.89)");
+    assert_eq!(spread(51.93).brief("kB"), "51.9 kB");
+    assert_eq!(spread(2597.4).brief("MB"), "2597 MB");
+    let once = Spread {
+        runs: 1,
+        ..spread(1.0)
+    };
+    assert_eq!(once.show(""), "1.00");
+    assert_eq!(grouped(1), "1");
+    assert_eq!(grouped(1_000), "1,000");
+    assert_eq!(grouped(1_234_567), "1,234,567");
+}
+
+#[test]
+fn figures_are_rows_and_grids() {
+    let mut second = at(10_000, alone("b", 2.0));
+    second.peers = figure("b", 1.0, 5.0).peers;
+    let text = table::markdown(&[
+        figure("a", 1.0, 4.0),
+        Figure {
+            target: Some(Target::AtMost(0.5)),
+            ..alone("c", 1.0)
+        },
+        at(1000, alone("b", 1.0)),
+        second,
+    ]);
+    let expected = "\
+| what | figure | wanted | |
+|---|--:|--:|---|
+| what a is | 1.00 s (0.98 to 1.02); kube-runtime 4.00 s (3.92 to 4.08): 4.0x | 3x | met |
+| what c is | 1.00 s (0.98 to 1.02) | at most 0.5 s | missed |
+
+| objects | 1,000 | 10,000 |
+|---|--:|--:|
+| what b is | 1.00 s | 2.00 s |
+| what b is, kube-runtime |  | 5.00 s |
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_table_goes_between_its_marks() {
+    let text = "a\n<!-- figures: x -->\nold\n<!-- end of figures -->\nb\n<!-- figures: y -->\n<!-- end of figures -->\n";
+    let new = page::replace(text, "x", "\nnew\n").unwrap();
+    assert_eq!(new, text.replace("old\n", "\nnew\n\n"));
+    assert!(
+        page::replace(text, "z", "")
+            .unwrap_err()
+            .contains("figures: z")
+    );
+    let open = "<!-- figures: x -->\n";
+    assert!(
+        page::replace(open, "x", "")
+            .unwrap_err()
+            .contains("end of figures")
+    );
+}
+
+#[test]
+fn every_table_has_its_place_in_the_book() {
+    use clap::ValueEnum as _;
+    let page = include_str!("../../../docs/benchmarks.md");
+    for part in Part::value_variants() {
+        page::replace(page, part.name(), "").unwrap();
+    }
+    let guide = include_str!("../../../crates/steersman/guide/memory.md");
+    page::replace(guide, "options", "").unwrap();
+}
+
+#[test]
+fn lines_over_numbers_of_objects_are_drawn() {
+    let scaled = |objects: u64| {
+        at(
+            objects,
+            figure("scaling/seconds", objects as f64 / 1e4, 9.0),
+        )
+    };
+    let plots = draw::plots("scaling");
+    let drawn = plots[0]
+        .draw(&[scaled(1000), scaled(10_000), scaled(200_000)])
+        .unwrap()
+        .unwrap();
+    assert!(
+        drawn.starts_with("<svg") && drawn.ends_with("</svg>\n"),
+        "{drawn}"
+    );
+    for word in ["Steersman", "kube-runtime", "200,000", plots[0].title] {
+        assert!(drawn.contains(word), "{word} is missing in {drawn}");
+    }
+    assert_eq!(drawn.matches("<circle").count(), 6);
+    // Figures of another plot, or too few, draw nothing.
+    assert_eq!(plots[1].draw(&[scaled(1000), scaled(2000)]).unwrap(), None);
+    assert_eq!(
+        plots[0]
+            .draw(&[at(1000, alone("scaling/seconds", 1.0))])
+            .unwrap(),
+        None
+    );
+}
+
+#[test]
+fn options_are_drawn_by_what_they_are() {
+    let option = |name: &str, objects: u64, megabytes| Figure {
+        what: name.to_owned(),
+        ..at(
+            objects,
+            alone(&format!("options/resident/{name}"), megabytes),
+        )
+    };
+    let figures = [
+        option("defaults", 1000, 30.0),
+        option("defaults", 100_000, 300.0),
+        option("metadata", 1000, 10.0),
+        option("metadata", 100_000, 0.0),
+    ];
+    let drawn = draw::plots("options")[0].draw(&figures).unwrap().unwrap();
+    for word in ["defaults", "metadata"] {
+        assert!(drawn.contains(word), "{word} is missing in {drawn}");
+    }
+    assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+}
+
+#[test]
+fn a_machine_is_told_by_what_is_known_of_it() {
+    let cpus = "processor\t: 0\nmodel name\t: Fast One\nprocessor\t: 1\nmodel name\t: Fast One\n";
+    let told = machine::describe(2, cpus, "MemTotal:       24000000 kB\n");
+    assert_eq!(
+        told,
+        format!("2 cores, Fast One, {}, 25 GB", std::env::consts::ARCH)
+    );
+    assert_eq!(
+        machine::describe(1, "", ""),
+        format!("1 core, {}", std::env::consts::ARCH)
+    );
+    assert_eq!(machine::today().len(), "2026-11-22".len());
+}
+
+#[test]
+fn only_what_can_be_is_measured_against_others() {
+    let against = Some("kubeconfig".into());
+    let all = parts(&Bench {
+        against: against.clone(),
+        ..Bench::default()
+    })
+    .unwrap();
+    assert!(all.contains(&Part::Cache) && !all.contains(&Part::Server));
+    let asked = Bench {
+        against,
+        only: vec![Part::Server],
+        ..Bench::default()
+    };
+    assert!(parts(&asked).unwrap_err().contains("`server`"));
+    let own = Bench {
+        only: vec![Part::Server],
+        ..Bench::default()
+    };
+    assert_eq!(parts(&own).unwrap(), [Part::Server]);
+}
