@@ -1,10 +1,19 @@
 //! Machine: from the hash of a key to the slots it may be in.
 
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+
+use crate::key::Key;
 use crate::order::Slot;
 
 /// As much of a key's hash as is kept: enough to tell all but a few keys of a million apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hash(pub(crate) u32);
+pub(crate) struct Hash(u32);
+
+/// Hashes the keys of one queue.
+#[derive(Clone, Default)]
+pub(crate) struct Hashes(RandomState);
 
 /// Where keys are, by their hashes: a table in the order of the hashes, probed one place after the
 /// other.
@@ -62,6 +71,14 @@ const EMPTY: Place = Place {
     slot: Slot::MAX,
 };
 
+// === impl Hashes ===
+
+impl Hashes {
+    pub(crate) fn of<T: Key>(&self, key: &T) -> Hash {
+        Hash((self.0.hash_one(key) >> 32) as u32)
+    }
+}
+
 // === impl Index ===
 
 impl Index {
@@ -72,13 +89,18 @@ impl Index {
         }
     }
 
-    /// Makes room for one more key where `live` are in the slots; `is_live` says which places count.
+    /// Makes room for `more` keys where `live` are in the slots; `is_live` says which places count.
     /// The size follows what lives, so an index that was large shrinks as well.
-    pub(crate) fn reserve(&mut self, live: usize, is_live: impl Fn(Hash, Slot) -> bool) {
-        if (self.taken + 1) * 4 <= self.places.len() * 3 {
+    pub(crate) fn reserve(
+        &mut self,
+        more: usize,
+        live: usize,
+        is_live: impl Fn(Hash, Slot) -> bool,
+    ) {
+        if (self.taken + more) * 4 <= self.places.len() * 3 {
             return;
         }
-        let size = ((live + 1) * 2).next_power_of_two().max(SMALLEST);
+        let size = ((live + more) * 2).next_power_of_two().max(SMALLEST);
         let old = std::mem::replace(&mut self.places, vec![EMPTY; size]);
         let nothing_left = std::mem::take(&mut self.taken) == live;
         for place in old {
@@ -88,6 +110,17 @@ impl Index {
                 self.taken += 1;
             }
         }
+    }
+
+    /// Looks where the search for each of these begins. The processor waits for all of them together,
+    /// and the searches that follow find their places at hand.
+    pub(crate) fn approach(&self, hashes: impl Iterator<Item = Hash>) {
+        let begin = |hash| {
+            self.places
+                .get(self.home(hash))
+                .map_or(0, |place| place.slot)
+        };
+        std::hint::black_box(hashes.fold(0, |all, hash| all ^ begin(hash)));
     }
 
     /// Looks for a key. There has to be room for one more, so an empty place ends every search.
@@ -188,7 +221,7 @@ mod tests {
             let keys = &self.keys;
             let hash_in = |slot: Slot| keys[slot as usize].map(hash_of);
             self.index
-                .reserve(keys.len() - self.free.len(), |hash, slot| {
+                .reserve(1, keys.len() - self.free.len(), |hash, slot| {
                     hash_in(slot) == Some(hash)
                 });
             let tenant = |slot: Slot| match keys[slot as usize] {

@@ -13,6 +13,8 @@
 //! - **WQ-5** Keys leave by priority, first in first out within one, and a lower priority always
 //!   gets a share of the turns, so nothing starves.
 //! - **WQ-6** After shut-down no key is handed out and none is accepted; what waited is counted.
+//! - **WQ-7** Whoever looks at the queue finds every key that was added before, and no added key waits
+//!   unseen while a worker sleeps.
 //!
 //! ```
 //! use steersman_workqueue::{Queue, QueueOptions};
@@ -32,8 +34,8 @@
 //!
 //! `order` and `waiting` hold the keys that are ready and the keys that are delayed, `table` what is
 //! known of each, and `index` where in the table it is; `machine` joins them into the queue's whole
-//! behaviour, without a lock and without a clock; `shared` puts the machine behind one lock;
-//! [`Ticket`] and [`Queue`] are what users hold.
+//! behaviour, without a lock and without a clock; `shared` puts the machine behind one lock,
+//! and `door` is where keys are left meanwhile; [`Ticket`] and [`Queue`] are what users hold.
 
 mod key;
 mod error;
@@ -44,7 +46,9 @@ mod order;
 mod waiting;
 mod index;
 mod table;
+mod exchange;
 mod machine;
+mod door;
 mod shared;
 mod ticket;
 mod queue;

@@ -5,12 +5,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::door::{Door, Left};
 use crate::error::ShutDown;
+use crate::exchange::{Arrival, Taken, Verdict};
+use crate::index::Hashes;
 use crate::key::Key;
-use crate::machine::{Machine, Taken, Verdict};
+use crate::machine::Machine;
 use crate::metrics::Snapshot;
 use crate::options::{AddOptions, QueueOptions};
 use crate::order::Slot;
@@ -18,20 +21,23 @@ use crate::order::Slot;
 /// What every handle and every ticket of one queue share.
 pub(crate) struct Shared<T> {
     name: String,
-    state: Mutex<State<T>>,
+    hashes: Hashes,
+    inside: Mutex<Inside<T>>,
+    door: Door<T>,
     // Wakes one worker for each change that a waiting worker has to look at.
     work: Notify,
     // Wakes everybody once the queue is closed.
     closed: Notify,
     // Passed as the time wherever the machine says that it does not look at it.
     created: Instant,
+    // Whether it matters when a key was added.
+    measured: bool,
 }
 
-struct State<T> {
+struct Inside<T> {
     machine: Machine<T>,
-    // How many workers wait. Nobody is notified while it is zero, which is how a busy queue saves
-    // itself the cost of notifying.
-    idle_workers: usize,
+    // What notes are exchanged for.
+    empty: Vec<Arrival<T>>,
 }
 
 // Takes its worker off the count, also when the worker's future is dropped.
@@ -44,10 +50,13 @@ impl<T: Key> Shared<T> {
         let metrics = options.metrics.clone();
         let shared = Arc::new(Self {
             name: options.name.clone(),
-            state: Mutex::new(State {
+            hashes: Hashes::default(),
+            measured: metrics.is_some(),
+            inside: Mutex::new(Inside {
                 machine: Machine::new(options),
-                idle_workers: 0,
+                empty: Vec::new(),
             }),
+            door: Door::new(),
             work: Notify::new(),
             closed: Notify::new(),
             created: clock(),
@@ -64,17 +73,39 @@ impl<T: Key> Shared<T> {
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Machine<T>) -> R) -> R {
-        read(&self.state.lock().machine)
+        read(&self.enter().machine)
     }
 
     pub(crate) fn add(&self, key: T, options: AddOptions) {
-        let delayed = options.rate_limited || options.after.is_some();
-        let mut state = self.state.lock();
-        let now = self.now(&state.machine, delayed);
-        let wake = state.machine.add(key, options, now) && state.idle_workers > 0;
-        drop(state);
-        if wake {
-            self.work.notify_one();
+        let delayed = options.rate_limited || options.after.is_some_and(|after| !after.is_zero());
+        let mut arrival = Arrival {
+            hash: self.hashes.of(&key),
+            key,
+            options,
+            now: if self.measured { clock() } else { self.created },
+        };
+        let entered = if delayed {
+            let entered = self.enter();
+            arrival.now = clock();
+            Some(entered)
+        } else if self.door.has_plenty() {
+            None
+        } else {
+            self.try_enter()
+        };
+        let (mut inside, arrival) = match entered {
+            Some(inside) => (inside, arrival),
+            None => match self.door.leave(arrival) {
+                Left::Awaited(arrival) => (self.enter(), arrival),
+                Left::Noted => return,
+                Left::Full => return drop(self.enter()),
+            },
+        };
+        let news = inside.machine.add(arrival);
+        self.door.set_ready(inside.machine.len());
+        drop(inside);
+        if news {
+            self.wake_one();
         }
     }
 
@@ -91,7 +122,7 @@ impl<T: Key> Shared<T> {
             let mut closed = pin!(self.closed.notified());
             work.as_mut().enable();
             closed.as_mut().enable();
-            self.state.lock().idle_workers += 1;
+            self.door.fall_asleep();
             let waits = Waits(self);
             if let Some(end) = self.try_next() {
                 return end;
@@ -109,15 +140,15 @@ impl<T: Key> Shared<T> {
     /// Ends the hold of a key; answers the delay that the verdict asked for.
     pub(crate) fn release(&self, slot: Slot, verdict: Verdict) -> Option<Duration> {
         let delayed = matches!(verdict, Verdict::After(_) | Verdict::Backoff);
-        let mut state = self.state.lock();
-        let now = self.now(&state.machine, delayed);
-        let was_closed = state.machine.is_closed();
-        let released = state.machine.release(slot, verdict, now);
-        let wake = released.wake && state.idle_workers > 0;
-        let closes = state.machine.is_closed() && !was_closed;
-        drop(state);
-        if wake {
-            self.work.notify_one();
+        let mut inside = self.enter();
+        let machine = &mut inside.machine;
+        let now = self.now(machine, delayed);
+        let was_closed = machine.is_closed();
+        let released = machine.release(slot, verdict, now);
+        let closes = machine.is_closed() && !was_closed;
+        drop(inside);
+        if released.wake {
+            self.wake_one();
         }
         if closes {
             self.closed.notify_waiters();
@@ -126,7 +157,7 @@ impl<T: Key> Shared<T> {
     }
 
     pub(crate) fn shut_down(&self) -> usize {
-        let dropped = self.state.lock().machine.shut_down();
+        let dropped = self.enter().machine.shut_down();
         self.closed.notify_waiters();
         dropped
     }
@@ -135,7 +166,7 @@ impl<T: Key> Shared<T> {
         let mut closed = pin!(self.closed.notified());
         closed.as_mut().enable();
         let is_closed = {
-            let machine = &mut self.state.lock().machine;
+            let machine = &mut self.enter().machine;
             machine.drain(clock());
             machine.is_closed()
         };
@@ -147,15 +178,17 @@ impl<T: Key> Shared<T> {
     }
 
     fn try_next(&self) -> Option<Result<Taken<T>, ShutDown>> {
-        let mut state = self.state.lock();
-        let now = self.now(&state.machine, false);
-        let taken = state.machine.next(now);
-        let closed = state.machine.is_closed();
+        let mut inside = self.enter();
+        let machine = &mut inside.machine;
+        let now = self.now(machine, false);
+        let taken = machine.next(now);
+        let closed = machine.is_closed();
         // This worker leaves; whatever else is ready or has a deadline needs another one awake.
-        let wake = taken.is_some() && state.idle_workers > 0 && state.machine.has_more();
-        drop(state);
-        if wake {
-            self.work.notify_one();
+        let more = taken.is_some() && machine.has_more();
+        self.door.set_ready(machine.len());
+        drop(inside);
+        if more {
+            self.wake_one();
         }
         match taken {
             Some(taken) => Some(Ok(taken)),
@@ -167,6 +200,32 @@ impl<T: Key> Shared<T> {
     fn snapshot(&self) -> Snapshot {
         let now = clock();
         self.read(|machine| machine.snapshot(now))
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Inside<T>> {
+        self.take_notes(self.inside.lock())
+    }
+
+    fn try_enter(&self) -> Option<MutexGuard<'_, Inside<T>>> {
+        Some(self.take_notes(self.inside.try_lock()?))
+    }
+
+    // WQ-7: nobody sees the machine before it has what was left at the door.
+    fn take_notes<'a>(&self, mut inside: MutexGuard<'a, Inside<T>>) -> MutexGuard<'a, Inside<T>> {
+        let Inside { machine, empty } = &mut *inside;
+        self.door.collect(empty);
+        if !empty.is_empty() {
+            machine.add_all(empty);
+            self.door.set_ready(machine.len());
+        }
+        inside
+    }
+
+    // Nobody is notified while nobody sleeps, which is how a busy queue saves itself the cost.
+    fn wake_one(&self) {
+        if self.door.somebody_sleeps() {
+            self.work.notify_one();
+        }
     }
 
     fn now(&self, machine: &Machine<T>, delayed: bool) -> Instant {
@@ -190,7 +249,7 @@ impl<T> fmt::Debug for Shared<T> {
 
 impl<T: Key> Drop for Waits<'_, T> {
     fn drop(&mut self) {
-        self.0.state.lock().idle_workers -= 1;
+        self.0.door.wake_up();
     }
 }
 

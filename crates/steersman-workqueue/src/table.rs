@@ -1,11 +1,8 @@
 //! Machine: the table of keys - each key once, under a small number while anything is known of it.
 
-use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
-
-use foldhash::quality::RandomState;
 
 use crate::index::{Found, Hash, Index, Tenant};
 use crate::key::Key;
@@ -15,7 +12,6 @@ use crate::waiting::Appointment;
 
 /// The keys and what is known of them. Slots of keys that left are used again.
 pub(crate) struct Table<T> {
-    hashes: RandomState,
     index: Index,
     entries: Vec<Option<Entry<T>>>,
     free: Vec<Slot>,
@@ -80,7 +76,6 @@ pub(crate) struct Again {
 impl<T: Key> Table<T> {
     pub(crate) fn new() -> Self {
         Self {
-            hashes: RandomState::default(),
             index: Index::new(),
             entries: Vec::new(),
             free: Vec::new(),
@@ -112,14 +107,21 @@ impl<T: Key> Table<T> {
         matches!(standing, Some(Standing::Ready { turn: since, .. }) if since == turn)
     }
 
-    /// The slot of `key`, a new one where it has none.
-    pub(crate) fn slot_of(&mut self, key: T, now: Instant) -> Slot {
-        let hash = self.hash_of(&key);
+    /// Makes ready for `slot_of` of keys of these hashes.
+    pub(crate) fn expect(&mut self, hashes: impl ExactSizeIterator<Item = Hash>) {
+        let entries = &self.entries;
+        let live = self.len();
+        self.index.reserve(hashes.len(), live, |hash, slot| {
+            let entry = entries.get(slot as usize).and_then(Option::as_ref);
+            entry.is_some_and(|entry| entry.hash == hash)
+        });
+        self.index.approach(hashes);
+    }
+
+    /// The slot of `key`, a new one where it has none. Its hash has to be expected.
+    pub(crate) fn slot_of(&mut self, key: T, hash: Hash, now: Instant) -> Slot {
         let entries = &self.entries;
         let entry_in = |slot: Slot| entries.get(slot as usize).and_then(Option::as_ref);
-        self.index.reserve(self.len(), |hash, slot| {
-            entry_in(slot).is_some_and(|entry| entry.hash == hash)
-        });
         let tenant = |slot| match entry_in(slot) {
             Some(entry) if entry.key() == Some(&key) => Tenant::Sought,
             Some(entry) if entry.hash == hash => Tenant::Stranger,
@@ -166,10 +168,6 @@ impl<T: Key> Table<T> {
             }
         }
     }
-
-    fn hash_of(&self, key: &T) -> Hash {
-        Hash((self.hashes.hash_one(key) >> 32) as u32)
-    }
 }
 
 // === impl Entry ===
@@ -199,13 +197,20 @@ impl<T> Entry<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::Hashes;
 
     #[test]
     fn an_entry_is_small_and_an_empty_table_gives_its_memory_back() {
         assert!(size_of::<Option<Entry<(String, String)>>>() <= 104);
         let now = tokio::time::Instant::now().into_std();
         let mut table = Table::new();
-        let slots: Vec<Slot> = (0..5_000).map(|key| table.slot_of(key, now)).collect();
+        let hashes = Hashes::default();
+        let add = |key: u32| {
+            let hash = hashes.of(&key);
+            table.expect(std::iter::once(hash));
+            table.slot_of(key, hash, now)
+        };
+        let slots: Vec<Slot> = (0..5_000).map(add).collect();
         assert_eq!(table.len(), 5_000);
         for slot in slots {
             table.free_unless_used(slot);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::exchange::{Taken, Verdict};
 use crate::key::Key;
-use crate::machine::{Taken, Verdict};
 use crate::options::Priority;
 use crate::order::Slot;
 use crate::shared::Shared;

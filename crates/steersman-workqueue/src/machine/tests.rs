@@ -1,9 +1,12 @@
 //! Tables over the machine, with a clock that only moves when told.
 
 use super::*;
+use crate::index::Hashes;
+use crate::options::AddOptions;
 
 struct World {
     machine: Machine<&'static str>,
+    hashes: Hashes,
     now: Instant,
 }
 
@@ -11,12 +14,18 @@ impl World {
     fn new() -> Self {
         Self {
             machine: Machine::new(QueueOptions::new("test")),
+            hashes: Hashes::default(),
             now: tokio::time::Instant::now().into_std(),
         }
     }
 
     fn add(&mut self, key: &'static str, options: AddOptions) -> bool {
-        self.machine.add(key, options, self.now)
+        self.machine.add(Arrival {
+            key,
+            hash: self.hashes.of(&key),
+            options,
+            now: self.now,
+        })
     }
 
     fn take(&mut self) -> Option<Taken<&'static str>> {

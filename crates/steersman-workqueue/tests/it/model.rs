@@ -8,6 +8,9 @@ use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions, Ticket};
 
 const KEYS: u8 = 5;
 
+/// So many more keys are ready all the time that keys are left at the door.
+const CROWD: u8 = 100;
+
 #[derive(Debug, Clone)]
 enum Step {
     Add {
@@ -216,12 +219,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-async fn agrees(steps: Vec<Step>) -> Result<(), TestCaseError> {
+async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
     let queue = Queue::new(QueueOptions::<u8>::new("model"));
     let mut naive = Naive {
-        keys: vec![State::default(); KEYS as usize],
+        keys: vec![State::default(); usize::from(KEYS + crowd)],
         ..Naive::default()
     };
+    for key in KEYS..KEYS + crowd {
+        queue.add_with(key, AddOptions::new().priority(Priority::new(-1000)));
+        naive.add(key.into(), 0, -1000, false);
+    }
     let mut held: Vec<Ticket<u8>> = Vec::new();
     for step in steps {
         match step {
@@ -280,7 +287,10 @@ async fn agrees(steps: Vec<Step>) -> Result<(), TestCaseError> {
             .map_err(|e| TestCaseError::fail(e.to_string()))?;
         ticket.forget();
         rounds += 1;
-        prop_assert!(rounds <= 2 * usize::from(KEYS), "a key comes back for ever");
+        prop_assert!(
+            rounds <= 2 * usize::from(KEYS + crowd),
+            "a key comes back for ever"
+        );
     }
     Ok(())
 }
@@ -291,11 +301,23 @@ proptest! {
     // WQ-1, WQ-2, WQ-3, WQ-4, WQ-5
     #[test]
     fn the_queue_agrees_with_the_naive_one(steps in prop::collection::vec(step(), 1..120)) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .map_err(|e| TestCaseError::fail(e.to_string()))?;
-        runtime.block_on(agrees(steps))?;
+        run(steps, 0)?;
     }
+
+    // WQ-7
+    #[test]
+    fn the_queue_agrees_with_the_naive_one_in_a_crowd(
+        steps in prop::collection::vec(step(), 1..120)
+    ) {
+        run(steps, CROWD)?;
+    }
+}
+
+fn run(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|e| TestCaseError::fail(e.to_string()))?;
+    runtime.block_on(agrees(steps, crowd))
 }

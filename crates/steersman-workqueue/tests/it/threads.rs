@@ -19,7 +19,7 @@ fn work(queue: &Queue<u32>, mut done: impl FnMut(Ticket<u32>)) -> std::io::Resul
     Ok(())
 }
 
-// Scenario: an add that comes just while the only worker is about to wait. Each round the producer
+// WQ-7. Scenario: an add that comes just while the only worker is about to wait. Each round the producer
 // adds as soon as it hears of the last key, which is when the worker looks for the next one; a worker
 // that does not look once more after it enlisted sleeps on the key.
 #[test]
