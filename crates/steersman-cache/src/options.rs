@@ -13,6 +13,9 @@ use crate::metrics::CacheMetrics;
 use crate::settings::Settings;
 use crate::watch_error::{OnWatchError, WatchError};
 
+/// How many bytes of objects are kept decoded where nobody says otherwise.
+const DECODED: usize = 64 << 20;
+
 /// What a [`Cache`](crate::Cache) looks at.
 ///
 /// Nothing is checked against a cluster; contradictions are refused by
@@ -27,6 +30,7 @@ pub struct CacheOptions {
     pub(crate) sync_timeout: Duration,
     pub(crate) concurrent_syncs: usize,
     pub(crate) linger: Option<Duration>,
+    pub(crate) decoded_budget: Option<usize>,
     pub(crate) metrics: Option<CacheMetrics>,
     pub(crate) on_watch_error: OnWatchError,
     pub(crate) seed: Option<u64>,
@@ -87,7 +91,7 @@ struct Indexed {
 }
 
 impl CacheOptions {
-    /// Every namespace, WatchList streaming, two minutes to sync, and ten to linger.
+    /// Every namespace, WatchList streaming, two minutes to sync, ten to linger, and 64 MiB of decoded objects.
     pub fn new() -> Self {
         Self {
             namespaces: Namespaces::default(),
@@ -97,6 +101,7 @@ impl CacheOptions {
             sync_timeout: Duration::from_secs(120),
             concurrent_syncs: 10,
             linger: Some(Duration::from_secs(600)),
+            decoded_budget: Some(DECODED),
             metrics: None,
             on_watch_error: OnWatchError::default(),
             seed: None,
@@ -174,6 +179,16 @@ impl CacheOptions {
     /// was asked for goes on for good.
     pub fn linger(mut self, after: impl Into<Option<Duration>>) -> Self {
         self.linger = after.into();
+        self
+    }
+
+    /// How many bytes of objects the whole cache keeps decoded, beside all of them packed: 0 none, `None` all
+    /// of them. 64 MiB by default.
+    ///
+    /// A read of an object that is kept decoded shares it; one of another object decodes it, which takes
+    /// some tens of microseconds. Kept is what is read again and again. The bytes are an estimate.
+    pub fn decoded_budget(mut self, bytes: impl Into<Option<usize>>) -> Self {
+        self.decoded_budget = bytes.into();
         self
     }
 

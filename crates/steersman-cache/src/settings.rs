@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steersman_informer::{InformerOptions, Transform};
+use steersman_informer::{Budget, InformerOptions, Transform};
 
 /// What of the objects is cached, and how: the part of the options that can be said of all kinds
 /// ([`CacheOptions::defaults`](crate::CacheOptions::defaults)), of a default namespace, of one kind
@@ -25,6 +25,8 @@ pub struct Settings {
     pub(crate) queue_bound: Option<usize>,
     pub(crate) queue_bytes: Option<usize>,
     pub(crate) mailbox_bound: Option<usize>,
+    /// None of it, where all is kept.
+    pub(crate) decoded_budget: Option<Option<usize>>,
 }
 
 impl Settings {
@@ -118,6 +120,14 @@ impl Settings {
         self
     }
 
+    /// How many bytes of objects each informer that goes by this keeps decoded for itself, apart from what the
+    /// [cache](crate::CacheOptions::decoded_budget) keeps: 0 none, `None` all of them. By default it shares
+    /// that of the cache.
+    pub fn decoded_budget(mut self, bytes: impl Into<Option<usize>>) -> Self {
+        self.decoded_budget = Some(bytes.into());
+        self
+    }
+
     /// What is said here, and of the rest what is said there.
     pub(crate) fn or(mut self, other: &Self) -> Self {
         self.labels = self.labels.or_else(|| other.labels.clone());
@@ -130,6 +140,7 @@ impl Settings {
         self.queue_bound = self.queue_bound.or(other.queue_bound);
         self.queue_bytes = self.queue_bytes.or(other.queue_bytes);
         self.mailbox_bound = self.mailbox_bound.or(other.mailbox_bound);
+        self.decoded_budget = self.decoded_budget.or(other.decoded_budget);
         self
     }
 
@@ -159,6 +170,9 @@ impl Settings {
         }
         if let Some(events) = self.mailbox_bound {
             options = options.mailbox_bound(events);
+        }
+        if let Some(bytes) = self.decoded_budget {
+            options = options.budget(Budget::new(bytes));
         }
         options
     }
@@ -205,6 +219,7 @@ mod tests {
                 o.queue_bytes,
                 o.mailbox_bound,
                 o.resync,
+                o.budget.limit(),
             )
         };
         let own = InformerOptions::new();
@@ -216,8 +231,9 @@ mod tests {
             .queue_bound(20)
             .queue_bytes(3)
             .mailbox_bound(4)
+            .decoded_budget(5)
             .resync(every);
         let said = close.or(&default).applied_to(InformerOptions::new());
-        assert_eq!(bounds(&said), (1, 2, 3, 4, Some(every)));
+        assert_eq!(bounds(&said), (1, 2, 3, 4, Some(every), Some(5)));
     }
 }

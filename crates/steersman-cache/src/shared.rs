@@ -9,7 +9,7 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
-use steersman_informer::{Informer, InformerOptions, Mirror, Subscription};
+use steersman_informer::{Budget, Informer, InformerOptions, Mirror, Subscription};
 use steersman_object::{Gvk, Kind, Object, TypedObject};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     typed: RwLock<HashMap<TypeId, Arc<Coverage>>>,
     /// Whose credentials are used, for people; known from the run on.
     credentials: Arc<OnceLock<String>>,
+    /// What all informers keep decoded, but those with a budget of their own.
+    budget: Budget,
     /// Wakes the runner when something was declared.
     declared: Notify,
     /// Mirrors the registry's phase for those who wait.
@@ -56,6 +58,7 @@ pub(crate) enum Use {
 impl Shared {
     pub(crate) fn new(options: CacheOptions) -> Self {
         Self {
+            budget: Budget::new(options.decoded_budget),
             options,
             registry: Mutex::new(Registry::new()),
             coverages: Mutex::new(HashMap::new()),
@@ -351,6 +354,7 @@ impl Shared {
         let advice = advice.clone();
         let mut informer = InformerOptions::new()
             .watch_list(options.watch_list)
+            .budget(self.budget.clone())
             .ways_out(move |reason| advice.way_out(reason));
         let settings = coverage.settings(slot.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();

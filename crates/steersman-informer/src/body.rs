@@ -1,13 +1,17 @@
-//! Machine: the body of one object: its JSON, and what the types that look at it made of that.
+//! Machine: the body of one object: packed, and what the types that look at it made of that.
 
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
 use steersman_api::{RawObject, decode_json};
 use steersman_object::Object;
+
+use crate::metrics::gauges::Gauges;
+use crate::pack::{Admitted, Broken, Holder, Leavers, Packed, Place, Shelf};
 
 /// How much of an object there is, or is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,32 +22,42 @@ pub(crate) enum Extent {
     Whole,
 }
 
-/// One object's body. What is decoded once is shared from then on (STORE-2).
+/// One object's body. What is kept decoded is shared by all who read it (STORE-2).
 pub(crate) struct Body {
+    /// None of a body that was made of an object, not of JSON: it is never packed.
+    shelf: Option<Arc<Shelf>>,
     held: RwLock<Held>,
-    /// Whether an error may quote a value of it: not of a Secret.
-    quotes: bool,
+    /// Whether it was read since the budget asked.
+    touched: AtomicBool,
+    /// The types it has decoded as, as the shelf numbers them: it decodes as them again (VIEW-1).
+    reads_as: AtomicU8,
 }
 
 struct Held {
-    json: Box<[u8]>,
+    packed: Packed,
     extent: Extent,
-    /// The form of the type that looked first: most objects have one.
-    first: Option<Form>,
-    others: Vec<Form>,
+    forms: Forms,
+    /// What its forms are charged with, and where.
+    charge: usize,
+    place: Place,
+}
+
+/// What types made of the body. Most objects are looked at as one type, or none.
+enum Forms {
+    Nothing,
+    One(Arc<dyn Any + Send + Sync>),
+    Several(Box<[Form]>),
 }
 
 /// The body as a type: decoded, or what is wrong with it.
 struct Form {
     of: TypeId,
     decoded: Result<Arc<dyn Any + Send + Sync>, Arc<str>>,
+    charge: usize,
 }
 
-/// What a body is as a `K`.
-enum Made<K> {
-    Before(Result<Arc<K>, Arc<str>>),
-    Now(Result<Arc<K>, Arc<str>>),
-}
+/// A body as a type, or why it cannot be read as it.
+pub(crate) type Shown<K> = Result<Arc<K>, Arc<str>>;
 
 impl Extent {
     /// How much of an object the type `K` needs.
@@ -57,38 +71,49 @@ impl Extent {
 }
 
 impl Body {
-    pub(crate) fn new(json: Box<[u8]>, extent: Extent, quotes: bool) -> Self {
-        let held = Held {
-            json,
-            extent,
-            first: None,
-            others: Vec::new(),
-        };
-        Self {
-            held: RwLock::new(held),
-            quotes,
-        }
+    pub(crate) fn new(json: Box<[u8]>, extent: Extent, shelf: &Arc<Shelf>) -> Self {
+        shelf.enter();
+        Self::with(Packed::Fresh(json), extent, Some(Arc::clone(shelf)))
     }
 
     /// A body that was never JSON.
     pub(crate) fn of<K: Object>(object: &Arc<K>) -> Self {
         let json = serde_json::to_vec(&**object).unwrap_or_default();
-        let body = Self::new(json.into_boxed_slice(), Extent::Whole, true);
-        body.held.write().first = Some(Form::of(Ok(Arc::clone(object))));
+        let packed = Packed::Fresh(json.into_boxed_slice());
+        let body = Self::with(packed, Extent::Whole, None);
+        body.held.write().forms = Forms::One(Arc::clone(object) as _);
         body
+    }
+
+    fn with(packed: Packed, extent: Extent, shelf: Option<Arc<Shelf>>) -> Self {
+        let held = Held {
+            packed,
+            extent,
+            forms: Forms::Nothing,
+            charge: 0,
+            place: Place::NONE,
+        };
+        Self {
+            shelf,
+            held: RwLock::new(held),
+            touched: AtomicBool::new(false),
+            reads_as: AtomicU8::new(0),
+        }
     }
 
     /// How long its JSON is.
     pub(crate) fn bytes(&self) -> usize {
-        self.held.read().json.len()
+        self.held.read().packed.length()
     }
+
+    // ----- what is held -----
 
     /// Makes a body of which only metadata was there a whole one. What types made of the metadata
     /// stays right: it is the same version.
     pub(crate) fn complete(&self, whole: RawObject) {
         let mut held = self.held.write();
         if held.extent == Extent::Metadata {
-            held.json = whole.into_parts().1;
+            self.put(&mut held, Packed::Fresh(whole.into_parts().1));
             held.extent = Extent::Whole;
         }
     }
@@ -101,99 +126,333 @@ impl Body {
         }
         let whole = {
             let other = other.held.read();
-            (other.extent == Extent::Whole).then(|| other.json.clone())
+            (other.extent == Extent::Whole).then(|| other.packed.clone())
         };
-        if let Some(json) = whole {
+        if let Some(packed) = whole {
             let mut held = self.held.write();
-            held.json = json;
+            self.put(&mut held, packed);
             held.extent = Extent::Whole;
         }
     }
 
-    /// The object as a `K` where somebody looked at it as one, or what was wrong with it: without
-    /// decoding anything, so that it may be asked under a lock.
-    pub(crate) fn at_hand<K: Object>(&self) -> Option<Result<Arc<K>, Arc<str>>> {
-        self.held.read().form::<K>()
-    }
-
-    /// The object as a `K`; decoded where nobody looked at it as one before, and kept.
-    pub(crate) fn decoded<K: Object>(&self) -> Result<Arc<K>, Arc<str>> {
-        let decoded = match self.made() {
-            Made::Before(form) => return form,
-            Made::Now(decoded) => decoded,
+    /// Packs what came, and lets go of its JSON. Says whether there is something to learn of it.
+    pub(crate) fn pack(&self) -> bool {
+        let Some(shelf) = &self.shelf else {
+            return false;
         };
         let mut held = self.held.write();
-        // Another was faster: all share one.
-        if let Some(form) = held.form::<K>() {
-            return form;
-        }
-        let form = Form::of(decoded.clone());
-        match held.first {
-            None => held.first = Some(form),
-            Some(_) => held.others.push(form),
-        }
-        decoded
+        let Packed::Fresh(json) = &held.packed else {
+            return false;
+        };
+        let (packed, due) = shelf.pack(json);
+        self.put(&mut held, packed);
+        due
     }
 
-    /// The object as a `K`; decoded where nobody looks at it as one, and not kept (VIEW-5).
-    pub(crate) fn read<K: Object>(&self) -> Result<Arc<K>, Arc<str>> {
-        match self.made() {
-            Made::Before(form) | Made::Now(form) => form,
+    /// Packs anew what was packed before there was a dictionary. Says whether it was.
+    pub(crate) fn repack(&self) -> bool {
+        let Some(shelf) = &self.shelf else {
+            return false;
+        };
+        let again = {
+            let held = self.held.read();
+            let again = shelf.repack(&held.packed);
+            again.map(|again| (again, held.extent))
+        };
+        let Some((again, extent)) = again else {
+            return false;
+        };
+        let mut held = self.held.write();
+        // Completed meanwhile, it is another.
+        if held.extent == extent && !held.packed.is_by_dictionary() {
+            self.put(&mut held, again);
         }
+        true
+    }
+
+    /// Looks at its JSON.
+    pub(crate) fn sample<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let held = self.held.read();
+        self.shelf.as_ref()?.unpack(&held.packed, look).ok()
+    }
+
+    /// In place of what is held.
+    fn put(&self, held: &mut Held, packed: Packed) {
+        let before = held.counted();
+        held.packed = packed;
+        if let Some(gauges) = self.gauges() {
+            gauges.pack(before, held.counted());
+        }
+    }
+
+    // ----- what types make of it -----
+
+    /// The object as a `K`, where that is at hand. This is a read: it keeps the object at hand.
+    pub(crate) fn at_hand<K: Object>(&self) -> Option<Shown<K>> {
+        let form = self.held.read().forms.get::<K>()?;
+        // Who reads what was read just now writes nothing that others wait for.
+        if !self.touched.load(Ordering::Relaxed) {
+            self.touched.store(true, Ordering::Relaxed);
+        }
+        if let Some(shelf) = &self.shelf {
+            shelf.counters().hit();
+        }
+        Some(form)
+    }
+
+    /// The object as a `K`; decoded where that is not at hand, and kept within the budget.
+    pub(crate) fn decoded<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
+        match self.at_hand() {
+            Some(form) => form,
+            None => self.made(holder),
+        }
+    }
+
+    /// The object as a `K`, where that is at hand, for those who go over many: it does not count as read.
+    pub(crate) fn shown<K: Object>(&self) -> Option<Shown<K>> {
+        self.held.read().forms.get()
+    }
+
+    /// The object as a `K`: what is at hand, or decoded and not kept (VIEW-5, PACK-3).
+    pub(crate) fn read<K: Object>(&self) -> Shown<K> {
+        self.shown().unwrap_or_else(|| self.decode().0)
+    }
+
+    /// Whether it decodes as a `K`; it is decoded no second time to find that out. Nobody reads it yet.
+    pub(crate) fn check<K: Object>(
+        &self,
+        holder: impl Fn() -> Weak<dyn Holder>,
+    ) -> Result<(), Arc<str>> {
+        let bit = self.bit::<K>();
+        if bit != 0 && self.reads_as.load(Ordering::Relaxed) & bit != 0 {
+            return Ok(());
+        }
+        let known = self.shown::<K>();
+        known.unwrap_or_else(|| self.made(holder)).map(drop)
     }
 
     /// Lets go of what these types made of it.
     pub(crate) fn forget(&self, types: &[TypeId]) {
-        let mut held = self.held.write();
-        held.others.retain(|form| !types.contains(&form.of));
-        if held
-            .first
-            .as_ref()
-            .is_some_and(|form| types.contains(&form.of))
-        {
-            held.first = held.others.pop();
+        if let Some(shelf) = &self.shelf {
+            let bits = types.iter().fold(0, |bits, of| bits | shelf.bit(*of));
+            self.reads_as.fetch_and(!bits, Ordering::Relaxed);
         }
+        // Freeing what is large takes a while, and needs no lock.
+        let (_gone, leavers) = self.retain(|form| !types.contains(&form.of));
+        leavers.leave();
     }
 
-    fn made<K: Object>(&self) -> Made<K> {
+    /// Decodes it, and keeps what came of that where it may.
+    fn made<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
+        let (made, length) = self.decode::<K>();
+        let Some(length) = length else {
+            return made;
+        };
+        let charge = match (&made, &self.shelf) {
+            (Ok(_), Some(_)) => Shelf::charge::<K>(length),
+            _ => 0,
+        };
+        if made.is_ok() {
+            self.reads_as.fetch_or(self.bit::<K>(), Ordering::Relaxed);
+        }
+        let form = Form {
+            of: TypeId::of::<K>(),
+            decoded: made.clone().map(|object| object as _),
+            charge,
+        };
+        let leavers = {
+            let mut held = self.held.write();
+            // Another was faster: all share one.
+            if let Some(form) = held.forms.get() {
+                return form;
+            }
+            self.keep(&mut held, form, holder)
+        };
+        leavers.leave();
+        made
+    }
+
+    /// The object as a `K`, and of how much JSON; that is unknown where the answer may be another later.
+    fn decode<K: Object>(&self) -> (Shown<K>, Option<usize>) {
         let held = self.held.read();
-        if let Some(form) = held.form::<K>() {
-            return Made::Before(form);
-        }
         if Extent::of::<K>() > held.extent {
-            return Made::Before(Err("only its metadata is known".into()));
+            return (Err("only its metadata is known".into()), None);
         }
-        Made::Now(self.decode::<K>(&held.json))
+        let quotes = self.shelf.as_ref().is_none_or(|shelf| shelf.quotes());
+        let look = |json: &[u8]| (decode(json, quotes), Some(json.len()));
+        let looked = match (&held.packed, &self.shelf) {
+            (Packed::Fresh(json), _) => Ok(look(json)),
+            (packed, Some(shelf)) => {
+                shelf.counters().unpack();
+                shelf.unpack(packed, look)
+            }
+            (_, None) => Err(Broken),
+        };
+        // It comes back (PACK-1), so this is for want of memory.
+        looked.unwrap_or_else(|Broken| (Err("it does not unpack".into()), None))
     }
 
-    fn decode<K: Object>(&self, json: &[u8]) -> Result<Arc<K>, Arc<str>> {
-        let decoded = catch_unwind(AssertUnwindSafe(|| decode_json::<K>(json, self.quotes)));
-        match decoded {
-            Ok(Ok(object)) => Ok(Arc::new(object)),
-            Ok(Err(problem)) => Err(problem.into()),
-            Err(_) => Err("its type panicked while decoding it".into()),
+    /// Keeps a form, where the budget has room for it or makes some (PACK-2).
+    fn keep(&self, held: &mut Held, form: Form, holder: impl Fn() -> Weak<dyn Holder>) -> Leavers {
+        let mut leavers = Leavers::default();
+        if let (Some(shelf), Ok(_)) = (&self.shelf, &form.decoded) {
+            let charge = held.charge + form.charge;
+            let budget = shelf.budget();
+            match budget.charge(held.place, charge) {
+                Some(others) => leavers = others,
+                None => {
+                    budget.release(std::mem::take(&mut held.place));
+                    let Admitted::Kept(place, others) = budget.admit(holder(), charge) else {
+                        return leavers;
+                    };
+                    (held.place, leavers) = (place, others);
+                }
+            }
+            self.touched.store(false, Ordering::Relaxed);
+        }
+        let before = held.charge;
+        let mut forms = held.forms.take(before);
+        let charge = before + form.charge;
+        forms.push(form);
+        held.forms = Forms::of(forms);
+        self.count(held, charge);
+        leavers
+    }
+
+    /// Lets go of the other forms, which are answered to be dropped without a lock.
+    fn retain(&self, stays: impl Fn(&Form) -> bool) -> (Vec<Form>, Leavers) {
+        let mut held = self.held.write();
+        let before = held.charge;
+        let mut forms = held.forms.take(before);
+        let gone = forms.extract_if(.., |form| !stays(form)).collect();
+        let charge = forms.iter().map(|form| form.charge).sum();
+        let is_decoded = forms.iter().any(|form| form.decoded.is_ok());
+        held.forms = Forms::of(forms);
+        self.count(&mut held, charge);
+        let mut leavers = Leavers::default();
+        if let Some(shelf) = &self.shelf {
+            let budget = shelf.budget();
+            if !is_decoded {
+                budget.release(std::mem::take(&mut held.place));
+            } else if let Some(others) = budget.charge(held.place, charge) {
+                leavers = others;
+            }
+        }
+        (gone, leavers)
+    }
+
+    fn count(&self, held: &mut Held, charge: usize) {
+        let before = std::mem::replace(&mut held.charge, charge);
+        if let Some(gauges) = self.gauges() {
+            gauges.decode(before, charge);
+        }
+    }
+
+    fn gauges(&self) -> Option<&Gauges> {
+        self.shelf.as_ref()?.counters().gauges()
+    }
+
+    fn bit<K: Object>(&self) -> u8 {
+        let shelf = self.shelf.as_ref();
+        shelf.map_or(0, |shelf| shelf.bit(TypeId::of::<K>()))
+    }
+}
+
+impl Body {
+    /// Whether it was read since this was last asked.
+    pub(crate) fn take_touched(&self) -> bool {
+        self.touched.swap(false, Ordering::Relaxed)
+    }
+
+    /// Lets go of all that is decoded.
+    pub(crate) fn evict(&self) {
+        let (gone, leavers) = self.retain(|form| form.decoded.is_err());
+        if let Some(shelf) = self.shelf.as_ref().filter(|_| !gone.is_empty()) {
+            shelf.counters().evict();
+        }
+        leavers.leave();
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        let Some(shelf) = &self.shelf else {
+            return;
+        };
+        shelf.leave();
+        let held = self.held.get_mut();
+        shelf.budget().release(held.place);
+        if let Some(gauges) = shelf.counters().gauges() {
+            gauges.pack(held.counted(), 0);
+            gauges.decode(held.charge, 0);
         }
     }
 }
 
 impl Held {
-    fn form<K: Object>(&self) -> Option<Result<Arc<K>, Arc<str>>> {
-        let of = TypeId::of::<K>();
-        let mut forms = self.first.iter().chain(&self.others);
-        let form = forms.find(|form| form.of == of)?;
-        match &form.decoded {
-            Ok(object) => Arc::clone(object).downcast().ok().map(Ok),
-            Err(problem) => Some(Err(Arc::clone(problem))),
+    /// How much is packed: what has not been tried is on its way only.
+    fn counted(&self) -> usize {
+        match &self.packed {
+            Packed::Fresh(_) => 0,
+            packed => packed.held(),
         }
     }
 }
 
-impl Form {
-    fn of<K: Object>(decoded: Result<Arc<K>, Arc<str>>) -> Self {
-        Self {
-            of: TypeId::of::<K>(),
-            decoded: decoded.map(|object| object as Arc<dyn Any + Send + Sync>),
+impl Forms {
+    /// Of one form it is known by itself whose it is, and by who holds it what it is charged with.
+    fn of(mut forms: Vec<Form>) -> Self {
+        match (forms.len(), forms.pop()) {
+            (_, None) => Self::Nothing,
+            (
+                1,
+                Some(Form {
+                    decoded: Ok(object),
+                    ..
+                }),
+            ) => Self::One(object),
+            (_, Some(last)) => {
+                forms.push(last);
+                Self::Several(forms.into())
+            }
         }
+    }
+
+    /// All of them; `charge` is what they are charged with together.
+    fn take(&mut self, charge: usize) -> Vec<Form> {
+        match std::mem::replace(self, Self::Nothing) {
+            Self::Nothing => Vec::new(),
+            Self::One(object) => vec![Form {
+                of: (*object).type_id(),
+                decoded: Ok(object),
+                charge,
+            }],
+            Self::Several(forms) => forms.into_vec(),
+        }
+    }
+
+    fn get<K: Object>(&self) -> Option<Shown<K>> {
+        match self {
+            Self::Nothing => None,
+            Self::One(object) => Arc::clone(object).downcast().ok().map(Ok),
+            Self::Several(forms) => {
+                let of = TypeId::of::<K>();
+                let form = forms.iter().find(|form| form.of == of)?;
+                match &form.decoded {
+                    Ok(object) => Arc::clone(object).downcast().ok().map(Ok),
+                    Err(problem) => Some(Err(Arc::clone(problem))),
+                }
+            }
+        }
+    }
+}
+
+fn decode<K: Object>(json: &[u8], quotes: bool) -> Shown<K> {
+    let decoded = catch_unwind(AssertUnwindSafe(|| decode_json::<K>(json, quotes)));
+    match decoded {
+        Ok(Ok(object)) => Ok(Arc::new(object)),
+        Ok(Err(problem)) => Err(problem.into()),
+        Err(_) => Err("its type panicked while decoding it".into()),
     }
 }
 
@@ -204,79 +463,4 @@ impl fmt::Debug for Body {
 }
 
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube_core::PartialObjectMeta;
-
-    use super::*;
-
-    const JSON: &[u8] = br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
-
-    // STORE-2
-    #[test]
-    fn store_2_all_who_look_at_an_object_as_one_type_share_it() {
-        let body = Body::new(JSON.into(), Extent::Whole, true);
-        let one = body.decoded::<ConfigMap>().unwrap();
-        let metadata = body.decoded::<PartialObjectMeta<ConfigMap>>().unwrap();
-        assert_eq!(metadata.metadata, one.metadata);
-        assert!(Arc::ptr_eq(&one, &body.decoded::<ConfigMap>().unwrap()));
-    }
-
-    // VIEW-5
-    #[test]
-    fn view_5_what_is_read_in_passing_is_not_kept_and_what_is_kept_is_shared() {
-        let body = Body::new(JSON.into(), Extent::Whole, true);
-        let (one, two) = (body.read::<ConfigMap>().unwrap(), body.read().unwrap());
-        assert!(one == two && !Arc::ptr_eq(&one, &two));
-        assert_eq!(Arc::strong_count(&one), 1);
-        let kept = body.decoded::<ConfigMap>().unwrap();
-        assert!(Arc::ptr_eq(&kept, &body.read().unwrap()));
-    }
-
-    // VIEW-4
-    #[test]
-    fn view_4_what_one_type_made_goes_without_what_the_others_did() {
-        let body = Body::new(JSON.into(), Extent::Whole, true);
-        type Metadata = PartialObjectMeta<ConfigMap>;
-        let (first, other) = (
-            body.decoded::<ConfigMap>().unwrap(),
-            body.decoded::<Metadata>().unwrap(),
-        );
-        body.forget(&[TypeId::of::<ConfigMap>()]);
-        assert_eq!(Arc::strong_count(&first), 1);
-        assert!(Arc::ptr_eq(&other, &body.decoded().unwrap()));
-        body.forget(&[TypeId::of::<Metadata>()]);
-        assert_eq!(Arc::strong_count(&other), 1);
-        assert_eq!(body.decoded::<ConfigMap>().unwrap(), first);
-    }
-
-    #[test]
-    fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
-        let body = Body::new(
-            br#"{"metadata":{"name":"a"}}"#[..].into(),
-            Extent::Metadata,
-            true,
-        );
-        let metadata = body.decoded::<PartialObjectMeta<ConfigMap>>().unwrap();
-        assert!(body.decoded::<ConfigMap>().is_err());
-        body.complete(RawObject::from_json(JSON).unwrap());
-        assert!(body.decoded::<ConfigMap>().unwrap().data.is_some());
-        let again = body.decoded::<PartialObjectMeta<ConfigMap>>().unwrap();
-        assert!(Arc::ptr_eq(&metadata, &again));
-    }
-
-    #[test]
-    fn what_does_not_decode_is_told_and_not_quoted_where_it_is_secret() {
-        let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
-        let error = |quotes| {
-            let body = Body::new(json[..].into(), Extent::Whole, quotes);
-            body.decoded::<ConfigMap>().unwrap_err()
-        };
-        assert!(
-            error(true).starts_with("data: invalid type"),
-            "{}",
-            error(true)
-        );
-        assert!(!error(false).contains("hunter2"), "{}", error(false));
-    }
-}
+mod tests;

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
-use steersman_api::{Head, RawObject};
+use steersman_api::{Head, Malformed, RawObject};
 use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
-use crate::body::{Body, Extent};
+use crate::body::{Body, Extent, Shown};
+use crate::pack::{Holder, Shelf};
 use crate::pool::Pool;
 
 /// One object as a store and its events hold it, looked at as a `K`.
@@ -73,17 +74,25 @@ impl<K: Object> Entry<K> {
         Self::of_parts(head, Body::of(&object), None, &Pools::default())
     }
 
-    /// The whole object. It may have to be decoded.
+    /// The whole object. It may have to be unpacked and decoded, which takes some tens of microseconds.
+    ///
+    /// # Panics
+    ///
+    /// Where `K` reads the same JSON once and then not again.
     #[must_use]
-    #[expect(
-        clippy::expect_used,
-        clippy::missing_panics_doc,
-        reason = "proven below"
-    )]
+    #[expect(clippy::expect_used, reason = "proven below")]
     pub fn body(&self) -> Arc<K> {
-        let decoded = self.inner.body.decoded();
-        // An entry is given out as a `K` only after it decoded as one (VIEW-1), and stays so.
-        decoded.expect("an entry of a type has decoded as it")
+        let decoded = self.inner.decoded();
+        // An entry is given out as a `K` only after its JSON decoded as one (VIEW-1), and that is what
+        // it is packed of (PACK-1).
+        decoded.expect("an entry of a type has decoded as it, and does so again")
+    }
+
+    /// As [`body`](Self::body), for those who go over many objects once: it keeps none of them at hand.
+    #[expect(clippy::expect_used, reason = "as of `body`")]
+    pub(crate) fn read(&self) -> Arc<K> {
+        let read = self.inner.body.read();
+        read.expect("an entry of a type has decoded as it, and does so again")
     }
 
     /// The object's annotations. They may have to be decoded.
@@ -192,17 +201,33 @@ impl<K> Entry<K> {
 }
 
 impl RawEntry {
-    /// The entry of an object that arrived; `quotes` says whether an error may quote it. What it has in
-    /// common with others, and the key with what was known `before`, takes no room a second time.
+    /// The entry of an object that arrived. What it has in common with others, and the key with what was
+    /// known `before`, takes no room a second time.
     pub(crate) fn ingest(
         object: RawObject,
         extent: Extent,
-        quotes: bool,
+        shelf: &Arc<Shelf>,
         before: Option<&Self>,
         pools: &Pools,
     ) -> Self {
         let (head, json) = object.into_parts();
-        Self::of_parts(head, Body::new(json, extent, quotes), before, pools)
+        Self::of_parts(head, Body::new(json, extent, shelf), before, pools)
+    }
+
+    /// The object as a `K`, where it is at hand: a read that costs next to nothing.
+    pub(crate) fn at_hand<K: Object>(&self) -> Option<Shown<K>> {
+        self.inner.body.at_hand()
+    }
+
+    /// The object as a `K`, which may have to be unpacked and decoded: not to be asked for under a lock
+    /// that others wait for.
+    pub(crate) fn decoded<K: Object>(&self) -> Shown<K> {
+        self.inner.decoded()
+    }
+
+    /// Whether the object decodes as a `K`.
+    pub(crate) fn check<K: Object>(&self) -> Result<(), Arc<str>> {
+        self.inner.body.check::<K>(|| self.inner.holder())
     }
 
     /// Whether what arrived is this object at this version.
@@ -211,6 +236,16 @@ impl RawEntry {
             && *self.version() == head.version
             && *self.uid() == *head.uid
             && *self.key() == head.key
+    }
+
+    /// What is told of it where nobody can read it as what is asked for.
+    pub(crate) fn malformed(&self, problem: &str) -> Malformed {
+        Malformed::new(
+            self.key().clone(),
+            self.uid().to_string(),
+            self.version().clone(),
+            problem,
+        )
     }
 
     pub(crate) fn raw_body(&self) -> &Body {
@@ -254,6 +289,29 @@ impl Pools {
     pub(crate) fn sweep(&self, objects: usize) {
         self.labels.lock().sweep(objects);
         self.ties.lock().sweep(objects);
+    }
+}
+
+// ===== impl Inner =====
+
+impl Inner {
+    fn decoded<K: Object>(self: &Arc<Self>) -> Shown<K> {
+        self.body.decoded(|| self.holder())
+    }
+
+    fn holder(self: &Arc<Self>) -> Weak<dyn Holder> {
+        Arc::downgrade(self) as _
+    }
+}
+
+/// What is evicted of an entry is what its body holds decoded.
+impl Holder for Inner {
+    fn take_touched(&self) -> bool {
+        self.body.take_touched()
+    }
+
+    fn evict(&self) {
+        self.body.evict();
     }
 }
 

@@ -30,7 +30,8 @@
 //!
 //! - [`error`], [`state`], [`metrics`], [`options`]: what the handle speaks in; [`transform`] has
 //!   [`Transform`], what is changed of objects before anybody sees them.
-//! - `body` has the JSON of one object and what types made of it; `pool` what objects have in common;
+//! - `pack` has how bodies are held: packed, and decoded within a [`Budget`].
+//! - `body` has one object, packed, and what types made of it; `pool` what objects have in common;
 //!   [`entry`] has [`Entry`], an object
 //!   as it is held.
 //! - [`pass`] has [`Pass`], objects that are looked at once.
@@ -42,6 +43,7 @@ pub mod error;
 pub mod state;
 pub mod metrics;
 pub mod transform;
+mod pack;
 pub mod options;
 mod body;
 mod pool;
@@ -67,6 +69,7 @@ pub use informer::{CONTROLLER_UID, Informer, OWNER_UID};
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
 pub use options::{Failed, InformerOptions, OnFailure, WaysOut};
+pub use pack::Budget;
 pub use pass::{Pass, Unread};
 pub use state::{Reason, State};
 pub use store::{IndexedValue, Objects, Query, Selected, Store};

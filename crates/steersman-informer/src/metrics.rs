@@ -41,6 +41,9 @@ pub struct InformerMetrics {
     failures: IntCounterVec,
     events: IntCounterVec,
     latency: HistogramVec,
+    hits: IntCounterVec,
+    unpacks: IntCounterVec,
+    evictions: IntCounterVec,
     living: Arc<Living>,
 }
 
@@ -63,6 +66,9 @@ struct Counted {
     failures: IntCounterVec,
     events: IntCounterVec,
     latency: Histogram,
+    hits: IntCounter,
+    unpacks: IntCounter,
+    evictions: IntCounter,
     gauges: Arc<Gauges>,
 }
 
@@ -132,6 +138,21 @@ impl InformerMetrics {
                 "steersman_informer_event_latency_seconds",
                 "From what the server said to the store and the mailboxes of all subscribers",
                 &LATENCIES,
+            )?,
+            hits: counter(
+                "steersman_informer_decoded_hits_total",
+                "Reads of single objects that were held decoded",
+                &["name"],
+            )?,
+            unpacks: counter(
+                "steersman_informer_unpacks_total",
+                "Objects that were unpacked and decoded, for reads, lists and events",
+                &["name"],
+            )?,
+            evictions: counter(
+                "steersman_informer_evictions_total",
+                "Objects that are no longer held decoded, as the budget was spent",
+                &["name"],
             )?,
             living,
         })
@@ -209,6 +230,27 @@ impl Counters {
         }
     }
 
+    /// A read found its object decoded.
+    pub(crate) fn hit(&self) {
+        if let Some(counted) = &self.counted {
+            counted.hits.inc();
+        }
+    }
+
+    /// An object was unpacked and decoded.
+    pub(crate) fn unpack(&self) {
+        if let Some(counted) = &self.counted {
+            counted.unpacks.inc();
+        }
+    }
+
+    /// An object is no longer held decoded.
+    pub(crate) fn evict(&self) {
+        if let Some(counted) = &self.counted {
+            counted.evictions.inc();
+        }
+    }
+
     /// Where the informer shows what it holds and how it is doing.
     pub(crate) fn gauges(&self) -> Option<&Gauges> {
         self.counted.as_deref().map(|counted| &*counted.gauges)
@@ -231,6 +273,9 @@ impl Counted {
             failures: metrics.failures.clone(),
             events: metrics.events.clone(),
             latency: metrics.latency.with_label_values(&of),
+            hits: metrics.hits.with_label_values(&of),
+            unpacks: metrics.unpacks.with_label_values(&of),
+            evictions: metrics.evictions.with_label_values(&of),
             gauges,
             name,
         }

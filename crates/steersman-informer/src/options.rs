@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::metrics::InformerMetrics;
+use crate::pack::Budget;
 use crate::state::Reason;
 use crate::transform::Transform;
 
@@ -39,6 +40,9 @@ pub struct InformerOptions {
     /// Send every object again as an update to itself, about this often, and each second at most: the
     /// jitter makes it up to a tenth more or less. Default: never.
     pub resync: Option<Duration>,
+    /// How many bytes of decoded objects are kept, by this informer and all others that have a clone of
+    /// it. Default: 64 MiB of its own.
+    pub budget: Budget,
     /// Where the jitter of delays comes from. Default: random, so that replicas differ.
     pub seed: u64,
     /// Where to count. Default: nowhere.
@@ -88,6 +92,7 @@ impl Default for InformerOptions {
             bookmarks: true,
             transform: None,
             resync: None,
+            budget: Budget::default(),
             seed: RandomState::new().hash_one("steersman"),
             metrics: None,
             ways_out: WaysOut::default(),
@@ -170,6 +175,13 @@ impl InformerOptions {
     #[must_use]
     pub fn resync(mut self, every: Duration) -> Self {
         self.resync = Some(every).filter(|d| !d.is_zero());
+        self
+    }
+
+    /// How many bytes of decoded objects are kept, by all who share the budget.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
         self
     }
 

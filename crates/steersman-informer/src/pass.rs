@@ -51,15 +51,8 @@ impl<K: Object> Unread<K> {
     ///
     /// What is known of it, where it cannot be read as a `K`.
     pub fn read(&self) -> Result<Arc<K>, Malformed> {
-        self.entry.raw_body().read().map_err(|problem| {
-            let entry = &self.entry;
-            Malformed::new(
-                entry.key().clone(),
-                entry.uid().to_string(),
-                entry.version().clone(),
-                &*problem,
-            )
-        })
+        let read = self.entry.raw_body().read();
+        read.map_err(|problem| self.entry.malformed(&problem))
     }
 }
 

@@ -9,6 +9,7 @@ mod standing;
 mod changes;
 mod looking;
 mod inlet;
+mod learning;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use steersman_api::ListWatch;
 use steersman_object::{Kind, Object, ObjectKey};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
@@ -27,6 +28,7 @@ use crate::fanout::Fanout;
 use crate::glimpse::{Glimpse, Identity};
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
+use crate::pack::Shelf;
 use crate::pipeline::inlet::Inlet;
 use crate::queue::Bounds;
 use crate::queue::channel::channel;
@@ -49,6 +51,10 @@ pub(crate) struct Core {
     options: InformerOptions,
     counters: Counters,
     pools: Pools,
+    /// What the bodies of its objects share.
+    shelf: Arc<Shelf>,
+    /// Rings where there may be something to learn of how to pack.
+    learn: Notify,
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
     /// As those see it who need no more than metadata, and those who need the whole.
@@ -86,9 +92,15 @@ impl Core {
     pub(crate) fn new(kind: Kind, options: InformerOptions) -> Self {
         let indexer = RwLock::new(Indexer::default());
         let declared = || watch::Sender::new(State::Declared);
+        let counters = Counters::new(options.metrics.as_ref(), kind.to_string());
+        // A Secret's values go nowhere, neither into an error nor into what packs another object.
+        let secret = kind.gvk().kind() == "Secret";
+        let shelf = Shelf::new(options.budget.clone(), counters.clone(), secret);
         Self {
-            counters: Counters::new(options.metrics.as_ref(), kind.to_string()),
+            counters,
             pools: Pools::default(),
+            shelf: Arc::new(shelf),
+            learn: Notify::new(),
             shared: Arc::new(Shared {
                 kind: kind.clone(),
                 indexer,
@@ -222,6 +234,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = driver.run() => {}
         () = apply => {}
         () = resync(&core) => {}
+        () = learning::learn(&core) => {}
     }
     drop(running);
 }

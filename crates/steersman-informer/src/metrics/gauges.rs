@@ -15,6 +15,8 @@ pub(crate) struct Gauges {
     objects: AtomicUsize,
     malformed: AtomicUsize,
     bytes: AtomicUsize,
+    packed: AtomicUsize,
+    decoded: AtomicUsize,
     /// Deltas that wait for the store.
     queued: AtomicUsize,
     /// The version up to which everything was applied; 0 where it is no number.
@@ -35,6 +37,8 @@ pub(crate) struct Sum {
     pub(crate) objects: usize,
     pub(crate) malformed: usize,
     pub(crate) bytes: usize,
+    pub(crate) packed: usize,
+    pub(crate) decoded: usize,
     pub(crate) queued: usize,
     /// The oldest of them.
     pub(crate) version: Option<u64>,
@@ -49,6 +53,18 @@ impl Gauges {
         self.objects.store(objects, Ordering::Relaxed);
         self.malformed.store(malformed, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// So many bytes are packed instead of so many.
+    pub(crate) fn pack(&self, before: usize, now: usize) {
+        self.packed.fetch_add(now, Ordering::Relaxed);
+        self.packed.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// So many bytes are decoded instead of so many.
+    pub(crate) fn decode(&self, before: usize, now: usize) {
+        self.decoded.fetch_add(now, Ordering::Relaxed);
+        self.decoded.fetch_sub(before, Ordering::Relaxed);
     }
 
     pub(crate) fn reach(&self, version: &ResourceVersion) {
@@ -92,6 +108,8 @@ impl Sum {
         self.objects += gauges.objects.load(Ordering::Relaxed);
         self.malformed += gauges.malformed.load(Ordering::Relaxed);
         self.bytes += gauges.bytes.load(Ordering::Relaxed);
+        self.packed += gauges.packed.load(Ordering::Relaxed);
+        self.decoded += gauges.decoded.load(Ordering::Relaxed);
         self.queued += gauges.queued.load(Ordering::Relaxed);
         let version = gauges.version.load(Ordering::Relaxed);
         let version = Some(version).filter(|version| *version > 0);
@@ -123,10 +141,16 @@ mod tests {
         let start = now();
         let at = |seconds| start + Duration::from_secs(seconds);
         one.hold(3, 1, 300);
+        one.pack(0, 90);
+        one.decode(0, 1000);
         one.reach(&ResourceVersion::new("12"));
         one.hear_event(at(1));
         one.enter(&State::Synced);
         another.hold(2, 0, 100);
+        another.pack(0, 50);
+        another.pack(50, 20);
+        another.decode(0, 700);
+        another.decode(700, 0);
         another.reach(&ResourceVersion::new("9"));
         another.enqueue();
         another.enqueue();
@@ -144,6 +168,8 @@ mod tests {
             objects: 5,
             malformed: 1,
             bytes: 400,
+            packed: 110,
+            decoded: 1000,
             queued: 1,
             version: Some(9),
             event_age: Some(Duration::from_secs(9)),

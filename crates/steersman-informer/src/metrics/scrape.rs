@@ -24,6 +24,8 @@ pub(crate) struct Scrape {
     objects: GaugeVec,
     malformed: GaugeVec,
     bytes: GaugeVec,
+    packed: GaugeVec,
+    decoded: GaugeVec,
     queued: GaugeVec,
     version: GaugeVec,
     event_age: GaugeVec,
@@ -76,6 +78,14 @@ impl Scrape {
                 "steersman_informer_bytes",
                 "JSON of the objects in the stores of a kind, in bytes",
             )?,
+            packed: gauge(
+                "steersman_informer_packed_bytes",
+                "What the objects of a kind take packed, in bytes; the rest of their JSON is saved",
+            )?,
+            decoded: gauge(
+                "steersman_informer_decoded_bytes",
+                "What the objects of a kind take that are held decoded, in bytes, by estimate",
+            )?,
             queued: gauge(
                 "steersman_informer_queued_deltas",
                 "What the server said and the stores do not have yet; a list is one",
@@ -100,11 +110,13 @@ impl Scrape {
         })
     }
 
-    fn families(&self) -> [&GaugeVec; 8] {
+    fn families(&self) -> [&GaugeVec; 10] {
         [
             &self.objects,
             &self.malformed,
             &self.bytes,
+            &self.packed,
+            &self.decoded,
             &self.queued,
             &self.version,
             &self.event_age,
@@ -122,6 +134,8 @@ impl Scrape {
         set(&self.objects, sum.objects as f64);
         set(&self.malformed, sum.malformed as f64);
         set(&self.bytes, sum.bytes as f64);
+        set(&self.packed, sum.packed as f64);
+        set(&self.decoded, sum.decoded as f64);
         set(&self.queued, sum.queued as f64);
         if let Some(version) = sum.version {
             set(&self.version, version as f64);

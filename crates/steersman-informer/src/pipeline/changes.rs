@@ -149,6 +149,7 @@ impl Core {
         if reached < Some(extent) {
             self.reach(writer, extent);
         }
+        self.learn.notify_one();
     }
 
     /// The store is complete, for all who need no more than `extent`.

@@ -41,15 +41,18 @@ impl Sink for Inlet {
             }
             stored => match self.core.transformed(object) {
                 Ok(object) => {
-                    let (quotes, before) = (self.core.quotes(), stored.as_ref());
-                    RawEntry::ingest(object, extent, quotes, before, &self.core.pools)
+                    let (shelf, before) = (&self.core.shelf, stored.as_ref());
+                    RawEntry::ingest(object, extent, shelf, before, &self.core.pools)
                 }
                 Err(malformed) => return Decoded::Malformed(malformed),
             },
         };
-        // Every type that looks at it decodes it here, before any lock is taken.
+        // Every type that looks at it decodes it here, from the bytes at hand, before any lock is taken.
         for check in checks {
             let _kept_for_later = check(&entry);
+        }
+        if entry.raw_body().pack() {
+            self.core.learn.notify_one();
         }
         Decoded::Good(entry)
     }

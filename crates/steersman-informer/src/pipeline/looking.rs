@@ -93,7 +93,7 @@ impl Core {
             Decoded::Good(object) => self.transformed(object)?,
             Decoded::Malformed(malformed) => return Err(malformed),
         };
-        let entry = RawEntry::ingest(object, Extent::Whole, self.quotes(), None, &self.pools);
+        let entry = RawEntry::ingest(object, Extent::Whole, &self.shelf, None, &self.pools);
         Unread::new(&entry).read()
     }
 
@@ -104,13 +104,8 @@ impl Core {
         };
         let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
         let version = object.head().version.clone();
-        let transformed = transform.apply(object, self.quotes());
+        let transformed = transform.apply(object, self.shelf.quotes());
         transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
-    }
-
-    /// Whether an error may quote an object: a Secret's values go nowhere.
-    pub(super) fn quotes(&self) -> bool {
-        self.kind.gvk().kind() != "Secret"
     }
 
     pub(crate) fn subscribe<K>(&self, held: &Arc<Held>) -> Subscription<K> {
@@ -160,7 +155,7 @@ impl Core {
         Ok(())
     }
 
-    fn entries(&self) -> Vec<RawEntry> {
+    pub(super) fn entries(&self) -> Vec<RawEntry> {
         self.shared.indexer.read().entries(None).cloned().collect()
     }
 }

@@ -17,6 +17,7 @@ use super::*;
 use crate::delta::Item;
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
+use crate::pack::Budget;
 use crate::store::Index;
 
 type Map = ConfigMap;
@@ -60,7 +61,7 @@ fn core(mailbox_bound: usize) -> (Core, Arc<Held>) {
 }
 
 fn index(name: &str, values: impl Fn(&Map) -> Vec<String> + Send + Sync + 'static) -> Index {
-    let values = move |entry: &RawEntry| Ok(values(&*entry.raw_body().decoded::<Map>()?));
+    let values = move |entry: &RawEntry| Ok(values(&*entry.decoded::<Map>()?));
     Index::new(name, Arc::new(values))
 }
 
@@ -255,13 +256,12 @@ type Metadata = PartialObjectMeta<Map>;
 fn arrived(extent: Extent) -> Item {
     let json = br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
     let object = RawObject::from_json(&json[..]).unwrap();
-    Decoded::Good(RawEntry::ingest(
-        object,
-        extent,
-        true,
-        None,
-        &Pools::default(),
-    ))
+    ingested(object, extent)
+}
+
+fn ingested(object: RawObject, extent: Extent) -> Item {
+    let (shelf, pools) = (Shelf::alone(Budget::default()), Pools::default());
+    Decoded::Good(RawEntry::ingest(object, extent, &shelf, None, &pools))
 }
 
 fn listed(items: Vec<Item>, extent: Extent) -> Delta {
@@ -343,13 +343,7 @@ fn widened(core: &Core, then: fn(Item) -> Delta, data: &str) {
     let metadata = r#"{"name":"m1","uid":"u","resourceVersion":"3"}"#;
     let json = format!(r#"{{"metadata":{metadata},"data":{data}}}"#);
     let later = RawObject::from_json(json.into_bytes()).unwrap();
-    let later = Decoded::Good(RawEntry::ingest(
-        later,
-        Extent::Whole,
-        true,
-        None,
-        &Pools::default(),
-    ));
+    let later = ingested(later, Extent::Whole);
     let whole = listed(vec![arrived(Extent::Whole)], Extent::Whole);
     core.apply(vec![whole, then(later)]);
 }

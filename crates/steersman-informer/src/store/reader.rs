@@ -57,13 +57,13 @@ impl<K: Object> Store<K> {
         let entry = {
             let indexer = self.shared.indexer.read();
             let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
-            match entry.raw_body().at_hand() {
+            match entry.at_hand() {
                 Some(object) => return object.ok(),
                 None => entry.clone(),
             }
         };
         // STORE-7: whoever decodes keeps nobody waiting.
-        entry.raw_body().decoded().ok()
+        entry.decoded().ok()
     }
 
     /// One object, where an object that is there and cannot be read is no absent one.
@@ -92,13 +92,14 @@ impl<K: Object> Store<K> {
                 let absent = malformed.map_or(Ok(None), |malformed| Err(malformed.clone()));
                 return (absent, version);
             };
-            match entry.raw_body().at_hand() {
-                Some(object) => return (Ok(object.ok()), version),
-                None => (entry.clone(), version),
+            match entry.at_hand() {
+                Some(Ok(object)) => return (Ok(Some(object)), version),
+                _ => (entry.clone(), version),
             }
         };
         // STORE-7: as in `get`.
-        (Ok(entry.raw_body().decoded().ok()), version)
+        let object = entry.decoded().map(Some);
+        (object.map_err(|problem| entry.malformed(&problem)), version)
     }
 
     /// One object with what is known of it without its body.
@@ -135,12 +136,12 @@ impl<K: Object> Store<K> {
     pub fn objects(&self, query: &Query) -> Result<Objects<K>, Error> {
         let mut objects = Vec::new();
         let mut later: Vec<RawEntry> = Vec::new();
-        let (version, unreadable) = self.look(query, |entry| match entry.raw_body().at_hand() {
+        let (version, unreadable) = self.look(query, |entry| match entry.raw_body().shown() {
             Some(object) if later.is_empty() => objects.extend(object.ok()),
             _ => later.push(entry.clone()),
         })?;
-        // STORE-7: as in `get`.
-        let later = later.iter().map(|entry| entry.raw_body().decoded().ok());
+        // STORE-7: as in `get`. What is gone over once is kept for nobody (PACK-3).
+        let later = later.iter().map(|entry| entry.raw_body().read().ok());
         objects.extend(later.flatten());
         Ok(Objects {
             objects,
@@ -238,7 +239,7 @@ impl<K: Object> Store<K> {
     /// Calls `f` with each object of a namespace (or of all), without holding a lock.
     pub fn for_each(&self, namespace: Option<&str>, mut f: impl FnMut(&K)) {
         for entry in self.entries(namespace) {
-            f(&entry.body());
+            f(&entry.read());
         }
     }
 

@@ -172,7 +172,7 @@ impl View {
             of: TypeId::of::<K>(),
             needs: held.needs,
             held: Arc::downgrade(held),
-            check: |entry| entry.raw_body().decoded::<K>().map(drop),
+            check: RawEntry::check::<K>,
             ready,
             aside: BTreeMap::new(),
             indexes: Vec::new(),

@@ -7,6 +7,7 @@ mod world;
 mod backoff;
 mod bookmarks;
 mod bounds;
+mod budget;
 mod expired;
 mod index_while_running;
 mod late_subscriber;

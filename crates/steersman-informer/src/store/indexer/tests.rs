@@ -10,6 +10,7 @@ use super::*;
 use crate::body::Body;
 use crate::entry::{Entry, Pools};
 use crate::event::{Event, RawEvent};
+use crate::pack::{Budget, Shelf};
 use crate::store::index::{Index, IndexFn};
 
 type Map = ConfigMap;
@@ -443,9 +444,10 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     let pods: Vec<RawObject> = (0..PODS).map(pod).collect();
     let json: usize = pods.iter().map(|pod| pod.json().len()).sum();
     let (mut indexer, pools) = (Indexer::default(), Pools::default());
+    let shelf = Shelf::alone(Budget::default());
     let counted = allocation_counter::measure(|| {
         let ingest =
-            |pod: &RawObject| RawEntry::ingest(pod.clone(), Extent::Whole, true, None, &pools);
+            |pod: &RawObject| RawEntry::ingest(pod.clone(), Extent::Whole, &shelf, None, &pools);
         let entries = pods.iter().map(ingest).collect();
         put(&mut indexer, entries);
     });

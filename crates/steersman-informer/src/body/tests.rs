@@ -1,0 +1,208 @@
+//! A body under several budgets, looked at by several types, on one thread and on many.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::{DynamicObject, PartialObjectMeta};
+
+use super::*;
+use crate::metrics::Counters;
+use crate::pack::Budget;
+
+const JSON: &[u8] = br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
+
+type Metadata = PartialObjectMeta<ConfigMap>;
+
+/// A body as an entry holds it.
+struct Held(Body);
+
+impl Holder for Held {
+    fn take_touched(&self) -> bool {
+        self.0.take_touched()
+    }
+
+    fn evict(&self) {
+        self.0.evict();
+    }
+}
+
+fn held(json: &[u8], extent: Extent, shelf: &Arc<Shelf>) -> Arc<Held> {
+    Arc::new(Held(Body::new(json.into(), extent, shelf)))
+}
+
+fn body() -> Arc<Held> {
+    held(JSON, Extent::Whole, &Shelf::alone(Budget::unlimited()))
+}
+
+fn decoded<K: Object>(held: &Arc<Held>) -> Shown<K> {
+    held.0.decoded(|| Arc::downgrade(held) as Weak<dyn Holder>)
+}
+
+fn is_at_hand(held: &Arc<Held>) -> bool {
+    held.0.at_hand::<ConfigMap>().is_some()
+}
+
+// STORE-2
+#[test]
+fn store_2_all_who_look_at_an_object_as_one_type_share_it() {
+    let body = body();
+    let one = decoded::<ConfigMap>(&body).unwrap();
+    let metadata = decoded::<Metadata>(&body).unwrap();
+    assert_eq!(metadata.metadata, one.metadata);
+    assert!(Arc::ptr_eq(&one, &decoded(&body).unwrap()));
+}
+
+// VIEW-5
+#[test]
+fn view_5_what_is_read_in_passing_is_not_kept_and_what_is_kept_is_shared() {
+    let body = body();
+    let (one, two) = (
+        body.0.read::<ConfigMap>().unwrap(),
+        body.0.read::<ConfigMap>().unwrap(),
+    );
+    assert!(one == two && !Arc::ptr_eq(&one, &two));
+    assert_eq!(Arc::strong_count(&one), 1);
+    let kept = decoded::<ConfigMap>(&body).unwrap();
+    assert!(Arc::ptr_eq(&kept, &body.0.read().unwrap()));
+}
+
+// VIEW-4
+#[test]
+fn view_4_what_one_type_made_goes_without_what_the_others_did() {
+    for budget in [Budget::unlimited(), Budget::default()] {
+        let body = held(JSON, Extent::Whole, &Shelf::alone(budget.clone()));
+        let first = decoded::<ConfigMap>(&body).unwrap();
+        let alone = budget.charged();
+        let other = decoded::<Metadata>(&body).unwrap();
+        assert!(budget.limit().is_none() || budget.charged() > alone);
+        body.0.forget(&[TypeId::of::<ConfigMap>()]);
+        assert_eq!(Arc::strong_count(&first), 1);
+        assert!(Arc::ptr_eq(&other, &decoded(&body).unwrap()));
+        body.0.forget(&[TypeId::of::<Metadata>()]);
+        assert_eq!((Arc::strong_count(&other), budget.charged()), (1, 0));
+        assert_eq!(decoded::<ConfigMap>(&body).unwrap(), first);
+        assert_eq!(budget.charged(), alone);
+    }
+}
+
+#[test]
+fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
+    let shelf = Shelf::alone(Budget::default());
+    let json = br#"{"metadata":{"name":"a"}}"#;
+    let body = held(json, Extent::Metadata, &shelf);
+    body.0.pack();
+    let metadata = decoded::<Metadata>(&body).unwrap();
+    assert!(decoded::<ConfigMap>(&body).is_err());
+    body.0.complete(RawObject::from_json(JSON).unwrap());
+    body.0.pack();
+    assert!(decoded::<ConfigMap>(&body).unwrap().data.is_some());
+    assert!(Arc::ptr_eq(&metadata, &decoded(&body).unwrap()));
+}
+
+#[test]
+fn what_does_not_decode_is_told_and_not_quoted_where_it_is_secret() {
+    let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
+    let error = |secret| {
+        let shelf = Shelf::new(Budget::default(), Counters::default(), secret);
+        decoded::<ConfigMap>(&held(json, Extent::Whole, &Arc::new(shelf))).unwrap_err()
+    };
+    assert!(
+        error(false).starts_with("data: invalid type"),
+        "{}",
+        error(false)
+    );
+    assert!(!error(true).contains("hunter2"), "{}", error(true));
+}
+
+// PACK-2
+#[test]
+fn pack_2_a_budget_of_nothing_keeps_nothing_and_none_keeps_everything() {
+    for (budget, kept) in [
+        (Budget::bytes(0), false),
+        (Budget::default(), true),
+        (Budget::unlimited(), true),
+    ] {
+        let body = held(JSON, Extent::Whole, &Shelf::alone(budget));
+        let check = || {
+            body.0
+                .check::<ConfigMap>(|| Arc::downgrade(&body) as Weak<dyn Holder>)
+        };
+        assert!(check().is_ok() && !body.0.pack());
+        assert_eq!(is_at_hand(&body), kept);
+        assert!(check().is_ok());
+        assert_eq!(
+            decoded::<ConfigMap>(&body).unwrap().data.as_ref().unwrap()["k"],
+            "v"
+        );
+        assert_eq!(is_at_hand(&body), kept);
+    }
+}
+
+// PACK-2
+#[test]
+fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
+    let budget = Budget::default();
+    let shelf = Shelf::alone(budget.clone());
+    let one = held(JSON, Extent::Whole, &shelf);
+    decoded::<ConfigMap>(&one).unwrap();
+    decoded::<DynamicObject>(&one).unwrap();
+    let charge = budget.charged();
+    drop(one);
+    assert_eq!(budget.charged(), 0);
+
+    let budget = Budget::bytes(charge * 5 / 2);
+    let shelf = Shelf::alone(budget.clone());
+    let bodies: Vec<_> = (0..10).map(|_| held(JSON, Extent::Whole, &shelf)).collect();
+    for body in &bodies {
+        decoded::<ConfigMap>(body).unwrap();
+        decoded::<DynamicObject>(body).unwrap();
+        assert!(budget.charged() <= charge * 5 / 2);
+    }
+    let kept = bodies.iter().filter(|body| is_at_hand(body)).count();
+    assert_eq!(kept, 2);
+    assert!(!is_at_hand(&bodies[0]));
+    let again = decoded::<ConfigMap>(&bodies[0]).unwrap();
+    assert!(Arc::ptr_eq(&again, &decoded(&bodies[0]).unwrap()));
+    drop(bodies);
+    assert_eq!(budget.charged(), 0);
+}
+
+// PACK-3
+#[test]
+fn pack_3_a_list_keeps_nothing_at_hand_and_drives_nothing_out() {
+    let shelf = Shelf::alone(Budget::bytes(1 << 20));
+    let body = held(JSON, Extent::Whole, &shelf);
+    body.0.read::<ConfigMap>().unwrap();
+    assert!(!is_at_hand(&body));
+    decoded::<ConfigMap>(&body).unwrap();
+    body.0.take_touched();
+    body.0.read::<ConfigMap>().unwrap();
+    assert!(!body.0.take_touched());
+    assert!(is_at_hand(&body) && body.0.take_touched());
+}
+
+// PACK-2
+#[test]
+fn pack_2_many_at_once_lose_no_byte_of_the_budget() {
+    let budget = Budget::bytes(20_000);
+    let shelf = Shelf::alone(budget.clone());
+    let bodies: Vec<_> = (0..40).map(|_| held(JSON, Extent::Whole, &shelf)).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let bodies = &bodies;
+            scope.spawn(move || {
+                for round in 0..500_usize {
+                    let body = &bodies[(round * (thread + 1) * 7) % bodies.len()];
+                    match (round + thread) % 5 {
+                        0 => body.0.forget(&[TypeId::of::<ConfigMap>()]),
+                        1 => drop(decoded::<Metadata>(body).unwrap()),
+                        2 => body.0.evict(),
+                        _ => drop(decoded::<ConfigMap>(body).unwrap()),
+                    }
+                }
+            });
+        }
+    });
+    for body in &bodies {
+        body.0.evict();
+    }
+    assert_eq!(budget.charged(), 0);
+}

@@ -1,0 +1,14 @@
+//! Room: how the bodies of one kind are held: packed, and decoded within a budget.
+
+mod codec;
+mod training;
+mod ring;
+mod budget;
+mod shelf;
+
+pub use budget::Budget;
+
+pub(crate) use budget::{Admitted, Holder, Leavers, Place};
+pub(crate) use codec::{Broken, Packed};
+pub(crate) use shelf::Shelf;
+pub(crate) use training::{Lesson, Samples};

@@ -1,0 +1,350 @@
+//! Machine: the JSON of one object packed with zstd, by a dictionary or without, and unpacked again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound};
+
+/// What is gained beyond is not worth the time: the dictionary has most of it.
+const LEVEL: i32 = 1;
+/// So many contexts of a sort wait to be used again.
+const IDLE: usize = 2;
+/// A context or a buffer that an unusually large object made larger than this is not kept.
+const LARGE: usize = 1 << 20;
+
+/// How the JSON of one object is held.
+#[derive(Clone)]
+pub(crate) enum Packed {
+    /// As it came: nobody has tried to pack it yet.
+    Fresh(Box<[u8]>),
+    /// As it came, because packing makes it no smaller.
+    Plain(Box<[u8]>),
+    /// Packed by itself.
+    Alone {
+        bytes: Box<[u8]>,
+        /// How long the JSON is.
+        length: u32,
+    },
+    /// Packed by a dictionary, which lives as long as somebody needs it.
+    By {
+        bytes: Box<[u8]>,
+        length: u32,
+        dictionary: Arc<Dictionary>,
+    },
+}
+
+/// What many objects of a kind have in common, digested for both ways.
+pub(crate) struct Dictionary {
+    packs: CDict<'static>,
+    unpacks: DDict<'static>,
+}
+
+/// Contexts and buffers, which are costly to make: each is used by one at a time, and again.
+#[derive(Default)]
+pub(crate) struct Tools {
+    packers: Mutex<Vec<Packer>>,
+    unpackers: Mutex<Vec<Unpacker>>,
+}
+
+struct Packer {
+    context: CCtx<'static>,
+    buffer: Vec<u8>,
+}
+
+struct Unpacker {
+    context: DCtx<'static>,
+    buffer: Vec<u8>,
+}
+
+/// Packed bytes that do not unpack.
+#[derive(Debug)]
+pub(crate) struct Broken;
+
+// ===== impl Packed =====
+
+impl Packed {
+    /// How long the JSON is.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::Fresh(json) | Self::Plain(json) => json.len(),
+            // A length that was taken from a `usize` fits one.
+            Self::Alone { length, .. } | Self::By { length, .. } => *length as usize,
+        }
+    }
+
+    /// How many bytes are held of it.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Self::Fresh(bytes)
+            | Self::Plain(bytes)
+            | Self::Alone { bytes, .. }
+            | Self::By { bytes, .. } => bytes.len(),
+        }
+    }
+
+    /// Whether it is packed by some dictionary.
+    pub(crate) fn is_by_dictionary(&self) -> bool {
+        matches!(self, Self::By { .. })
+    }
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the bytes, which may be those of a Secret.
+        write!(f, "{} bytes held as {}", self.length(), self.held())
+    }
+}
+
+// ===== impl Dictionary =====
+
+impl Dictionary {
+    /// Digests what training came to; none where there is no memory for it.
+    pub(crate) fn new(trained: &[u8]) -> Option<Self> {
+        Some(Self {
+            packs: CDict::try_create(trained, LEVEL)?,
+            unpacks: DDict::try_create(trained)?,
+        })
+    }
+
+    /// How much memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.packs.sizeof() + self.unpacks.sizeof()
+    }
+}
+
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dictionary").finish_non_exhaustive()
+    }
+}
+
+// ===== impl Tools =====
+
+impl Tools {
+    /// Packs JSON; it stays as it is where that makes it no smaller.
+    pub(crate) fn pack(&self, json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Packed {
+        let packed = self.tried(json, dictionary);
+        let packed = packed.filter(|packed| packed.held() < json.len());
+        let packed = packed.unwrap_or_else(|| Packed::Plain(json.into()));
+        debug_assert!(
+            self.unpack(&packed, |again| again == json).unwrap_or(false),
+            "PACK-1: what is packed comes back"
+        );
+        packed
+    }
+
+    fn tried(&self, json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Option<Packed> {
+        let length = u32::try_from(json.len()).ok()?;
+        let idle = self.packers.lock().pop();
+        let mut packer = idle.or_else(Packer::new)?;
+        let bytes = packer.pack(json, dictionary.map(|dictionary| &**dictionary));
+        if packer.context.sizeof() + packer.buffer.capacity() <= 2 * LARGE {
+            put_back(&self.packers, packer);
+        }
+        let bytes = bytes?;
+        Some(match dictionary {
+            None => Packed::Alone { bytes, length },
+            Some(dictionary) => Packed::By {
+                bytes,
+                length,
+                dictionary: Arc::clone(dictionary),
+            },
+        })
+    }
+
+    /// Looks at the JSON.
+    pub(crate) fn unpack<R>(
+        &self,
+        packed: &Packed,
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R, Broken> {
+        let (bytes, length, dictionary) = match packed {
+            Packed::Fresh(json) | Packed::Plain(json) => return Ok(look(json)),
+            Packed::Alone { bytes, length } => (bytes, *length as usize, None),
+            Packed::By {
+                bytes,
+                length,
+                dictionary,
+            } => (bytes, *length as usize, Some(&**dictionary)),
+        };
+        let idle = self.unpackers.lock().pop();
+        let mut unpacker = idle.or_else(Unpacker::new).ok_or(Broken)?;
+        let looked = unpacker.unpack(bytes, length, dictionary).map(look);
+        if unpacker.buffer.capacity() <= LARGE {
+            put_back(&self.unpackers, unpacker);
+        }
+        looked
+    }
+}
+
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tools").finish_non_exhaustive()
+    }
+}
+
+fn put_back<T>(idle: &Mutex<Vec<T>>, tool: T) {
+    let mut idle = idle.lock();
+    if idle.len() < IDLE {
+        idle.push(tool);
+    }
+}
+
+impl Packer {
+    fn new() -> Option<Self> {
+        Some(Self {
+            context: CCtx::try_create()?,
+            buffer: Vec::new(),
+        })
+    }
+
+    fn pack(&mut self, json: &[u8], dictionary: Option<&Dictionary>) -> Option<Box<[u8]>> {
+        self.buffer.clear();
+        self.buffer.reserve(compress_bound(json.len()));
+        let packed = match dictionary {
+            None => self.context.compress(&mut self.buffer, json, LEVEL),
+            Some(dictionary) => {
+                let by = &dictionary.packs;
+                self.context
+                    .compress_using_cdict(&mut self.buffer, json, by)
+            }
+        };
+        packed.ok()?;
+        Some(self.buffer.as_slice().into())
+    }
+}
+
+impl Unpacker {
+    fn new() -> Option<Self> {
+        Some(Self {
+            context: DCtx::try_create()?,
+            buffer: Vec::new(),
+        })
+    }
+
+    fn unpack(
+        &mut self,
+        bytes: &[u8],
+        length: usize,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<&[u8], Broken> {
+        self.buffer.clear();
+        self.buffer.reserve(length);
+        let unpacked = match dictionary {
+            None => self.context.decompress(&mut self.buffer, bytes),
+            Some(dictionary) => {
+                let by = &dictionary.unpacks;
+                let buffer = &mut self.buffer;
+                self.context.decompress_using_ddict(buffer, bytes, by)
+            }
+        };
+        match unpacked {
+            Ok(found) if found == length => Ok(&self.buffer),
+            Ok(_) | Err(_) => Err(Broken),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn json(number: usize) -> Vec<u8> {
+        let text = r#"{"metadata":{"name":"a","labels":{"app":"x"}},"data":{"key":"#;
+        format!("{text}\"{}\"}}}}", number * 7919).into_bytes()
+    }
+
+    fn dictionary() -> Arc<Dictionary> {
+        // Any bytes will do: these are taken as what comes before.
+        Arc::new(Dictionary::new(&json(3).repeat(4)).unwrap())
+    }
+
+    // PACK-1
+    #[test]
+    fn pack_1_what_is_packed_comes_back_and_what_does_not_shrink_is_not_packed() {
+        let tools = Tools::default();
+        let dictionary = dictionary();
+        let shrinks = json(5).repeat(20);
+        for (by, text) in [(None, &shrinks), (Some(&dictionary), &json(8))] {
+            let packed = tools.pack(text, by);
+            assert!(packed.held() < text.len() / 2, "{packed:?}");
+            assert_eq!(packed.length(), text.len());
+            assert_eq!(packed.is_by_dictionary(), by.is_some());
+            let same = tools.unpack(&packed, |unpacked| unpacked == &text[..]);
+            assert!(same.unwrap());
+        }
+        let short = tools.pack(b"{}", None);
+        assert!(matches!(&short, Packed::Plain(json) if **json == *b"{}"));
+    }
+
+    // PACK-1
+    #[test]
+    fn pack_1_what_does_not_come_back_is_told_and_nothing_breaks_by_it() {
+        let tools = Tools::default();
+        let dictionary = dictionary();
+        let packed = tools.pack(&json(8), Some(&dictionary));
+        let Packed::By { bytes, length, .. } = packed else {
+            panic!("{packed:?}");
+        };
+        let other = Arc::new(Dictionary::new(&json(4).repeat(3)).unwrap());
+        let broken = [
+            Packed::Alone {
+                bytes: b"none of zstd".to_vec().into(),
+                length,
+            },
+            Packed::By {
+                bytes: bytes.clone(),
+                length: length - 1,
+                dictionary,
+            },
+            Packed::By {
+                bytes: bytes[..bytes.len() / 2].into(),
+                length,
+                dictionary: other,
+            },
+        ];
+        for broken in broken {
+            assert!(tools.unpack(&broken, <[u8]>::len).is_err(), "{broken:?}");
+        }
+        assert!(
+            tools
+                .unpack(&tools.pack(&json(1), None), <[u8]>::len)
+                .is_ok()
+        );
+    }
+
+    proptest! {
+        // PACK-1
+        #[test]
+        fn pack_1_whatever_is_packed_comes_back(
+            pieces in prop::collection::vec((0..40_usize, any::<Vec<u8>>()), 0..40),
+            by in any::<bool>(),
+        ) {
+            let tools = Tools::default();
+            let mut text = Vec::new();
+            for (number, bytes) in pieces {
+                text.extend(json(number));
+                text.extend(bytes);
+            }
+            let dictionary = by.then(dictionary);
+            let packed = tools.pack(&text, dictionary.as_ref());
+            prop_assert!(tools.unpack(&packed, |again| again == text).unwrap());
+        }
+    }
+
+    #[test]
+    fn tools_are_used_again_and_large_ones_are_not_kept() {
+        let tools = Tools::default();
+        let idle = || (tools.packers.lock().len(), tools.unpackers.lock().len());
+        for number in 0..10 {
+            tools.pack(&json(number).repeat(9), None);
+        }
+        assert_eq!(idle(), (1, 1));
+        let large = json(1).repeat(LARGE / 20);
+        tools.pack(&large, None);
+        assert_eq!(idle(), (0, 0));
+    }
+}

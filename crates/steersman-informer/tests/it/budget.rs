@@ -1,0 +1,144 @@
+//! What is held packed, what is held decoded, and what that costs who reads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use prometheus::Registry;
+use serde_json::json;
+use steersman_informer::{Budget, InformerMetrics, InformerOptions};
+use steersman_object::{LabelSelector, ObjectKey};
+
+use super::world::{World, put, server};
+
+fn counted(budget: Budget) -> (Registry, InformerOptions) {
+    let registry = Registry::new();
+    let metrics = InformerMetrics::register(&registry).unwrap();
+    let options = InformerOptions::new().metrics(metrics).budget(budget);
+    (registry, options)
+}
+
+fn of(registry: &Registry, name: &str) -> usize {
+    let families = registry.gather();
+    let name = format!("steersman_informer_{name}");
+    let family = families.iter().find(|family| family.name() == name);
+    let metric = &family.unwrap().get_metric()[0];
+    let value = metric.get_counter().get_value() + metric.get_gauge().get_value();
+    format!("{value}").parse().unwrap()
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("default", name)
+}
+
+async fn synced(options: InformerOptions, maps: usize) -> World<ConfigMap> {
+    let server = server();
+    for number in 0..maps {
+        put(&server, &format!("m{number}"), &"some text ".repeat(20));
+    }
+    let world = World::of_maps(&server, options);
+    world.informer.wait_for_sync().await.unwrap();
+    world
+}
+
+// PACK-2
+#[tokio::test(start_paused = true)]
+async fn pack_2_reads_are_the_same_under_every_budget_and_cost_what_it_says() {
+    for budget in [Budget::bytes(0), Budget::default(), Budget::unlimited()] {
+        let keeps = budget.limit() != Some(0);
+        let (registry, options) = counted(budget.clone());
+        let world = synced(options, 3).await;
+        let store = world.informer.store();
+        let read = || store.get(&key("m1")).unwrap();
+        let data = read().data.clone().unwrap();
+        assert_eq!(data["v"], "some text ".repeat(20));
+        assert_eq!(Arc::ptr_eq(&read(), &read()), keeps);
+        let (hits, unpacks) = (
+            of(&registry, "decoded_hits_total"),
+            of(&registry, "unpacks_total"),
+        );
+        assert_eq!((hits, unpacks), if keeps { (3, 0) } else { (0, 3) });
+        assert!(of(&registry, "packed_bytes") < of(&registry, "bytes"));
+        assert_eq!(of(&registry, "decoded_bytes") > 0, keeps);
+        // Nothing was evicted, or ever there.
+        assert_eq!(of(&registry, "evictions_total"), 0);
+        let is_limited = budget.limit().is_some();
+        assert_eq!(budget.charged() > 0, keeps && is_limited);
+    }
+}
+
+// PACK-2, PACK-3
+#[tokio::test(start_paused = true)]
+async fn pack_3_what_is_read_again_stays_though_others_go_over_everything() {
+    let (registry, options) = counted(Budget::bytes(20_000));
+    let world = synced(options, 40).await;
+    let store = world.informer.store();
+    let decoded = || of(&registry, "decoded_bytes");
+    assert!((10_000..=20_000).contains(&decoded()), "{}", decoded());
+    let evicted = of(&registry, "evictions_total");
+    assert!(evicted > 20, "{evicted}");
+    let kept = store.get(&key("m7")).unwrap();
+    let everything = LabelSelector::everything();
+    for _ in 0..3 {
+        // Each of them once, by a read of its own.
+        for number in 10..40 {
+            store.get(&key(&format!("m{number}"))).unwrap();
+        }
+        assert!(Arc::ptr_eq(&kept, &store.get(&key("m7")).unwrap()));
+    }
+    let (before, unpacked) = (
+        of(&registry, "evictions_total"),
+        of(&registry, "unpacks_total"),
+    );
+    assert_eq!(store.list_with(None, &everything).len(), 40);
+    store.for_each(None, |map| assert!(map.data.is_some()));
+    assert_eq!(of(&registry, "evictions_total"), before);
+    assert!(of(&registry, "unpacks_total") > unpacked + 40);
+    assert!(Arc::ptr_eq(&kept, &store.get(&key("m7")).unwrap()));
+    assert!(decoded() <= 20_000);
+}
+
+// PACK-5
+#[tokio::test(start_paused = true)]
+async fn pack_5_objects_that_are_alike_are_packed_by_a_dictionary_and_so_are_those_before_it() {
+    let server = server();
+    let put = |number: usize| {
+        let name = format!("map-{number}");
+        let labels: serde_json::Map<String, serde_json::Value> = (0..20)
+            .map(|label| {
+                (
+                    format!("example.com/label-{label}"),
+                    json!(format!("{label}")),
+                )
+            })
+            .collect();
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"of": name},
+            "metadata": {"name": name, "namespace": "default", "labels": labels},
+        });
+        server.create(map).unwrap();
+    };
+    (0..2_000).for_each(put);
+    let (registry, options) = counted(Budget::bytes(0));
+    let world = World::of_maps(&server, options);
+    world.informer.wait_for_sync().await.unwrap();
+    let each = || of(&registry, "packed_bytes") / of(&registry, "objects");
+    // By itself each takes more than 250.
+    let packed = async {
+        while each() > 170 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let learned = tokio::time::timeout(Duration::from_secs(60), packed).await;
+    assert!(learned.is_ok(), "{} bytes each", each());
+    let before = each();
+    (2_000..2_100).for_each(put);
+    let mut applied = world.informer.mirror().applied();
+    while world.informer.store().len() < 2_100 {
+        applied.changed().await.unwrap();
+    }
+    assert!(each() <= before + 5, "{} bytes each, not {before}", each());
+    let last = world.informer.store().get(&key("map-2099")).unwrap();
+    assert_eq!(last.data.as_ref().unwrap()["of"], "map-2099");
+    assert_eq!(world.informer.store().list().len(), 2_100);
+}
