@@ -17,4 +17,5 @@ pub(crate) mod gathered;
 pub(crate) mod step;
 pub(crate) mod machine;
 pub(crate) mod tally;
+pub(crate) mod intake;
 pub(crate) mod driver;

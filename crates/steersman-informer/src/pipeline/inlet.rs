@@ -12,6 +12,7 @@ use crate::entry::RawEntry;
 use crate::queue::Queued;
 use crate::queue::channel::Sender;
 use crate::reflector::driver::Sink;
+use crate::reflector::intake::Ingest;
 use crate::reflector::step::Problem;
 
 /// The reflector's end of the pipeline.
@@ -20,14 +21,14 @@ pub(super) struct Inlet {
     pub(super) sender: Sender,
 }
 
-impl Sink for Inlet {
+impl Ingest for Arc<Core> {
     fn ingest(&self, decoded: Decoded<RawObject>, extent: Extent) -> Item {
         let object = match decoded {
             Decoded::Good(object) => object,
             Decoded::Malformed(malformed) => return Decoded::Malformed(malformed),
         };
         let (stored, checks) = {
-            let indexer = self.core.shared.indexer.read();
+            let indexer = self.shared.indexer.read();
             let stored = indexer.get(&object.head().key).cloned();
             (stored, indexer.checks(extent))
         };
@@ -39,10 +40,10 @@ impl Sink for Inlet {
                 }
                 stored
             }
-            stored => match self.core.transformed(object) {
+            stored => match self.transformed(object) {
                 Ok(object) => {
-                    let (shelf, before) = (&self.core.shelf, stored.as_ref());
-                    RawEntry::ingest(object, extent, shelf, before, &self.core.pools)
+                    let (shelf, before) = (&self.shelf, stored.as_ref());
+                    RawEntry::ingest(object, extent, shelf, before, &self.pools)
                 }
                 Err(malformed) => return Decoded::Malformed(malformed),
             },
@@ -52,9 +53,17 @@ impl Sink for Inlet {
             let _kept_for_later = check(&entry);
         }
         if entry.raw_body().pack() {
-            self.core.learn.notify_one();
+            self.learn.notify_one();
         }
         Decoded::Good(entry)
+    }
+}
+
+impl Sink for Inlet {
+    type Ingest = Arc<Core>;
+
+    fn ingest(&self) -> Arc<Core> {
+        Arc::clone(&self.core)
     }
 
     async fn send(&self, delta: Delta) {

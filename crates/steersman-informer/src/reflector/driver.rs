@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use steersman_api::{
-    Decoded, ListPart, ListQuery, ListWatch, PageEnd, RawObject, WatchEvent, WatchOptions,
-};
+use steersman_api::{Decoded, ListPart, ListQuery, ListWatch, PageEnd, WatchEvent, WatchOptions};
 use steersman_object::ResourceVersion;
 
 use crate::body::Extent;
@@ -13,15 +11,18 @@ use crate::delta::{Delta, Item};
 use crate::options::{Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::Failure;
 use crate::reflector::gathered::Gathered;
+use crate::reflector::intake::{Change, Ingest, Intake, Part, listed, watched};
 use crate::reflector::machine::Machine;
 use crate::reflector::step::{End, Marked, Problem, Step};
 use crate::reflector::tally::Tally;
 
 /// Where the reflector's findings go.
 pub(crate) trait Sink: Send + Sync {
-    /// Makes an entry of what arrived, reusing the stored one where it is the same. `extent` says
-    /// how much of it was asked for.
-    fn ingest(&self, decoded: Decoded<RawObject>, extent: Extent) -> Item;
+    /// What makes entries of objects.
+    type Ingest: Ingest;
+
+    /// What makes entries of objects.
+    fn ingest(&self) -> Self::Ingest;
 
     /// Hands a delta over, once there is room for it.
     fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
@@ -137,14 +138,16 @@ where
     /// there are none (REFL-6).
     async fn page(&self, options: &ListQuery) -> Result<(Vec<Item>, PageEnd), Failure> {
         let parts = self.list_watch.list(options).await;
-        let mut parts = parts.map_err(|error| Failure::of(&error))?;
+        let parts = parts.map_err(|error| Failure::of(&error))?.map(listed);
+        let mut parts = Intake::new(parts, self.sink.ingest(), self.extent, true);
         let mut items = Vec::new();
         while let Some(part) = parts.next().await {
-            match part.map_err(|error| Failure::of(&error))? {
-                ListPart::Object(object) => items.push(self.sink.ingest(object, self.extent)),
-                ListPart::End(end) => return Ok((items, end)),
+            match part {
+                Part::Object(_, item) => items.push(item),
+                Part::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
                 // Parts that are not known yet say nothing.
-                _ => {}
+                Part::Other(Ok(_)) => {}
+                Part::Other(Err(error)) => return Err(Failure::of(&error)),
             }
             // A chunk may hold many objects, and others want to go on.
             tokio::task::coop::consume_budget().await;
@@ -159,17 +162,18 @@ where
         options.bookmarks = self.bookmarks;
         options.timeout = Some(timeout);
         self.tally.ask_watch();
-        let mut stream = match self.list_watch.watch(&options).await {
-            Ok(stream) => stream,
+        let events = match self.list_watch.watch(&options).await {
+            Ok(events) => events.map(watched),
             Err(error) => return self.fail(&Failure::of(&error)),
         };
         self.machine.handle_open(now());
         self.tally.open_watch(now());
         let mut initial = options.initial_events;
+        let mut events = Intake::new(events, self.sink.ingest(), self.extent, initial);
         loop {
             let deadline = self.machine.deadline(now()).into();
             let event = tokio::select! {
-                event = tokio::time::timeout_at(deadline, stream.next()) => event,
+                event = tokio::time::timeout_at(deadline, events.next()) => event,
                 () = self.sink.wants_more(self.extent) => return,
             };
             let event = match event {
@@ -183,21 +187,33 @@ where
                 }
             };
             let degraded = self.machine.problem().is_some();
-            if matches!(event, Some(Ok(_))) {
+            if matches!(event, Some(Part::Object(..) | Part::Other(Ok(_)))) {
                 self.tally.hear();
             }
             match event {
+                Some(Part::Object(change, item)) => self.object(change, item, initial).await,
                 // The connection broke.
-                Some(Ok(WatchEvent::Error(error)) | Err(error)) if error.is_transport() => {
+                Some(Part::Other(Ok(WatchEvent::Error(error)) | Err(error)))
+                    if error.is_transport() =>
+                {
                     return self.end(End::Closed);
                 }
-                Some(Ok(WatchEvent::Error(error)) | Err(error)) => {
+                Some(Part::Other(Ok(WatchEvent::Error(error)) | Err(error))) => {
                     return self.fail(&Failure::of(&error));
                 }
-                Some(Ok(event)) => match self.event(event, initial).await {
-                    Some(goes_on) => initial = goes_on,
-                    None => return,
+                Some(Part::Other(Ok(WatchEvent::Bookmark {
+                    version,
+                    initial_events_end,
+                }))) => match self.bookmark(version, initial_events_end).await {
+                    Marked::Complete => {
+                        initial = false;
+                        events.calm();
+                    }
+                    Marked::Position => {}
+                    Marked::NoStream => return,
                 },
+                // Kinds of events that are not known yet say nothing.
+                Some(Part::Other(Ok(_))) => {}
                 None => return self.end(End::Closed),
             }
             if degraded {
@@ -206,50 +222,35 @@ where
         }
     }
 
-    /// Handles one event; says whether the initial events of a streaming list go on, or `None`
-    /// where the watch is to be given up.
-    async fn event(&mut self, event: WatchEvent, initial: bool) -> Option<bool> {
-        if matches!(event, WatchEvent::Modified(_) | WatchEvent::Deleted(_)) {
+    /// Hands an object on, or keeps it until a streaming list is whole.
+    async fn object(&mut self, change: Change, item: Item, initial: bool) {
+        if change != Change::Added {
             self.machine.handle_live_event(now());
         }
-        let (item, removed) = match event {
-            WatchEvent::Added(item) | WatchEvent::Modified(item) => (item, false),
-            WatchEvent::Deleted(item) => (item, true),
-            WatchEvent::Bookmark {
-                version,
-                initial_events_end,
-            } => {
-                let marked = self
-                    .machine
-                    .handle_bookmark(&version, initial_events_end, now());
-                match marked {
-                    Marked::Complete => {
-                        self.replace(version).await;
-                        return Some(false);
-                    }
-                    Marked::NoStream => return None,
-                    Marked::Position => {
-                        self.sink.send(Delta::Bookmark { version }).await;
-                        return Some(initial);
-                    }
-                }
-            }
-            // Errors were taken out before; kinds of events that are not known yet say nothing.
-            _ => return Some(initial),
-        };
-        let item = self.sink.ingest(item, self.extent);
         let version = match &item {
             Decoded::Good(entry) => entry.version(),
             Decoded::Malformed(malformed) => &malformed.version,
         };
         self.machine.handle_event(version, now());
-        match (initial, removed) {
-            (true, false) => self.gathered.put(item),
-            (true, true) => self.gathered.remove(&item),
-            (false, false) => self.sink.send(Delta::Put(item)).await,
-            (false, true) => self.sink.send(Delta::Removed(item)).await,
+        match (initial, change) {
+            (true, Change::Deleted) => self.gathered.remove(&item),
+            (true, Change::Added | Change::Modified) => self.gathered.put(item),
+            (false, Change::Deleted) => self.sink.send(Delta::Removed(item)).await,
+            (false, Change::Added | Change::Modified) => self.sink.send(Delta::Put(item)).await,
         }
-        Some(initial)
+    }
+
+    async fn bookmark(&mut self, version: ResourceVersion, initial_events_end: bool) -> Marked {
+        let now = now();
+        let marked = self
+            .machine
+            .handle_bookmark(&version, initial_events_end, now);
+        match marked {
+            Marked::Complete => self.replace(version).await,
+            Marked::Position => self.sink.send(Delta::Bookmark { version }).await,
+            Marked::NoStream => {}
+        }
+        marked
     }
 
     async fn replace(&mut self, version: ResourceVersion) {

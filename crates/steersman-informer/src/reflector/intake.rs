@@ -1,0 +1,209 @@
+//! Driver: objects on their way from the wire to entries: several at once, and in the order they came.
+
+use std::collections::VecDeque;
+use std::mem::take;
+use std::panic::resume_unwind;
+use std::task::{Context, Poll, ready};
+
+use futures::stream::{Stream, StreamExt as _};
+use futures::{FutureExt as _, future};
+use steersman_api::{Decoded, Error, ListPart, RawObject, WatchEvent};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::body::Extent;
+use crate::delta::Item;
+
+/// So much JSON is worked on by one thread at a time, about: long enough to be worth the way there.
+const BATCH: usize = 64 << 10;
+/// No more threads than these work for one informer.
+const MOST: usize = 4;
+
+/// Makes entries of objects, on whichever thread.
+pub(crate) trait Ingest: Clone + Send + Sync + 'static {
+    /// Makes an entry of what arrived, reusing the stored one where it is the same. `extent` says
+    /// how much of it was asked for.
+    fn ingest(&self, decoded: Decoded<RawObject>, extent: Extent) -> Item;
+}
+
+/// What a stream brings: objects, and what there is to say besides.
+#[derive(Debug)]
+pub(crate) enum Part<O, T> {
+    Object(Change, O),
+    Other(T),
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// A stream of which the objects become entries (REFL-7).
+///
+/// In a crowd, as a list is, what has arrived is handed to other threads in batches: the next ones are read
+/// meanwhile. No more is read ahead than a batch for each thread, and one that waits. Where the runtime has
+/// one thread alone, and where nothing but live events is left, each object is worked on as it is read.
+#[derive(Debug)]
+pub(crate) struct Intake<S, I, T> {
+    parts: S,
+    ingest: I,
+    extent: Extent,
+    /// How many batches may be worked on at once; none where each object is worked on as it is read.
+    threads: usize,
+    /// What waits to be worked on, and how much JSON it is.
+    waiting: Vec<Part<Decoded<RawObject>, T>>,
+    bytes: usize,
+    working: VecDeque<JoinHandle<Ready<T>>>,
+    ready: Ready<T>,
+    ended: bool,
+}
+
+type Ready<T> = VecDeque<Part<Item, T>>;
+
+impl<S, I, T> Intake<S, I, T>
+where
+    S: Stream<Item = Part<Decoded<RawObject>, T>> + Send + Unpin,
+    I: Ingest,
+    T: Send + 'static,
+{
+    /// A stream that begins with a crowd, or brings one object now and then.
+    pub(crate) fn new(parts: S, ingest: I, extent: Extent, crowd: bool) -> Self {
+        Self {
+            parts,
+            ingest,
+            extent,
+            threads: if crowd { threads() } else { 0 },
+            waiting: Vec::new(),
+            bytes: 0,
+            working: VecDeque::new(),
+            ready: Ready::new(),
+            ended: false,
+        }
+    }
+
+    /// The crowd is over: what comes now is not kept waiting for more.
+    pub(crate) fn calm(&mut self) {
+        self.threads = 0;
+    }
+
+    /// The next part, once its object is an entry; `None` at the end.
+    ///
+    /// What is under way stays with the intake when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Option<Part<Item, T>> {
+        future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Part<Item, T>>> {
+        loop {
+            if let Some(part) = self.ready.pop_front() {
+                return Poll::Ready(Some(part));
+            }
+            self.read(context);
+            if let Some(first) = self.working.front_mut() {
+                self.ready = match ready!(first.poll_unpin(context)) {
+                    Ok(ready) => ready,
+                    Err(error) => match error.try_into_panic() {
+                        Ok(panic) => resume_unwind(panic),
+                        // The runtime ends, and this task with it.
+                        Err(_) => return Poll::Pending,
+                    },
+                };
+                self.working.pop_front();
+                if self.threads > 0 && self.bytes >= BATCH {
+                    self.hand_over();
+                }
+            } else if !self.waiting.is_empty() {
+                self.hand_over();
+            } else if self.ended {
+                return Poll::Ready(None);
+            } else {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Reads what is there, as far as it may wait.
+    fn read(&mut self, context: &mut Context<'_>) {
+        let room = |of: &Self| match of.threads {
+            0 => of.waiting.is_empty() && of.working.is_empty(),
+            threads => of.bytes < BATCH || of.working.len() < threads,
+        };
+        while !self.ended && room(self) {
+            if self.bytes >= BATCH {
+                self.hand_over();
+            }
+            match self.parts.poll_next_unpin(context) {
+                Poll::Ready(Some(part)) => {
+                    self.bytes += bytes(&part);
+                    self.waiting.push(part);
+                }
+                Poll::Ready(None) => self.ended = true,
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    /// Has what waits worked on: elsewhere in a crowd, else here.
+    fn hand_over(&mut self) {
+        let (parts, ingest, extent) = (take(&mut self.waiting), self.ingest.clone(), self.extent);
+        self.bytes = 0;
+        let work = move || {
+            let parts = parts.into_iter().map(|part| match part {
+                Part::Object(change, object) => Part::Object(change, ingest.ingest(object, extent)),
+                Part::Other(other) => Part::Other(other),
+            });
+            parts.collect()
+        };
+        if self.threads > 0 {
+            self.working.push_back(spawn_blocking(work));
+        } else {
+            self.ready = work();
+        }
+    }
+}
+
+/// The parts of a list.
+pub(crate) fn listed(
+    part: Result<ListPart, Error>,
+) -> Part<Decoded<RawObject>, Result<ListPart, Error>> {
+    match part {
+        Ok(ListPart::Object(object)) => Part::Object(Change::Added, object),
+        other => Part::Other(other),
+    }
+}
+
+/// The events of a watch.
+pub(crate) fn watched(
+    event: Result<WatchEvent, Error>,
+) -> Part<Decoded<RawObject>, Result<WatchEvent, Error>> {
+    match event {
+        Ok(WatchEvent::Added(object)) => Part::Object(Change::Added, object),
+        Ok(WatchEvent::Modified(object)) => Part::Object(Change::Modified, object),
+        Ok(WatchEvent::Deleted(object)) => Part::Object(Change::Deleted, object),
+        other => Part::Other(other),
+    }
+}
+
+fn bytes<T>(part: &Part<Decoded<RawObject>, T>) -> usize {
+    match part {
+        Part::Object(_, Decoded::Good(object)) => object.json().len(),
+        Part::Object(_, Decoded::Malformed(malformed)) => malformed.error.len(),
+        Part::Other(_) => 0,
+    }
+}
+
+/// How many threads there are to work on batches; none where this one has to do all by itself. A clock that is
+/// paused has one thread, so what happens there happens in one order.
+fn threads() -> usize {
+    let runtime = Handle::current();
+    match (runtime.runtime_flavor(), runtime.metrics().num_workers()) {
+        (RuntimeFlavor::MultiThread, workers @ 2..) => workers.min(MOST),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Streams that never wait, and work that waits for other work.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use futures::stream;
+use parking_lot::Mutex;
+use steersman_api::Malformed;
+use steersman_object::ResourceVersion;
+
+use super::*;
+
+/// Whoever waits gives up then: a test that fails does not hang.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn object(name: &str, size: usize) -> Part<Decoded<RawObject>, &'static str> {
+    let padding = "x".repeat(size);
+    let json = format!(r#"{{"metadata":{{"name":"{name}"}},"data":"{padding}"}}"#);
+    let object = RawObject::from_json(json.into_bytes()).unwrap();
+    Part::Object(Change::Added, Decoded::Good(object))
+}
+
+fn name(part: &Part<Item, &'static str>) -> String {
+    match part {
+        Part::Object(_, Decoded::Malformed(malformed)) => malformed.key.name().to_owned(),
+        Part::Object(..) => "?".to_owned(),
+        Part::Other(other) => (*other).to_owned(),
+    }
+}
+
+/// Notes what it works on, and calls `first` before the objects of this name.
+#[derive(Clone)]
+struct Noting {
+    worked: Arc<Mutex<Vec<String>>>,
+    before: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Noting {
+    fn new(before: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            worked: Arc::default(),
+            before: Arc::new(before),
+        }
+    }
+}
+
+impl Ingest for Noting {
+    fn ingest(&self, decoded: Decoded<RawObject>, _: Extent) -> Item {
+        let key = decoded.good().unwrap().head().key.clone();
+        (self.before)(key.name());
+        self.worked.lock().push(key.name().to_owned());
+        Decoded::Malformed(Malformed::new(key, "", ResourceVersion::unset(), ""))
+    }
+}
+
+/// A signal that any thread may wait for.
+fn signal() -> (Sender<()>, Mutex<Receiver<()>>) {
+    let (sender, receiver) = channel();
+    (sender, Mutex::new(receiver))
+}
+
+// REFL-7
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refl_7_batches_are_worked_on_at_once_and_come_out_as_they_came_in() {
+    let (later, earlier) = signal();
+    let ingest = Noting::new(move |name| match name {
+        // The first batch is not done before the second has begun.
+        "0" => earlier.lock().recv_timeout(PATIENCE).unwrap(),
+        "2" => later.send(()).unwrap(),
+        _ => {}
+    });
+    let parts = (0..9).map(|number| object(&number.to_string(), BATCH / 2));
+    let parts = stream::iter(parts.chain([Part::Other("end")]));
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    let mut seen = Vec::new();
+    while let Some(part) = intake.next().await {
+        seen.push(name(&part));
+    }
+    assert_eq!(seen, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "end"]);
+}
+
+// REFL-7
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_thread_and_one_that_waits() {
+    let (go, gate) = signal();
+    let ingest = Noting::new(move |name| {
+        if name == "0" {
+            gate.lock().recv_timeout(PATIENCE).unwrap();
+        }
+    });
+    let read = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&read);
+    let parts = stream::iter(0..100).map(move |number| {
+        *counted.lock() += 1;
+        object(&number.to_string(), BATCH)
+    });
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    assert!(intake.next().now_or_never().is_none());
+    assert_eq!(*read.lock(), 3);
+    go.send(()).unwrap();
+    let mut seen = 0;
+    while let Some(part) = intake.next().await {
+        assert_eq!(name(&part), seen.to_string());
+        seen += 1;
+    }
+    assert_eq!(seen, 100);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_crowd_is_over_each_is_worked_on_as_it_is_read() {
+    let ingest = Noting::new(|_| ());
+    let worked = Arc::clone(&ingest.worked);
+    let parts = ["a", "b", "c"].map(|name| object(name, BATCH));
+    let first = parts.into_iter().chain([Part::Other("end")]);
+    let later = ["d", "e", "f"].map(|name| object(name, 0));
+    let parts = stream::iter(first.chain(later));
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    for expected in ["a", "b", "c", "end"] {
+        assert_eq!(name(&intake.next().await.unwrap()), expected);
+    }
+    intake.calm();
+    for expected in ["d", "e", "f"] {
+        assert_eq!(name(&intake.next().await.unwrap()), expected);
+    }
+    assert!(intake.next().await.is_none());
+    assert_eq!(worked.lock().len(), 6);
+}
+
+#[tokio::test]
+async fn where_there_is_one_thread_nothing_is_read_ahead() {
+    let ingest = Noting::new(|_| ());
+    let worked = Arc::clone(&ingest.worked);
+    let parts = stream::iter(["a", "b"].map(|name| object(name, 0)));
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    for expected in [["a"].as_slice(), &["a", "b"]] {
+        intake.next().now_or_never().unwrap().unwrap();
+        assert_eq!(*worked.lock(), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[should_panic(expected = "odd")]
+async fn a_panic_elsewhere_is_one_here() {
+    let ingest = Noting::new(|_| panic!("odd"));
+    let parts = stream::iter([object("a", 0)]);
+    Intake::new(parts, ingest, Extent::Whole, true).next().await;
+}
