@@ -159,10 +159,13 @@ impl Nested {
 // ===== impl Marks =====
 
 impl Marks {
-    /// One pass without branches, which the compiler does for many bytes at once.
+    /// Loops without branches, which the compiler does for many bytes at once.
     fn of(block: &[u8; BLOCK]) -> Self {
         // `[` and `{`, and `]` and `}`, are a bit apart.
-        let curly: [u8; BLOCK] = std::array::from_fn(|at| block[at] | 0x20);
+        let mut curly = *block;
+        for byte in &mut curly {
+            *byte |= 0x20;
+        }
         Self {
             quotes: places(block, b'"'),
             backslashes: places(block, b'\\'),
@@ -174,7 +177,10 @@ impl Marks {
 
 /// A bit for each byte, set where it is this one.
 fn places(block: &[u8; BLOCK], wanted: u8) -> u64 {
-    let found: [u8; BLOCK] = std::array::from_fn(|at| u8::from(block[at] == wanted));
+    let mut found = [0; BLOCK];
+    for (found, byte) in found.iter_mut().zip(block) {
+        *found = u8::from(*byte == wanted);
+    }
     let (eights, _) = found.as_chunks::<8>();
     eights
         .iter()

@@ -112,7 +112,7 @@ where
                     },
                 };
                 self.working.pop_front();
-                if self.threads > 0 && self.bytes >= BATCH {
+                if self.bytes >= BATCH {
                     self.hand_over();
                 }
             } else if !self.waiting.is_empty() {
@@ -155,12 +155,12 @@ where
                 Part::Object(change, object) => Part::Object(change, ingest.ingest(object, extent)),
                 Part::Other(other) => Part::Other(other),
             });
-            parts.collect()
+            parts.collect::<Ready<T>>()
         };
         if self.threads > 0 {
             self.working.push_back(spawn_blocking(work));
         } else {
-            self.ready = work();
+            self.ready.extend(work());
         }
     }
 }
