@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::coverage::check;
 use crate::error::{Error, absent_is_none};
 use crate::options::{CacheOptions, ListOptions};
-use crate::reads::Reads;
+use crate::reads::{Reads, get};
 use crate::registry::Phase;
 use crate::running::Declared;
 use crate::shared::{Running, Shared};
@@ -81,7 +81,9 @@ impl Cache {
         Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
     }
 
-    fn typed<K: TypedObject>(&self) -> Reads<K> {
+    /// Reads of the kind `K`.
+    #[must_use]
+    pub fn typed<K: TypedObject>(&self) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
     }
 
@@ -119,7 +121,8 @@ impl Cache {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        self.typed::<K>().get_at(key, caller).await
+        let coverage = self.shared.coverage_of::<K>();
+        get(&self.shared, &coverage, key, caller).await
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -181,12 +184,6 @@ impl Cache {
     }
 
     // ===== asking =====
-
-    /// As [`is_cached`](Self::is_cached), of a kind known at compile time, and without putting it together.
-    #[must_use]
-    pub fn caches<K: TypedObject>(&self) -> bool {
-        self.shared.is_cached(&self.shared.coverage_of::<K>())
-    }
 
     /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
     #[must_use]

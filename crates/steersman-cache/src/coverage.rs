@@ -332,6 +332,14 @@ fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), St
                  commas between them, and a comma, `=` or backslash of a value after a backslash"
             ));
         }
+        if settings
+            .indexed_labels
+            .iter()
+            .flatten()
+            .any(String::is_empty)
+        {
+            return Err("a label whose values are to be indexed has no name".to_owned());
+        }
     }
     Ok(())
 }
@@ -499,6 +507,9 @@ mod tests {
         );
         let text = refused(CacheOptions::new().by_object::<Pod>(ByObject::new().namespaces([""])));
         assert!(text.contains("all_namespaces"), "{text}");
+        let nameless = ByObject::new().index_labels(["app", ""]);
+        let text = refused(CacheOptions::new().by_object::<Pod>(nameless));
+        assert!(text.contains("no name"), "{text}");
         assert!(check(&CacheOptions::new()).is_ok());
     }
 }

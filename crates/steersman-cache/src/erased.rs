@@ -24,8 +24,12 @@ impl Types {
     pub(crate) fn get<T: Any>(&self, meant: bool) -> Option<&T> {
         let of = TypeId::of::<T>();
         let value = self.values.iter().find(|value| value.of == of)?;
-        value.used.store(true, Ordering::Relaxed);
-        value.meant.fetch_or(meant, Ordering::Relaxed);
+        // Most reads find both noted: other threads keep what they know of it then.
+        for (noted, now) in [(&value.used, true), (&value.meant, meant)] {
+            if now && !noted.load(Ordering::Relaxed) {
+                noted.store(true, Ordering::Relaxed);
+            }
+        }
         value.value.downcast_ref()
     }
 

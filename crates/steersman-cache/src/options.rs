@@ -319,6 +319,12 @@ impl ByObject {
         self
     }
 
+    /// Indexes the values of these labels: see [`Settings::index_labels`].
+    pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
+        self.settings = self.settings.index_labels(labels);
+        self
+    }
+
     /// Reads of this kind go to the server. Controllers may still watch it.
     pub fn uncached(mut self) -> Self {
         self.uncached = true;

@@ -29,6 +29,33 @@ pub struct Reads<K> {
     of: PhantomData<fn() -> K>,
 }
 
+/// One object, from the informer that holds it.
+pub(crate) async fn get<K: Object>(
+    shared: &Shared,
+    coverage: &Coverage,
+    key: &ObjectKey,
+    caller: &'static Location<'static>,
+) -> Result<Arc<K>, Error> {
+    let (kind, place) = (coverage.kind(), coverage.informer_for(key)?);
+    let informer = shared.readable::<K>(coverage, place.clone(), Some(Verb::Get), caller);
+    let found = informer.await?.as_store().try_get(&key.placed(kind));
+    // Absent and unreadable are not the same: who takes one for the other cleans up too early.
+    let found = found.map_err(|problem| malformed(kind, problem))?;
+    found.ok_or_else(|| Error::NotFound {
+        kind: kind.clone(),
+        key: key.placed(kind).into_owned(),
+        scoped_by: coverage.scoped_by_in(place.as_deref()),
+    })
+}
+
+fn malformed(kind: &Kind, problem: Malformed) -> Error {
+    Error::Malformed {
+        kind: kind.clone(),
+        key: problem.key,
+        problem: problem.error,
+    }
+}
+
 impl<K: Object> Reads<K> {
     pub(crate) fn new(shared: Arc<Shared>, coverage: Arc<Coverage>) -> Self {
         Self {
@@ -42,6 +69,12 @@ impl<K: Object> Reads<K> {
     #[must_use]
     pub fn kind(&self) -> &Kind {
         self.coverage.kind()
+    }
+
+    /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
+    #[must_use]
+    pub fn is_cached(&self) -> bool {
+        self.shared.is_cached(&self.coverage)
     }
 
     /// The informers of the kind, as [`Cache::informers`](crate::Cache::informers).
@@ -106,16 +139,7 @@ impl<K: Object> Reads<K> {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        let place = self.coverage.informer_for(key)?;
-        let informer = self.informer(place.clone(), Some(Verb::Get), caller);
-        let found = informer.await?.store().try_get(&key.placed(self.kind()));
-        // Absent and unreadable are not the same: who takes one for the other cleans up too early.
-        let found = found.map_err(|malformed| self.malformed(malformed))?;
-        found.ok_or_else(|| Error::NotFound {
-            kind: self.kind().clone(),
-            key: key.placed(self.kind()).into_owned(),
-            scoped_by: self.coverage.scoped_by_in(place.as_deref()),
-        })
+        get(&self.shared, &self.coverage, key, caller).await
     }
 
     /// As [`get_opt`](Self::get_opt), with the version that the informer was read at: an object that is
@@ -137,8 +161,9 @@ impl<K: Object> Reads<K> {
         async move {
             let place = self.coverage.informer_for(key)?;
             let informer = self.informer(place, Some(Verb::Get), caller).await?;
-            let (found, version) = informer.store().get_with_version(&key.placed(self.kind()));
-            let found = found.map_err(|malformed| self.malformed(malformed))?;
+            let store = informer.as_store();
+            let (found, version) = store.get_with_version(&key.placed(self.kind()));
+            let found = found.map_err(|problem| self.malformed(problem))?;
             Ok((found, version))
         }
     }
@@ -287,7 +312,7 @@ impl<K: Object> Reads<K> {
             let mut verb = Some(Verb::List);
             for place in self.coverage.informers() {
                 let informer = self.informer(place, verb.take(), caller);
-                let found = informer.await?.store().index_values(index);
+                let found = informer.await?.as_store().index_values(index);
                 let found = found.map_err(|_| self.no_index(index))?;
                 values.extend(found.into_iter().map(|found| found.value));
             }
@@ -406,16 +431,12 @@ impl<K: Object> Reads<K> {
         Ok(query)
     }
 
-    fn malformed(&self, malformed: Malformed) -> Error {
-        Error::Malformed {
-            kind: self.kind().clone(),
-            key: malformed.key,
-            problem: malformed.error,
-        }
+    fn malformed(&self, problem: Malformed) -> Error {
+        malformed(self.kind(), problem)
     }
 
     fn select(&self, informer: &Informer<K>, query: &Query) -> Result<Selected<K>, Error> {
-        let store = informer.store();
+        let store = informer.as_store();
         store.select(query).map_err(|_| {
             let unknown = query.terms.iter().find(|(name, _)| !store.has_index(name));
             self.no_index(unknown.map_or("", |(name, _)| name))

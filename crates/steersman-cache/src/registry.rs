@@ -23,10 +23,13 @@ pub(crate) enum Phase {
     Stopped,
 }
 
+/// The entries of one kind.
+type Places<E> = BTreeMap<Option<Arc<str>>, E>;
+
 /// All entries, and those that wait to be started.
 #[derive(Debug)]
 pub(crate) struct Registry<E> {
-    entries: BTreeMap<Slot, E>,
+    entries: BTreeMap<Gvk, Places<E>>,
     to_start: Vec<Slot>,
     phase: Phase,
 }
@@ -46,18 +49,24 @@ impl<E: Clone> Registry<E> {
 
     /// The entry of a slot, if there is one.
     pub(crate) fn get(&self, slot: &Slot) -> Option<E> {
-        self.entries.get(slot).cloned()
+        self.at(&slot.gvk, &slot.namespace).cloned()
+    }
+
+    /// As [`get`](Self::get), for those who read: nothing is put together for it.
+    pub(crate) fn at(&self, gvk: &Gvk, namespace: &Option<Arc<str>>) -> Option<&E> {
+        self.entries.get(gvk)?.get(namespace)
     }
 
     /// The entry of a slot, made by `make` if nobody was there before. Says whether it is new.
     ///
     /// CACHE-1: whoever comes later, from whatever task, gets the entry of whoever came first.
     pub(crate) fn declare(&mut self, slot: Slot, make: impl FnOnce() -> E) -> (E, bool) {
-        if let Some(entry) = self.entries.get(&slot) {
-            return (entry.clone(), false);
+        if let Some(entry) = self.get(&slot) {
+            return (entry, false);
         }
         let entry = make();
-        self.entries.insert(slot.clone(), entry.clone());
+        let places = self.entries.entry(slot.gvk.clone()).or_default();
+        places.insert(slot.namespace.clone(), entry.clone());
         self.to_start.push(slot);
         (entry, true)
     }
@@ -67,16 +76,16 @@ impl<E: Clone> Registry<E> {
     /// CACHE-7: whoever comes later makes a new one, which is started once.
     pub(crate) fn remove(&mut self, gvk: &Gvk) -> Vec<E> {
         self.to_start.retain(|slot| slot.gvk != *gvk);
-        let of_kind = |slot: &Slot, _: &mut E| slot.gvk == *gvk;
-        let removed = self.entries.extract_if(.., of_kind);
-        removed.map(|(_, entry)| entry).collect()
+        let removed = self.entries.remove(gvk).unwrap_or_default();
+        removed.into_values().collect()
     }
 
     /// Forgets the entry of a slot where it `may` be, and hands it out.
     pub(crate) fn remove_if(&mut self, slot: &Slot, may: impl FnOnce(&E) -> bool) -> Option<E> {
-        self.entries.get(slot).filter(|entry| may(entry))?;
+        let places = self.entries.get_mut(&slot.gvk)?;
+        places.get(&slot.namespace).filter(|entry| may(entry))?;
         self.to_start.retain(|waiting| waiting != slot);
-        self.entries.remove(slot)
+        places.remove(&slot.namespace)
     }
 
     /// Begins to run; false when it ran before.
@@ -104,15 +113,23 @@ impl<E: Clone> Registry<E> {
 
     /// Every entry with its slot, in order of kind and namespace.
     pub(crate) fn slots(&self) -> Vec<(Slot, E)> {
-        let entries = self.entries.iter();
-        entries
-            .map(|(s, entry)| (s.clone(), entry.clone()))
-            .collect()
+        let kinds = self.entries.iter();
+        let slots = kinds.flat_map(|(gvk, places)| {
+            places.iter().map(|(namespace, entry)| {
+                let (gvk, namespace) = (gvk.clone(), namespace.clone());
+                (Slot { gvk, namespace }, entry.clone())
+            })
+        });
+        slots.collect()
     }
 
     /// Every entry, in order of kind and namespace.
     pub(crate) fn entries(&self) -> Vec<E> {
-        self.entries.values().cloned().collect()
+        self.entries
+            .values()
+            .flat_map(BTreeMap::values)
+            .cloned()
+            .collect()
     }
 }
 

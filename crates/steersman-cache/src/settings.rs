@@ -27,6 +27,7 @@ pub struct Settings {
     pub(crate) mailbox_bound: Option<usize>,
     /// None of it, where all is kept.
     pub(crate) decoded_budget: Option<Option<usize>>,
+    pub(crate) indexed_labels: Option<Vec<String>>,
 }
 
 impl Settings {
@@ -128,6 +129,17 @@ impl Settings {
         self
     }
 
+    /// Indexes the values of these labels, each under its name, whatever the objects are read as: a list
+    /// under a label selector that wants a value of one of them costs the size of what has it. Other
+    /// selectors look at each object. No label by default.
+    ///
+    /// Passing over a kind ([`Reads::for_each`](crate::Reads::for_each),
+    /// [`Reads::keys`](crate::Reads::keys)) that nobody reads as that type looks at each object all the same.
+    pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
+        self.indexed_labels = Some(labels.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// What is said here, and of the rest what is said there.
     pub(crate) fn or(mut self, other: &Self) -> Self {
         self.labels = self.labels.or_else(|| other.labels.clone());
@@ -141,6 +153,8 @@ impl Settings {
         self.queue_bytes = self.queue_bytes.or(other.queue_bytes);
         self.mailbox_bound = self.mailbox_bound.or(other.mailbox_bound);
         self.decoded_budget = self.decoded_budget.or(other.decoded_budget);
+        let labels = self.indexed_labels;
+        self.indexed_labels = labels.or_else(|| other.indexed_labels.clone());
         self
     }
 
@@ -173,6 +187,9 @@ impl Settings {
         }
         if let Some(bytes) = self.decoded_budget {
             options = options.budget(Budget::new(bytes));
+        }
+        if let Some(labels) = &self.indexed_labels {
+            options = options.index_labels(labels);
         }
         options
     }

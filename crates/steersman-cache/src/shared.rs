@@ -104,9 +104,8 @@ impl Shared {
             let registry = self.registry.lock();
             let gvk = coverage.kind().gvk();
             coverage.informers().into_iter().any(|namespace| {
-                let gvk = gvk.clone();
-                let entry = registry.get(&Slot { gvk, namespace });
-                entry.is_some_and(|entry| entry.is_meant())
+                let entry = registry.at(gvk, &namespace);
+                entry.is_some_and(Declared::is_meant)
             })
         })
     }
@@ -147,7 +146,7 @@ impl Shared {
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
         // Of a cache that has stopped there is none: whoever goes on learns that.
-        let entry = self.known_at(kind, place, None).ok()??;
+        let entry = self.known_at(kind, &place, None).ok()??;
         let informer = entry.looked_at().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
             entry.count(verb);
@@ -165,7 +164,7 @@ impl Shared {
         look: impl Fn(&Declared) -> R,
     ) -> Result<R, Error> {
         let kind = coverage.kind();
-        let known = self.known_at(kind, place.clone(), verb)?;
+        let known = self.known_at(kind, &place, verb)?;
         let is_counted = known.is_some();
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         if let Some(read) = known.as_ref().map(&look)
@@ -237,7 +236,7 @@ impl Shared {
         caller: &'static Location<'static>,
     ) -> Result<Subscription<K>, Error> {
         let kind = coverage.kind();
-        let known = self.known_at(kind, place.clone(), None)?;
+        let known = self.known_at(kind, &place, None)?;
         coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
         // CACHE-8: it stays until it is known to have a subscriber.
         let look = |entry: &Declared| entry.informer::<K>(false);
@@ -249,26 +248,22 @@ impl Shared {
     fn known_at(
         &self,
         kind: &Kind,
-        place: Option<Arc<str>>,
+        place: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Result<Option<Declared>, Error> {
-        let slot = Slot {
-            gvk: kind.gvk().clone(),
-            namespace: place,
-        };
         let registry = self.registry.lock();
         // CACHE-10
         if registry.phase() == Phase::Stopped {
             return Err(Error::Stopped { kind: kind.clone() });
         }
-        let Some(entry) = registry.get(&slot) else {
+        let Some(entry) = registry.at(kind.gvk(), place) else {
             return Ok(None);
         };
         entry.touch();
         if let Some(verb) = verb {
             entry.count(verb);
         }
-        Ok(Some(entry))
+        Ok(Some(entry.clone()))
     }
 
     /// Where the reads of a kind are counted, if they are.

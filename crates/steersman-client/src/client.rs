@@ -206,15 +206,19 @@ impl Client {
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let kind = Kind::of::<K>();
-            let placed = self.shared.place_options(&kind, options)?;
-            match self.route::<K>() {
+            let reads = self.cache().typed::<K>();
+            let kind = reads.kind();
+            let placed = self.shared.place_options(kind, options)?;
+            match route(reads.is_cached()) {
                 Route::Cache => {
-                    let read = self.cache().list_at::<K>(&placed, caller);
-                    cached::list(&self.shared, &kind, &placed, read).await
+                    let read = async { Ok(reads.list_at(&placed, caller).await?.items) };
+                    match self.shared.owes() {
+                        false => Ok(read.await?),
+                        true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
+                    }
                 }
                 Route::Live => {
-                    let objects = self.live().list::<K>(&placed).await?;
+                    let objects = Box::pin(self.live().list::<K>(&placed)).await?;
                     Ok(objects.into_iter().map(Arc::new).collect())
                 }
             }
@@ -302,18 +306,19 @@ impl Client {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        match self.route::<K>() {
+        let reads = self.cache().typed::<K>();
+        match route(reads.is_cached()) {
             Route::Cache => {
-                let kind = Kind::of::<K>();
-                let key = self.shared.place(&kind, key)?;
-                let read = self.cache().get_at::<K>(&key, caller);
-                cached::get(&self.shared, &kind, &key, read).await
+                let kind = reads.kind();
+                let key = self.shared.place(kind, key)?;
+                let read = reads.get_at(&key, caller);
+                // Mostly nothing is owed to anybody.
+                match self.shared.owes() {
+                    false => Ok(read.await?),
+                    true => Box::pin(cached::get(&self.shared, kind, &key, read)).await,
+                }
             }
-            Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
+            Route::Live => Ok(Arc::new(Box::pin(self.live().get::<K>(key)).await?)),
         }
-    }
-
-    fn route<K: TypedObject>(&self) -> Route {
-        route(self.cache().caches::<K>())
     }
 }

@@ -1,9 +1,11 @@
 //! Driver: notes what is written, and lets a read wait until the cache has seen what it has to see.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror, Shown, Sight};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::{Instant, timeout};
@@ -19,6 +21,14 @@ use crate::write::{Outcome, RequestId, Write, WriteObserver, Written};
 pub(crate) struct OwnReads {
     cache: Cache,
     writes: Mutex<OwnWrites>,
+    /// How many of them were not seen yet: each read asks, and mostly there is none.
+    unseen: AtomicUsize,
+}
+
+/// The writes, by whoever works with them.
+struct Writes<'a> {
+    writes: MutexGuard<'a, OwnWrites>,
+    unseen: &'a AtomicUsize,
 }
 
 /// How a read goes on.
@@ -51,6 +61,7 @@ impl OwnReads {
         Self {
             cache,
             writes: Mutex::default(),
+            unseen: AtomicUsize::new(0),
         }
     }
 
@@ -67,7 +78,7 @@ impl OwnReads {
             return Vec::new();
         };
         let gvk = kind.gvk();
-        let mut marks = self.writes.lock().marks(reader, gvk, read);
+        let mut marks = self.writes().marks(reader, gvk, read);
         marks.retain(
             |mark| match self.cache.asks_in(gvk, mark.marked.namespace()) {
                 // CACHE-2: what is known about a kind that never synced is told at once, by the read.
@@ -106,12 +117,12 @@ impl OwnReads {
 
     /// The server was asked about what was marked.
     pub(crate) fn asked(&self, gvk: &Gvk, mark: &Mark) {
-        self.writes.lock().asked(gvk, mark);
+        self.writes().asked(gvk, mark);
     }
 
     /// Nobody waits any more for what was not seen in time.
     pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
-        let mut writes = self.writes.lock();
+        let mut writes = self.writes();
         for note in late {
             writes.seen(gvk, note);
         }
@@ -131,7 +142,7 @@ impl OwnReads {
             return Settled::Cache;
         };
         let gvk = kind.gvk();
-        let mut notes = self.writes.lock().owed(reader, gvk, read);
+        let mut notes = self.writes().owed(reader, gvk, read);
         notes.retain(|note| !self.is_over(gvk, note));
         if notes.is_empty() {
             return Settled::Cache;
@@ -154,7 +165,7 @@ impl OwnReads {
     async fn wait(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
-            self.writes.lock().await_all(gvk, notes, now);
+            self.writes().await_all(gvk, notes, now);
             let patience = |note: &Note| note.patience(most, now);
             let left = notes.iter().map(patience).min().unwrap_or_default();
             if left.is_zero() {
@@ -201,13 +212,13 @@ impl OwnReads {
     /// Whether nobody has to wait for a write any more; forgets it where that is because it was seen.
     fn is_over(&self, gvk: &Gvk, note: &Note) -> bool {
         let Some(mirror) = self.cache.mirror_of(gvk, &note.key) else {
-            self.writes.lock().seen(gvk, note);
+            self.writes().seen(gvk, note);
             return true;
         };
         let glimpse = mirror.glimpse(&note.key);
         let look = look(&glimpse);
         if note.is_seen(look) {
-            self.writes.lock().seen(gvk, note);
+            self.writes().seen(gvk, note);
         }
         // CACHE-2: what is known about a kind that never synced is told at once, by the read.
         note.is_shown(look) || is_stuck(&mirror)
@@ -221,7 +232,7 @@ impl OwnReads {
 
     fn note(&self, writer: Writer, gvk: &Gvk, noted: Noted) {
         let now = Instant::now().into_std();
-        let mut writes = self.writes.lock();
+        let mut writes = self.writes();
         writes.note(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
             let glimpse = self.glimpse(gvk, &note.key);
@@ -297,7 +308,35 @@ impl OwnReads {
 
     /// How many writes were not seen yet.
     pub(crate) fn unseen(&self) -> usize {
-        self.writes.lock().len()
+        self.unseen.load(Ordering::Acquire)
+    }
+
+    fn writes(&self) -> Writes<'_> {
+        Writes {
+            writes: self.writes.lock(),
+            unseen: &self.unseen,
+        }
+    }
+}
+
+impl Deref for Writes<'_> {
+    type Target = OwnWrites;
+
+    fn deref(&self) -> &OwnWrites {
+        &self.writes
+    }
+}
+
+impl DerefMut for Writes<'_> {
+    fn deref_mut(&mut self) -> &mut OwnWrites {
+        &mut self.writes
+    }
+}
+
+/// Under the lock still (RYOW-1): who noted a write before a read began has counted it.
+impl Drop for Writes<'_> {
+    fn drop(&mut self) {
+        self.unseen.store(self.writes.len(), Ordering::Release);
     }
 }
 

@@ -85,6 +85,11 @@ impl Shared {
         &self.door
     }
 
+    /// Whether there is a write that some read may have to see, or ask about.
+    pub(crate) fn owes(&self) -> bool {
+        self.door.own.unseen() > 0
+    }
+
     /// The writes of which nobody knows what became, and that a read could show.
     pub(crate) fn marks(&self, kind: &Kind, read: Read<'_>) -> Vec<Mark> {
         let Door {

@@ -2,7 +2,6 @@
 
 use std::any::type_name;
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use steersman_object::{Kind, Object};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
@@ -18,7 +18,7 @@ use crate::mirror::Mirror;
 use crate::options::InformerOptions;
 use crate::pipeline::Core;
 use crate::state::State;
-use crate::store::{Held, Index, IndexFn, LABELS, Store, label_values};
+use crate::store::{Index, IndexFn, LABELS, Store, label_values};
 
 /// The index of the uids of all owners.
 pub const OWNER_UID: &str = "metadata.ownerReferences.uid";
@@ -65,8 +65,7 @@ pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 /// ```
 pub struct Informer<K> {
     mirror: Mirror,
-    held: Arc<Held>,
-    of: PhantomData<fn() -> K>,
+    store: Store<K>,
 }
 
 impl<K: Object> Informer<K> {
@@ -120,13 +119,19 @@ impl<K: Object> Informer<K> {
     /// Reads what is held.
     #[must_use]
     pub fn store(&self) -> Store<K> {
-        self.core().store(&self.held)
+        self.store.clone()
+    }
+
+    /// As [`store`](Self::store), for those who read at once.
+    #[must_use]
+    pub fn as_store(&self) -> &Store<K> {
+        &self.store
     }
 
     /// Subscribes, at any time: what is there comes first, then what happens, without a gap and
     /// without anything twice (`FAN-1`).
     pub fn subscribe(&self) -> Subscription<K> {
-        self.core().subscribe(&self.held)
+        self.core().subscribe(self.store.held())
     }
 
     /// How many subscribers there are, whatever they look at the objects as.
@@ -150,14 +155,10 @@ impl<K: Object> Informer<K> {
         F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
     {
         let name = name.as_ref();
-        if name.is_empty() {
-            return Err(Error::IndexWithoutName {
-                kind: self.kind().to_string(),
-            });
-        }
+        self.check_name(name)?;
         let function = index_function(name, function);
         self.core()
-            .add_index(&self.held, Index::new(name, function))
+            .add_index(self.store.held(), Index::new(name, function))
     }
 
     /// Indexes labels, so that a list under a label selector that requires some costs the size of
@@ -167,7 +168,7 @@ impl<K: Object> Informer<K> {
         // It is there already.
         let _again = self
             .core()
-            .add_index(&self.held, Index::new(LABELS, function));
+            .add_index(self.store.held(), Index::new(LABELS, function));
     }
 
     /// Indexes the uids of the owners of an object, under [`OWNER_UID`].
@@ -205,7 +206,18 @@ impl<K: Object> Informer<K> {
     ///
     /// As [`add_index`](Self::add_index).
     pub fn index_label(&self, label: &str) -> Result<(), Error> {
-        self.core().add_index(&self.held, Index::of_label(label))
+        self.check_name(label)?;
+        self.core()
+            .add_index(self.store.held(), Index::of_label(label))
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), Error> {
+        match name.is_empty() {
+            false => Ok(()),
+            true => Err(Error::IndexWithoutName {
+                kind: self.kind().to_string(),
+            }),
+        }
     }
 
     fn add_head_index(
@@ -215,25 +227,25 @@ impl<K: Object> Informer<K> {
     ) -> Result<(), Error> {
         let function: IndexFn = Arc::new(move |entry| Ok(function(entry)));
         self.core()
-            .add_index(&self.held, Index::new(name, function))
+            .add_index(self.store.held(), Index::new(name, function))
     }
 
     /// How it is doing.
     #[must_use]
     pub fn state(&self) -> State {
-        self.core().state(self.held.needs())
+        self.core().state(self.needs())
     }
 
     /// How it is doing, and a way to wait for that to change.
     #[must_use]
     pub fn state_changes(&self) -> watch::Receiver<State> {
-        self.core().state_changes(self.held.needs())
+        self.core().state_changes(self.needs())
     }
 
     /// Whether the store has been complete at least once.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.core().has_synced(self.held.needs())
+        self.core().has_synced(self.needs())
     }
 
     /// Waits until the store is complete for the first time.
@@ -246,7 +258,7 @@ impl<K: Object> Informer<K> {
     ///
     /// Dropping the future changes nothing.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        self.core().wait_for_sync(self.held.needs()).await
+        self.core().wait_for_sync(self.needs()).await
     }
 }
 
@@ -259,13 +271,16 @@ impl Mirror {
     pub fn view<K: Object>(&self) -> Informer<K> {
         Informer {
             mirror: self.clone(),
-            held: self.core().view::<K>(),
-            of: PhantomData,
+            store: self.core().store(&self.core().view::<K>()),
         }
     }
 }
 
 impl<K> Informer<K> {
+    fn needs(&self) -> Extent {
+        self.store.held().needs()
+    }
+
     fn core(&self) -> &Core {
         self.mirror.core()
     }
@@ -289,8 +304,7 @@ impl<K> Clone for Informer<K> {
     fn clone(&self) -> Self {
         Self {
             mirror: self.mirror.clone(),
-            held: Arc::clone(&self.held),
-            of: PhantomData,
+            store: self.store.clone(),
         }
     }
 }
@@ -300,7 +314,7 @@ impl<K> fmt::Debug for Informer<K> {
         f.debug_struct("Informer")
             .field("kind", self.mirror.kind())
             .field("as", &type_name::<K>())
-            .field("state", &self.core().state(self.held.needs()))
+            .field("state", &self.core().state(self.needs()))
             .finish_non_exhaustive()
     }
 }

@@ -43,6 +43,8 @@ pub struct InformerOptions {
     /// How many bytes of decoded objects are kept, by this informer and all others that have a clone of
     /// it. Default: 64 MiB of its own.
     pub budget: Budget,
+    /// The labels whose values are indexed for every type that looks, under their names. Default: none.
+    pub indexed_labels: Vec<String>,
     /// Where the jitter of delays comes from. Default: random, so that replicas differ.
     pub seed: u64,
     /// Where to count. Default: nowhere.
@@ -93,6 +95,7 @@ impl Default for InformerOptions {
             transform: None,
             resync: None,
             budget: Budget::default(),
+            indexed_labels: Vec::new(),
             seed: RandomState::new().hash_one("steersman"),
             metrics: None,
             ways_out: WaysOut::default(),
@@ -168,6 +171,18 @@ impl InformerOptions {
     #[must_use]
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = Some(transform).filter(|transform| !transform.is_identity());
+        self
+    }
+
+    /// Indexes the values of these labels for every type that looks at the objects, as
+    /// [`Informer::index_label`](crate::Informer::index_label) does for one.
+    #[must_use]
+    pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
+        let mut labels: Vec<String> = labels.into_iter().map(Into::into).collect();
+        labels.retain(|label| !label.is_empty());
+        labels.sort_unstable();
+        labels.dedup();
+        self.indexed_labels = labels;
         self
     }
 

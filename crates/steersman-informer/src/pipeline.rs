@@ -12,6 +12,7 @@ mod inlet;
 mod learning;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -60,6 +61,8 @@ pub(crate) struct Core {
     /// As those see it who need no more than metadata, and those who need the whole.
     states: [watch::Sender<State>; 2],
     progress: watch::Sender<Progress>,
+    /// What of that each read asks.
+    synced: [AtomicBool; 2],
     /// Counts what was applied.
     applied: watch::Sender<u64>,
     /// How much of each object is wanted. Never less than before: it is the reflector's to obey.
@@ -117,6 +120,7 @@ impl Core {
                 stopped: false,
             }),
             applied: watch::Sender::new(0),
+            synced: [false, false].map(AtomicBool::new),
             // A transform needs the whole object.
             wanted: watch::Sender::new(match options.transform {
                 Some(_) => Extent::Whole,
@@ -163,7 +167,7 @@ impl Core {
 
     /// Asked at each read, so it does not wait for whoever writes (STORE-7).
     pub(crate) fn has_synced(&self, needs: Extent) -> bool {
-        self.reached() >= Some(needs)
+        self.synced[place(needs)].load(Ordering::Acquire)
     }
 
     /// How much of each object the store holds; nothing before the first list.

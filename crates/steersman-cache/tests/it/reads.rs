@@ -334,7 +334,7 @@ async fn a_read_does_not_put_the_names_of_its_kind_together_each_time() {
             .list::<Counted>(&ListOptions::new())
             .await
             .unwrap();
-        assert!(world.cache.caches::<Counted>());
+        assert!(world.cache.typed::<Counted>().is_cached());
     }
     assert_eq!(ASKED.load(Ordering::Relaxed), before);
     world.stop().await.unwrap();

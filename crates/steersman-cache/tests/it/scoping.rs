@@ -275,7 +275,7 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
     let read = async |undeclared| {
         let mut world = World::new(CacheOptions::new().on_undeclared(undeclared));
         world.start();
-        let cached = world.cache.caches::<Service>();
+        let cached = world.cache.typed::<Service>().is_cached();
         let read = soon(world.cache.list::<Service>(&ListOptions::new())).await;
         (world, cached, read.map(drop))
     };
@@ -304,7 +304,7 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
     assert!(asked(&world, "services").is_empty());
     // Declared by a controller, a kind is cached, and read from there.
     world.cache.informer::<Service>().unwrap();
-    assert!(world.cache.caches::<Service>());
+    assert!(world.cache.typed::<Service>().is_cached());
     soon(world.cache.list::<Service>(&ListOptions::new()))
         .await
         .unwrap();
@@ -321,8 +321,8 @@ fn disabling_a_kind_leaves_what_else_is_said_of_it() {
     for options in [before, after] {
         let options = options.disable_for::<Service>();
         let cache = steersman_cache::Cache::new(options).unwrap();
-        assert!(!cache.caches::<Secret>() && !cache.caches::<Service>());
-        assert!(cache.caches::<ConfigMap>());
+        assert!(!cache.typed::<Secret>().is_cached() && !cache.typed::<Service>().is_cached());
+        assert!(cache.typed::<ConfigMap>().is_cached());
         let kind = Kind::of::<Secret>();
         assert_eq!(cache.scoped_by(&kind).as_deref(), Some("labels \"a=b\""));
     }

@@ -11,7 +11,9 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::RequestRecord;
-use steersman_cache::{CacheMetrics, CacheOptions, Error, IndexKey, ListOptions};
+use steersman_cache::{
+    ByObject, CacheMetrics, CacheOptions, Error, IndexKey, ListOptions, Settings,
+};
 use steersman_object::{Kind, LabelSelector};
 
 use crate::world::{Website, World, event_of, initial, key};
@@ -97,6 +99,46 @@ async fn a_typed_key_reads_its_own_type_alone() {
     let reads = world.cache.of::<Service>(&Kind::of::<Service>());
     let error = reads.keys(&red).await.unwrap_err();
     assert!(matches!(error, Error::IndexOfAnother { .. }), "{error}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_are_indexed_for_whatever_type_reads_where_the_options_say_so() {
+    let closer = Settings::new().index_labels(["team"]);
+    let by_object = ByObject::new().index_labels(["tier", "tier"]);
+    let by_object = by_object
+        .namespace("b", closer)
+        .other_namespaces(Settings::new());
+    let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(by_object));
+    for (namespace, name, labels) in [
+        ("a", "one", json!({"team": "red", "tier": "front"})),
+        ("a", "two", json!({"team": "red"})),
+        ("b", "three", json!({"team": "red", "tier": "front"})),
+    ] {
+        world.config_map(namespace, name, &labels);
+    }
+    world.start();
+    let kind = Kind::of::<ConfigMap>();
+    let (typed, metadata) = (
+        world.cache.of::<ConfigMap>(&kind),
+        world.cache.metadata::<ConfigMap>(),
+    );
+    let named = |name: &str, value: &str| ListOptions::new().index(name, value);
+    let front = typed.list(&named("tier", "front").namespace("a")).await;
+    assert_eq!(front.unwrap().items.len(), 1);
+    let red = metadata.list(&named("team", "red").namespace("b")).await;
+    assert_eq!(red.unwrap().items.len(), 1);
+    // Each setting is taken from where it is said most closely.
+    let unsaid = typed.list(&named("tier", "front").namespace("b")).await;
+    assert!(matches!(unsaid, Err(Error::NoIndex { .. })));
+    // Selectors find the same, indexed or not.
+    for (selector, expected) in [("tier=front", 2), ("team in (red)", 3), ("tier", 2)] {
+        let options = ListOptions::new().labels(selector.parse().unwrap());
+        assert_eq!(typed.list(&options).await.unwrap().items.len(), expected);
+        assert_eq!(metadata.keys(&options).await.unwrap().len(), expected);
+    }
+    let nameless = world.cache.index_label::<ConfigMap>("");
+    assert!(matches!(nameless, Err(Error::IndexWithoutName { .. })));
     world.stop().await.unwrap();
 }
 

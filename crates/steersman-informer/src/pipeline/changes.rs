@@ -1,10 +1,12 @@
 //! Driver: what the server said is put into the store, and the subscribers are told of it.
 
+use std::sync::atomic::Ordering;
+
 use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 use tokio::time::Instant;
 
-use super::{Core, Writer};
+use super::{Core, Writer, place};
 use crate::body::Extent;
 use crate::delta::{Delta, Item};
 use crate::event::Origin;
@@ -165,6 +167,9 @@ impl Core {
             if before.is_none() {
                 tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
             }
+        }
+        for needs in [Extent::Metadata, extent] {
+            self.synced[place(needs)].store(true, Ordering::Release);
         }
         self.progress
             .send_modify(|progress| progress.reached = Some(extent));

@@ -30,6 +30,9 @@ impl Core {
         let ready = self.reached().is_none_or(|reached| held.needs() <= reached);
         let mut view = View::new::<K>(&held, ready);
         let mut told = Told::nothing(held.id());
+        for label in &self.options.indexed_labels {
+            view.add_index(Index::of_label(label), Vec::new(), &mut told);
+        }
         // VIEW-2: while the writer's lock is held nothing changes.
         if ready {
             let judge = view.judge();

@@ -328,6 +328,12 @@ impl<K: Object> Store<K> {
     }
 }
 
+impl<K> Store<K> {
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+}
+
 impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
         Self {
