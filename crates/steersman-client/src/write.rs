@@ -97,7 +97,7 @@ trait Erased: Any + Send + Sync {
 
 #[derive(PartialEq, Eq, Hash)]
 struct Named<K> {
-    controller: String,
+    controller: Arc<str>,
     key: K,
 }
 
@@ -106,7 +106,7 @@ struct Named<K> {
 impl RequestId {
     /// The request `key` of the controller of this name.
     #[must_use]
-    pub fn new<K>(controller: impl Into<String>, key: K) -> Self
+    pub fn new<K>(controller: impl Into<Arc<str>>, key: K) -> Self
     where
         K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
     {

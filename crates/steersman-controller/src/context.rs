@@ -1,7 +1,7 @@
 //! Handle: what a reconciler is given besides the request.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::jiff::Timestamp;
 use steersman_client::{Client, RequestId};
@@ -14,14 +14,18 @@ use crate::request::RequestKey;
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,
-    client: Client,
+    request: Option<RequestId>,
+    // Made once somebody asks for it: many reconciles find from the request alone, or in a store, that
+    // there is nothing to do.
+    client: OnceLock<Client>,
     cancelled: CancellationToken,
     attempt: u32,
     reconcile_id: u64,
 }
 
 struct Shared {
-    controller: String,
+    controller: Arc<str>,
+    client: Client,
     clock: Clock,
 }
 
@@ -32,10 +36,12 @@ impl Context {
     pub fn detached(controller: impl Into<String>, client: Client, clock: Clock) -> Self {
         Self {
             shared: Arc::new(Shared {
-                controller: controller.into(),
+                controller: controller.into().into(),
+                client,
                 clock,
             }),
-            client,
+            request: None,
+            client: OnceLock::new(),
             cancelled: CancellationToken::new(),
             attempt: 0,
             reconcile_id: 0,
@@ -45,7 +51,10 @@ impl Context {
     /// The client: reads from the cache, writes to the server. It works [on behalf of](Client::request) the
     /// request that is reconciled.
     pub fn client(&self) -> &Client {
-        &self.client
+        self.client.get_or_init(|| match &self.request {
+            Some(request) => self.shared.client.for_request(request.clone()),
+            None => self.shared.client.clone(),
+        })
     }
 
     /// The name of the controller.
@@ -88,22 +97,23 @@ impl Context {
         self.cancelled.is_cancelled()
     }
 
-    /// The context of a reconcile of `request` of the same controller.
-    pub(crate) fn of_reconcile<R: RequestKey>(
-        &self,
-        request: &R,
-        reconcile_id: u64,
-        attempt: u32,
-        cancelled: CancellationToken,
-    ) -> Self {
-        let request = RequestId::new(self.controller(), request.clone());
-        Self {
-            shared: Arc::clone(&self.shared),
-            client: self.client.for_request(request),
-            cancelled,
-            attempt,
-            reconcile_id,
-        }
+    /// Makes it the context of a reconcile of `request`. What others cloned of it before stays theirs.
+    pub(crate) fn begin<R: RequestKey>(&mut self, request: &R, reconcile_id: u64, attempt: u32) {
+        let controller = Arc::clone(&self.shared.controller);
+        self.request = Some(RequestId::new(controller, request.clone()));
+        self.client = OnceLock::new();
+        self.attempt = attempt;
+        self.reconcile_id = reconcile_id;
+    }
+
+    /// Has [`cancelled`](Self::cancelled) fire with `token`.
+    pub(crate) fn cancel_with(&mut self, token: CancellationToken) {
+        self.cancelled = token;
+    }
+
+    /// Fires [`cancelled`](Self::cancelled), here and wherever else its token is.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.cancel();
     }
 }
 

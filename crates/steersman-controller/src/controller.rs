@@ -217,8 +217,10 @@ impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
         );
 
         let stop = start.cancel.child_token();
+        let mut context = Context::detached(&name, start.client.clone(), start.clock);
+        context.cancel_with(stop.clone());
         let worker = WorkerParts {
-            context: Context::detached(&name, start.client.clone(), start.clock),
+            context,
             reconciler: Arc::new(self.reconciler),
             reconcile_ids: Arc::new(AtomicU64::new(1)),
             metrics,

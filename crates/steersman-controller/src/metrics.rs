@@ -5,6 +5,8 @@ use std::time::Duration;
 use prometheus::core::Collector;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
+use crate::outcome::Label;
+
 /// The bounds of the buckets of `reconcile_time_seconds`: 5 ms to 60 s.
 const TIME_BUCKETS: [f64; 26] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0,
@@ -15,6 +17,10 @@ const TIME_BUCKETS: [f64; 26] = [
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     results: IntCounterVec,
+    // Of `results`, found once.
+    success: IntCounter,
+    error: IntCounter,
+    requeue_after: IntCounter,
     errors: IntCounter,
     terminal_errors: IntCounter,
     panics: IntCounter,
@@ -38,11 +44,17 @@ impl Metrics {
         };
         let time = HistogramOpts::from(opts("reconcile_time_seconds", "How long reconciles took."))
             .buckets(TIME_BUCKETS.to_vec());
+        let results = IntCounterVec::new(
+            opts("reconcile_total", "Reconciles, by result."),
+            &["result"],
+        )?;
+        // Dashboards compute rates, and a series that exists from the start has no first jump.
+        results.with_label_values(&["requeue"]);
         let metrics = Self {
-            results: IntCounterVec::new(
-                opts("reconcile_total", "Reconciles, by result."),
-                &["result"],
-            )?,
+            success: results.with_label_values(&["success"]),
+            error: results.with_label_values(&["error"]),
+            requeue_after: results.with_label_values(&["requeue_after"]),
+            results,
             errors: counter("reconcile_errors_total", "Reconciles that failed.")?,
             terminal_errors: counter(
                 "terminal_reconcile_errors_total",
@@ -60,10 +72,6 @@ impl Metrics {
             ))?,
             active: IntGauge::with_opts(opts("active_workers", "How many reconciles run."))?,
         };
-        // Dashboards compute rates, and a series that exists from the start has no first jump.
-        for result in ["success", "error", "requeue", "requeue_after"] {
-            metrics.results.with_label_values(&[result]);
-        }
         if let Some(registry) = registry {
             for collector in metrics.collectors() {
                 registry.register(collector)?;
@@ -98,8 +106,13 @@ impl Metrics {
         self.active.dec();
     }
 
-    pub(crate) fn ended(&self, label: &str, time: Duration) {
-        self.results.with_label_values(&[label]).inc();
+    pub(crate) fn ended(&self, label: Label, time: Duration) {
+        let counter = match label {
+            Label::Success => &self.success,
+            Label::Error => &self.error,
+            Label::RequeueAfter => &self.requeue_after,
+        };
+        counter.inc();
         self.time.observe(time.as_secs_f64());
     }
 

@@ -28,13 +28,21 @@ pub(crate) enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
-    pub(crate) label: &'static str,
+    pub(crate) label: Label,
+}
+
+/// How the metrics name the result of a reconcile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Label {
+    Success,
+    Error,
+    RequeueAfter,
 }
 
 /// Decides what follows. `now` is asked for only where a time of day was given.
 pub(crate) fn outcome(ending: Ending, now: impl FnOnce() -> Timestamp) -> Outcome {
     let (verdict, label) = match ending {
-        Ending::Success(Action { requeue: None }) => (Verdict::Forget, "success"),
+        Ending::Success(Action { requeue: None }) => (Verdict::Forget, Label::Success),
         Ending::Success(Action {
             requeue: Some(requeue),
         }) => {
@@ -45,12 +53,12 @@ pub(crate) fn outcome(ending: Ending, now: impl FnOnce() -> Timestamp) -> Outcom
                     Duration::try_from(time.duration_since(now())).unwrap_or(Duration::ZERO)
                 }
             };
-            (Verdict::After(delay), "requeue_after")
+            (Verdict::After(delay), Label::RequeueAfter)
         }
         // A terminal error leaves the count of failures alone: it is no success, and nothing retries.
-        Ending::Failed { terminal: true } => (Verdict::Settle, "error"),
+        Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
         Ending::Failed { terminal: false } | Ending::Panicked | Ending::TimedOut => {
-            (Verdict::Backoff, "error")
+            (Verdict::Backoff, Label::Error)
         }
     };
     Outcome { verdict, label }
@@ -67,27 +75,35 @@ mod tests {
             |second| Ending::Success(Action::requeue_at(Timestamp::from_second(second).unwrap()));
         let seconds = Duration::from_secs;
         let table = [
-            (Ending::Success(Action::done()), Verdict::Forget, "success"),
+            (
+                Ending::Success(Action::done()),
+                Verdict::Forget,
+                Label::Success,
+            ),
             (
                 Ending::Success(Action::requeue_after(seconds(9))),
                 Verdict::After(seconds(9)),
-                "requeue_after",
+                Label::RequeueAfter,
             ),
             (
                 Ending::Success(Action::requeue_after(Duration::MAX)),
                 Verdict::After(Duration::MAX),
-                "requeue_after",
+                Label::RequeueAfter,
             ),
-            (at(1_060), Verdict::After(seconds(60)), "requeue_after"),
-            (at(940), Verdict::After(Duration::ZERO), "requeue_after"),
+            (at(1_060), Verdict::After(seconds(60)), Label::RequeueAfter),
+            (at(940), Verdict::After(Duration::ZERO), Label::RequeueAfter),
             (
                 Ending::Failed { terminal: false },
                 Verdict::Backoff,
-                "error",
+                Label::Error,
             ),
-            (Ending::Failed { terminal: true }, Verdict::Settle, "error"),
-            (Ending::Panicked, Verdict::Backoff, "error"),
-            (Ending::TimedOut, Verdict::Backoff, "error"),
+            (
+                Ending::Failed { terminal: true },
+                Verdict::Settle,
+                Label::Error,
+            ),
+            (Ending::Panicked, Verdict::Backoff, Label::Error),
+            (Ending::TimedOut, Verdict::Backoff, Label::Error),
         ];
         for (ending, verdict, label) in table {
             assert_eq!(

@@ -24,7 +24,7 @@ use crate::request::RequestKey;
 pub(crate) struct Worker<R: RequestKey, C> {
     pub(crate) queue: Queue<R>,
     pub(crate) reconciler: Arc<C>,
-    // The surroundings that every reconcile of the controller shares.
+    // The surroundings of the reconcile that it is at, and before the first those of the controller.
     pub(crate) context: Context,
     pub(crate) metrics: Metrics,
     pub(crate) reconcile_ids: Arc<AtomicU64>,
@@ -47,7 +47,7 @@ struct Active<'a>(&'a Metrics);
 
 impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     /// Works until the queue is shut down.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         while let Ok(ticket) = self.queue.next().await {
             self.work(ticket).await;
             // A queue that is never empty and reconciles that never wait would keep the thread.
@@ -55,7 +55,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         }
     }
 
-    async fn work(&self, ticket: Ticket<R>) {
+    async fn work(&mut self, ticket: Ticket<R>) {
         // Ids only have to differ, so no order between threads is needed.
         let reconcile_id = self.reconcile_ids.fetch_add(1, Ordering::Relaxed);
         let span = tracing::error_span!(
@@ -64,39 +64,27 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             object = ?ticket.key(),
             reconcile_id
         );
+        self.context
+            .begin(ticket.key(), reconcile_id, ticket.attempts());
         // Only a reconcile with a deadline can be cancelled by itself.
-        let cancelled = match self.deadline {
-            Some(_) => self.stop.child_token(),
-            None => self.stop.clone(),
-        };
-        let context = self.context.of_reconcile(
-            ticket.key(),
-            reconcile_id,
-            ticket.attempts(),
-            cancelled.clone(),
-        );
+        if self.deadline.is_some() {
+            self.context.cancel_with(self.stop.child_token());
+        }
         let _active = Active::new(&self.metrics);
         let start = Instant::now();
         async {
-            let ended = self
-                .reconcile(&context, ticket.key().clone(), &cancelled)
-                .await;
+            let ended = self.reconcile(ticket.key().clone()).await;
             self.finish(ticket, &ended, start.elapsed());
         }
         .instrument(span)
         .await;
     }
 
-    async fn reconcile(
-        &self,
-        context: &Context,
-        request: R,
-        cancelled: &CancellationToken,
-    ) -> Ended {
+    async fn reconcile(&self, request: R) -> Ended {
         // The call itself may panic as well as what it returns, so both are inside. CTRL-2: what a
         // panic leaves behind in the reconciler is its author's to keep consistent, as it would be
         // behind an early return.
-        let run = async { self.reconciler.reconcile(context, request).await };
+        let run = async { self.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();
         let Some(deadline) = self.deadline else {
             return Ended::new(run.await);
@@ -105,7 +93,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         if let Ok(end) = timeout(deadline, &mut run).await {
             return Ended::new(end);
         }
-        cancelled.cancel();
+        self.context.cancel();
         if let Ok(end) = timeout(self.deadline_grace, &mut run).await {
             return Ended::new(end);
         }

@@ -140,9 +140,10 @@ impl<T: Key> Shared<T> {
     /// Ends the hold of a key; answers the delay that the verdict asked for.
     pub(crate) fn release(&self, slot: Slot, verdict: Verdict) -> Option<Duration> {
         let delayed = matches!(verdict, Verdict::After(_) | Verdict::Backoff);
+        let early = self.measured.then(clock);
         let mut inside = self.enter();
         let machine = &mut inside.machine;
-        let now = self.now(machine, delayed);
+        let now = early.unwrap_or_else(|| self.now(machine, delayed));
         let was_closed = machine.is_closed();
         let released = machine.release(slot, verdict, now);
         let closes = machine.is_closed() && !was_closed;
@@ -178,9 +179,11 @@ impl<T: Key> Shared<T> {
     }
 
     fn try_next(&self) -> Option<Result<Taken<T>, ShutDown>> {
+        // Where the time matters anyway it is read while nobody waits for it.
+        let early = self.measured.then(clock);
         let mut inside = self.enter();
         let machine = &mut inside.machine;
-        let now = self.now(machine, false);
+        let now = early.unwrap_or_else(|| self.now(machine, false));
         let taken = machine.next(now);
         let closed = machine.is_closed();
         // This worker leaves; whatever else is ready or has a deadline needs another one awake.

@@ -6,10 +6,24 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::kube_client::core::ObjectMeta;
 use steersman_cache::ListOptions;
-use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
+use steersman_client::RequestId;
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, reconcile};
 use steersman_object::Object as _;
 
-use crate::world::{World, record};
+use crate::world::{Record, World, record};
+
+/// Notes whether its client works on behalf of the request that it reconciles.
+struct Behalf(Record);
+
+impl Reconciler for Behalf {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        let behalf = RequestId::new(ctx.controller(), request.clone());
+        let right = ctx.client().request() == Some(&behalf);
+        self.0
+            .note(&format!("{right} {} {request}", ctx.reconcile_id()));
+        Ok(Action::done())
+    }
+}
 
 fn child() -> ConfigMap {
     ConfigMap {
@@ -150,4 +164,21 @@ async fn after_a_relist_a_users_change_is_not_taken_for_ones_own() {
     let (replicas, at) = runs.next_at().await;
     assert_eq!(replicas, "5");
     assert!(at - before < 60_000, "it waited {} ms", at - before);
+}
+
+// RYOW-1
+#[tokio::test(start_paused = true)]
+async fn one_worker_works_on_behalf_of_one_request_after_the_other() {
+    let mut world = World::new();
+    world.deploy("api");
+    world.deploy("web");
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .build(Behalf(note))
+        .unwrap();
+    world.start(controller);
+    assert_eq!(
+        runs.rest().await,
+        ["true 1 default/api", "true 2 default/web"]
+    );
 }
