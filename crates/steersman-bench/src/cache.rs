@@ -56,12 +56,12 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     Ok(figures)
 }
 
-/// From a cold start to all Pods in the cache, taking turns.
+/// From a cold start to all Pods in the cache, taking turns; and what reads of packed ones take.
 async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.objects).await?;
-    let of = [Who::Defaults, Who::KubeRuntime];
+    let of = [Who::Defaults, Who::KubeRuntime, Who::Packed];
     progress(format!("{} runs of each cache", size.runs));
-    let [own, peer] = in_turns(&world, of, size.objects, size.runs).await?;
+    let [own, peer, packed] = in_turns(&world, of, size.objects, size.runs).await?;
     world.end().await?;
     let each = peer.iter().map(|one| one.bytes_each).max();
     let pods = format!("{} Pods", size.objects);
@@ -74,6 +74,12 @@ async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
             .beside(KUBE_RUNTIME, Spread::over(&peer, of))
             .ratio(3.0)
     };
+    let get = Spread::over(&packed, |one| one.spread_ns / 1e3);
+    let list = Spread::over(&packed, |one| one.list_cpu);
+    let (get_of, list_of) = (
+        format!("read by key, packed, a thousand keys of {pods} in turn"),
+        format!("list of all {pods}, packed: processor time"),
+    );
     Ok(vec![
         beside("cache/seconds", "cold start to synced", &|one| one.seconds),
         beside(
@@ -81,6 +87,8 @@ async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
             "processor time of the client for that",
             &|one| one.cpu,
         ),
+        Figure::new("cache/packed/get", get_of, "µs", get).at_most(50.0),
+        Figure::new("cache/packed/list", list_of, "s", list).at_most(0.5),
     ])
 }
 

@@ -29,8 +29,10 @@ const QUICK: Size = Size {
 };
 
 /// The options, by the names that they have in ids and for people.
-const OPTIONS: [(Who, &str, &str); 3] = [
+const OPTIONS: [(Who, &str, &str); 5] = [
     (Who::Defaults, "defaults", "defaults"),
+    (Who::Packed, "packed", "a budget of 0: everything packed"),
+    (Who::Decoded, "decoded", "no budget: everything decoded"),
     (Who::Metadata, "metadata", "metadata alone"),
     (Who::Whole, "managed-fields", "`managedFields` kept"),
 ];

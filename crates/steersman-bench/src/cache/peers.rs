@@ -37,10 +37,13 @@ impl Synced {
 
 /// The options that are asked for.
 fn options(asked: &Asked) -> CacheOptions {
-    let whole = Settings::new().keep_managed_fields(asked.by == Who::Whole);
-    CacheOptions::new()
-        .default_namespaces(asked.namespace.clone())
-        .defaults(whole)
+    let options = CacheOptions::new().default_namespaces(asked.namespace.clone());
+    match asked.by {
+        Who::Packed => options.decoded_budget(0),
+        Who::Decoded => options.decoded_budget(None),
+        Who::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
+        Who::Defaults | Who::Metadata | Who::KubeRuntime | Who::KubeRuntimeBare => options,
+    }
 }
 
 /// The cache of `K`, looked at as `V`.
@@ -64,7 +67,10 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
         store.get(key).ok_or("an object is gone")?;
     }
     synced.read = memory()?.0;
-    let rounds = Rounds::MANY;
+    let rounds = match asked.by {
+        Who::Packed => Rounds::FEW,
+        _ => Rounds::MANY,
+    };
     let some: Vec<&ObjectKey> = spread(&keys);
     synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some());
     synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some());

@@ -16,6 +16,8 @@ pub(super) struct Rounds(u32);
 impl Rounds {
     /// Of reads that take nanoseconds.
     pub(super) const MANY: Self = Self(100);
+    /// Of reads that unpack and decode.
+    pub(super) const FEW: Self = Self(3);
 
     /// What one of these reads takes, in nanoseconds. Each is done once before.
     pub(super) fn timed(self, many: usize, mut read: impl FnMut(usize) -> bool) -> f64 {

@@ -89,7 +89,9 @@ where
 {
     match asked.by {
         Who::Metadata => Box::pin(peers::steersman::<K, PartialObjectMeta<K>>(asked)).await,
-        Who::Defaults | Who::Whole => Box::pin(peers::steersman::<K, K>(asked)).await,
+        Who::Defaults | Who::Packed | Who::Decoded | Who::Whole => {
+            Box::pin(peers::steersman::<K, K>(asked)).await
+        }
         Who::KubeRuntime | Who::KubeRuntimeBare => Box::pin(peers::kube_runtime::<K>(asked)).await,
     }
 }

@@ -11,6 +11,10 @@ use crate::samples::Sample;
 pub(crate) enum Who {
     /// The cache with its defaults.
     Defaults,
+    /// The cache, which keeps nothing decoded.
+    Packed,
+    /// The cache, which keeps everything decoded.
+    Decoded,
     /// The cache, of metadata alone.
     Metadata,
     /// The cache, which keeps managedFields.
