@@ -1,5 +1,8 @@
 //! Machine: the straight line through points, and how well it fits.
 
+/// A number of objects, and what it took.
+pub(crate) type Point = (f64, f64);
+
 /// A line, by least squares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fit {
@@ -12,11 +15,11 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// Through at least two points; of fewer nothing is a number.
-    pub(crate) fn of(points: &[(f64, f64)]) -> Self {
+    pub(crate) fn of(points: &[Point]) -> Self {
         let many = points.len() as f64;
-        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / many;
+        let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / many;
         let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-        let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
+        let sum = |of: &dyn Fn(&Point) -> f64| points.iter().map(of).sum::<f64>();
         let across = sum(&|point| (point.0 - x).powi(2));
         let slope = sum(&|point| (point.0 - x) * (point.1 - y)) / across;
         let base = y - slope * x;

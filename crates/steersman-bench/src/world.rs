@@ -26,7 +26,7 @@ pub(crate) struct World {
 
 enum Side {
     Own {
-        actor: Actor,
+        actor: Box<Actor>,
         /// It is deleted when this is dropped.
         _kubeconfig: tempfile::NamedTempFile,
     },
@@ -55,7 +55,7 @@ impl Worlds {
                 std::fs::write(kubeconfig.path(), ready.place.kubeconfig)?;
                 let path = kubeconfig.path().to_owned();
                 let side = Side::Own {
-                    actor,
+                    actor: Box::new(actor),
                     _kubeconfig: kubeconfig,
                 };
                 (side, path)

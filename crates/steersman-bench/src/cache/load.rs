@@ -27,9 +27,6 @@ use crate::server::fill::fill;
 /// What the controllers watch: the first kind for itself, the others as owned.
 const KINDS: [Sample; 3] = [Sample::ConfigMap, Sample::Secret, Sample::Pod];
 
-/// Objects of each kind, so that a list has three pages of 500.
-const OBJECTS: u64 = 1_200;
-
 /// The most log that is kept.
 const LOG: usize = 100_000;
 
@@ -39,6 +36,8 @@ struct Asked {
     by: Who,
     controllers: u64,
     watch_list: bool,
+    /// Of each kind.
+    objects: u64,
 }
 
 /// What was asked of the server, for all kinds together.
@@ -68,12 +67,25 @@ struct Never;
 
 /// Runs all of them; small ones are as good as large ones.
 pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
-    let controllers: &[u64] = if quick { &[1, 5] } else { &[1, 10, 50] };
+    // Of 1,200 a list may have three pages of 500.
+    let (numbers, objects): (&[u64], u64) = if quick {
+        (&[3], 50)
+    } else {
+        (&[1, 10, 50], 1_200)
+    };
     let mut figures = Vec::new();
-    for controllers in controllers.iter().copied() {
+    for controllers in numbers.iter().copied() {
+        let count = |by, watch_list| {
+            count(Asked {
+                by,
+                controllers,
+                watch_list,
+                objects,
+            })
+        };
         progress(format!("requests of {controllers} controllers"));
-        let own = count(Who::Defaults, controllers, true).await?;
-        let peer = count(Who::KubeRuntime, controllers, true).await?;
+        let own = count(Who::Defaults, true).await?;
+        let peer = count(Who::KubeRuntime, true).await?;
         let kinds = KINDS.len();
         let of = format!("{controllers} controllers of the same {kinds} kinds");
         let one = |requests: u64| Spread::one(requests as f64);
@@ -86,8 +98,8 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
                 .at_most(all)
                 .guarded(),
         );
-        let own = count(Who::Defaults, controllers, false).await?;
-        let peer = count(Who::KubeRuntime, controllers, false).await?;
+        let own = count(Who::Defaults, false).await?;
+        let peer = count(Who::KubeRuntime, false).await?;
         for (name, what, own, peer) in [
             ("lists", "lists of all pages", own.lists, peer.lists),
             ("watches", "watches", own.watches, peer.watches),
@@ -104,12 +116,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-async fn count(by: Who, controllers: u64, watch_list: bool) -> Outcome<Loaded> {
-    let asked = Asked {
-        by,
-        controllers,
-        watch_list,
-    };
+async fn count(asked: Asked) -> Outcome<Loaded> {
     let mut client = Actor::client(&["load", &serde_json::to_string(&asked)?])?;
     let loaded = client.hear().await?;
     client.end().await?;
@@ -121,7 +128,7 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     let asked: Asked = serde_json::from_str(asked)?;
     let server = ApiServer::builder().log_capacity(LOG).build();
     for of in KINDS {
-        fill(&server, of, 0..OBJECTS)?;
+        fill(&server, of, 0..asked.objects)?;
     }
     let connection = Connection::in_process(server.service(), "default");
     let count = Arc::new(Count::default());
@@ -152,7 +159,7 @@ async fn manager(connection: Connection, asked: Asked, count: &Arc<Count>) -> Ou
     let cancel = CancellationToken::new();
     let stop = Shutdown::when(cancel.clone().cancelled_owned());
     let running = tokio::spawn(manager.start(stop));
-    count.reach(asked.controllers * OBJECTS).await;
+    count.reach(asked.controllers * asked.objects).await;
     cancel.cancel();
     Ok(running.await??)
 }
@@ -176,7 +183,7 @@ async fn peers(client: Client, asked: Asked, count: &Arc<Count>) {
         let results = controller.run(reconcile, failed, Arc::clone(count));
         running.spawn(results.for_each(|_| futures::future::ready(())));
     }
-    count.reach(asked.controllers * OBJECTS).await;
+    count.reach(asked.controllers * asked.objects).await;
 }
 
 impl Count {

@@ -2,7 +2,7 @@
 
 use super::sync::in_turns;
 use super::words::{Synced, Who};
-use crate::fit::Fit;
+use crate::fit::{Fit, Point};
 use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
@@ -129,7 +129,7 @@ impl Scaled {
     /// How well a straight line fits, and what an object costs by it: `each` of the unit are one of
     /// that of an object.
     fn linear(self, steps: &[Step], each: f64, unit: &str) -> Figure {
-        let points: Vec<(f64, f64)> = steps
+        let points: Vec<Point> = steps
             .iter()
             .map(|step| (step.objects as f64, Spread::over(&step.own, self.of).median))
             .collect();

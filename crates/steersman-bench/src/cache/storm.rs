@@ -125,7 +125,8 @@ impl Count {
 
     fn one(&self) {
         let before = self.begun.fetch_add(1, Ordering::Relaxed);
-        if before == 0 {
+        // The thread of the very first may be put to sleep right here.
+        if before < u64::from(WORKERS) {
             self.first.get_or_init(moment);
         }
         if before + 1 == self.objects {
