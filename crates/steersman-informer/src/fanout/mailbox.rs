@@ -237,7 +237,9 @@ impl Step {
         match (self.taken, self.now) {
             (None, None) => Vec::new(),
             (None, Some((new, origin))) => vec![Event::created(new, origin)],
-            (Some(taken), Some((new, origin))) if taken.is_same_as(&new) => {
+            (Some(taken), Some((new, origin)))
+                if taken.is_same_as(&new) && !is_final(&taken, self.ended.as_ref()) =>
+            {
                 vec![Event::updated(taken, new, origin)]
             }
             (Some(taken), now) => {
@@ -249,6 +251,14 @@ impl Step {
             }
         }
     }
+}
+
+/// Whether all that is known of what was taken is how it ended. An object that leaves a selector and comes
+/// back was at an earlier version when it was taken, so it is told as gone and there again.
+fn is_final(taken: &RawEntry, ended: Option<&(RawEntry, Certainty)>) -> bool {
+    ended.is_some_and(|(last, certainty)| {
+        *certainty == Certainty::Observed && last.is_same_version_as(taken)
+    })
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ enum Act {
     Delete(u8),
     /// Deletes and creates again, under another uid.
     Recreate(u8),
+    /// Leaves what a selector selects, and comes back.
+    Return(u8),
     Resync(u8),
     Take(u8),
 }
@@ -27,6 +29,7 @@ fn act() -> impl Strategy<Value = Act> {
         4 => name.clone().prop_map(Act::Put),
         2 => name.clone().prop_map(Act::Delete),
         1 => name.clone().prop_map(Act::Recreate),
+        1 => name.clone().prop_map(Act::Return),
         1 => name.prop_map(Act::Resync),
         3 => (0..4_u8).prop_map(Act::Take),
     ]
@@ -38,6 +41,10 @@ fn object(name: u8, uid: u64, version: u64) -> RawEntry {
     map.metadata.uid = Some(uid.to_string());
     map.metadata.resource_version = Some(version.to_string());
     Entry::new(map).cast()
+}
+
+fn uid(entry: &RawEntry) -> u64 {
+    entry.uid().to_string().parse().unwrap()
 }
 
 /// A store that tells a mailbox what happens, and a subscriber who replays what it takes.
@@ -76,9 +83,7 @@ impl Bench {
         match act {
             Act::Put(name) => {
                 let old = self.store.get(&name).cloned();
-                let uid = old
-                    .as_ref()
-                    .map_or(version, |old| old.uid().to_string().parse().unwrap());
+                let uid = old.as_ref().map_or(version, uid);
                 let new = object(name, uid, version);
                 self.store.insert(name, new.clone());
                 self.mailbox.push(match old {
@@ -92,6 +97,15 @@ impl Bench {
                 let new = object(name, version, version);
                 self.store.insert(name, new.clone());
                 self.mailbox.push(Event::created(new, Origin::Live));
+            }
+            Act::Return(name) => {
+                if let Some(uid) = self.store.get(&name).map(uid) {
+                    self.delete(name);
+                    self.version += 1;
+                    let new = object(name, uid, self.version);
+                    self.store.insert(name, new.clone());
+                    self.mailbox.push(Event::created(new, Origin::Live));
+                }
             }
             Act::Resync(name) => {
                 if let Some(entry) = self.store.get(&name).cloned() {
@@ -111,7 +125,9 @@ impl Bench {
     fn delete(&mut self, name: u8) {
         if let Some(old) = self.store.remove(&name) {
             self.initial.remove(&name);
-            self.mailbox.push(Event::deleted(old, Certainty::Observed));
+            // Its last state is of the version at which it went.
+            let last = object(name, uid(&old), self.version);
+            self.mailbox.push(Event::deleted(last, Certainty::Observed));
         }
     }
 
