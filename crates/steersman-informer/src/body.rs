@@ -215,7 +215,7 @@ impl Body {
 
     /// The object as a `K`: what is at hand, or decoded and not kept (VIEW-5, PACK-3).
     pub(crate) fn read<K: Object>(&self) -> Shown<K> {
-        self.shown().unwrap_or_else(|| self.decode().0)
+        self.shown().unwrap_or_else(|| self.decode(|_| ()).0)
     }
 
     /// Whether it decodes as a `K`; it is decoded no second time to find that out. Nobody reads it yet.
@@ -244,21 +244,21 @@ impl Body {
 
     /// Decodes it, and keeps what came of that where it may.
     fn made<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
-        let (made, length) = self.decode::<K>();
-        let Some(length) = length else {
-            return made;
+        let charge = |json: &[u8]| {
+            let shelf = self.shelf.as_ref();
+            shelf.map_or(0, |shelf| shelf.charge::<K>(json))
         };
-        let charge = match (&made, &self.shelf) {
-            (Ok(_), Some(_)) => Shelf::charge::<K>(length),
-            _ => 0,
+        let (made, charge) = self.decode::<K, _>(charge);
+        let Some(charge) = charge else {
+            return made;
         };
         if made.is_ok() {
             self.reads_as.fetch_or(self.bit::<K>(), Ordering::Relaxed);
         }
         let form = Form {
             of: TypeId::of::<K>(),
+            charge: if made.is_ok() { charge } else { 0 },
             decoded: made.clone().map(|object| object as _),
-            charge,
         };
         let leavers = {
             let mut held = self.held.write();
@@ -272,14 +272,15 @@ impl Body {
         made
     }
 
-    /// The object as a `K`, and of how much JSON; that is unknown where the answer may be another later.
-    fn decode<K: Object>(&self) -> (Shown<K>, Option<usize>) {
+    /// The object as a `K`, and what `also` makes of its JSON; nothing of it where the answer may be
+    /// another one later.
+    fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (Shown<K>, Option<R>) {
         let held = self.held.read();
         if Extent::of::<K>() > held.extent {
             return (Err("only its metadata is known".into()), None);
         }
         let quotes = self.shelf.as_ref().is_none_or(|shelf| shelf.quotes());
-        let look = |json: &[u8]| (decode(json, quotes), Some(json.len()));
+        let look = |json: &[u8]| (decode(json, quotes), Some(also(json)));
         let looked = match (&held.packed, &self.shelf) {
             (Packed::Fresh(json), _) => Ok(look(json)),
             (packed, Some(shelf)) => {

@@ -2,6 +2,7 @@
 
 mod codec;
 mod training;
+mod weight;
 mod ring;
 mod budget;
 mod shelf;

@@ -10,7 +10,7 @@ use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_informer::{Delivery, State};
 use steersman_object::Kind;
 
-use crate::world::{World, event_of, initial, key, soon};
+use crate::world::{World, event_of, initial, key, shares, soon};
 
 /// CACHE-7
 #[tokio::test(start_paused = true)]
@@ -189,7 +189,7 @@ async fn what_ended_closes_its_stream_and_holds_nothing() {
         let object = Arc::downgrade(&read);
         drop(read);
         pass(Duration::from_secs(1)).await;
-        assert!(open() == 1 && object.upgrade().is_some());
+        assert!(open() == 1 && object.upgrade().is_some() == shares());
         if removes {
             assert_eq!(world.cache.remove::<Service>(), 1);
             while soon(subscription.next()).await.is_some() {}

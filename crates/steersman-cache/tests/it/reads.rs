@@ -13,7 +13,7 @@ use serde_json::json;
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_object::{Kind, LabelSelector, ObjectKey};
 
-use crate::world::{Website, World, event_of, key, soon};
+use crate::world::{Website, World, event_of, key, shares, soon};
 
 fn front() -> LabelSelector {
     "tier=front".parse().unwrap()
@@ -109,7 +109,9 @@ async fn a_read_follows_the_server() {
     event_of(&mut events, &c).await;
     let one = world.cache.get::<ConfigMap>(&c).await.unwrap();
     let two = world.cache.get::<ConfigMap>(&c).await.unwrap();
-    assert!(Arc::ptr_eq(&one, &two), "reads share, they do not copy");
+    assert_eq!(one, two);
+    // Reads share, they do not copy.
+    assert_eq!(Arc::ptr_eq(&one, &two), shares());
     world.server.delete("configmaps", "a", "c").unwrap();
     event_of(&mut events, &c).await;
     let error = world.cache.get::<ConfigMap>(&c).await.unwrap_err();

@@ -226,6 +226,7 @@ fn options(plan: &Plan, linger: Option<Duration>) -> CacheOptions {
         .concurrent_syncs(plan.concurrent_syncs)
         .sync_timeout(Duration::from_secs(20))
         .linger(linger)
+        .decoded_budget(plan.budget)
         .defaults(defaults);
     options = plan.by_default.by_default(options);
     let [maps, websites, accounts, roles] = &plan.declared;

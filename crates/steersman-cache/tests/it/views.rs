@@ -16,7 +16,7 @@ use steersman_cache::{
 };
 use steersman_object::{Kind, LabelSelector};
 
-use crate::world::{Website, World, event_of, initial, key};
+use crate::world::{Website, World, event_of, initial, key, shares};
 
 /// CACHE-1
 #[tokio::test(start_paused = true)]
@@ -71,10 +71,9 @@ async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
     world.cache.informer::<ConfigMap>().unwrap();
     let map = world.cache.get::<ConfigMap>(&key("a", "x")).await.unwrap();
     assert_eq!(map.metadata, meta.metadata);
-    assert!(Arc::ptr_eq(
-        &meta,
-        &metadata.get(&key("a", "x")).await.unwrap()
-    ));
+    let again = metadata.get(&key("a", "x")).await.unwrap();
+    assert_eq!(meta.metadata, again.metadata);
+    assert_eq!(Arc::ptr_eq(&meta, &again), shares());
     assert_eq!(asked(), [true, false]);
     world.stop().await.unwrap();
 }
@@ -338,7 +337,7 @@ impl Drop for Counted {
 async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neither() {
     let alive = || ALIVE.load(Ordering::Relaxed);
     let made = || MADE.load(Ordering::Relaxed);
-    let mut world = World::new(CacheOptions::new());
+    let mut world = World::under_own_budget(CacheOptions::new().decoded_budget(None));
     for name in ["one", "two", "three"] {
         world.service("a", name);
     }

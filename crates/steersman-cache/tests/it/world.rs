@@ -34,9 +34,28 @@ pub(crate) struct World {
     running: Option<JoinHandle<Result<(), Error>>>,
 }
 
+/// The budget under which all tests run, where the environment names one: a number of bytes, or `none`.
+pub(crate) fn budget() -> Option<Option<usize>> {
+    let named = std::env::var("STEERSMAN_TEST_BUDGET").ok()?;
+    Some((named != "none").then(|| named.parse().unwrap()))
+}
+
+/// Whether what a test reads a second time is the same object, and not only an equal one.
+pub(crate) fn shares() -> bool {
+    budget() != Some(Some(0))
+}
+
 impl World {
     /// A server with the namespaces `a` and `b`, and a cache that does not run yet.
     pub(crate) fn new(options: CacheOptions) -> Self {
+        Self::under_own_budget(match budget() {
+            Some(bytes) => options.decoded_budget(bytes),
+            None => options,
+        })
+    }
+
+    /// The same, whatever the environment says of the budget.
+    pub(crate) fn under_own_budget(options: CacheOptions) -> Self {
         let server = ApiServer::new();
         for namespace in ["a", "b"] {
             create(&server, "v1", "Namespace", "", namespace, &json!({}));

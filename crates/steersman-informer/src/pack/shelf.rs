@@ -12,10 +12,15 @@ use crate::metrics::Counters;
 use crate::pack::budget::Budget;
 use crate::pack::codec::{Broken, Dictionary, Packed};
 use crate::pack::training::{ENOUGH, FEW, Learning, Lesson, Samples};
+use crate::pack::weight::weigh;
 
-/// How much more memory a decoded object takes than its JSON: a typed Pod seven times as much, a
-/// dynamic one ten times, a ConfigMap hardly more.
+/// How much more memory a decoded object takes than its JSON, before any has been weighed.
 const FACTOR: usize = 8;
+/// The first few of a type are weighed, and of the rest one of so many.
+const FIRST: u32 = 4;
+const SAMPLED: u32 = 64;
+/// Half of what is known of a type is forgotten past so much JSON: it is about its newest objects.
+const REMEMBERED: usize = 4 << 20;
 
 /// What the bodies of one informer share.
 pub(crate) struct Shelf {
@@ -24,9 +29,18 @@ pub(crate) struct Shelf {
     quotes: bool,
     dictionary: RwLock<Option<Arc<Dictionary>>>,
     learning: Mutex<Learning>,
-    types: Mutex<Vec<TypeId>>,
+    types: Mutex<Vec<Known>>,
     /// How many bodies there are, those that only events hold included.
     bodies: AtomicUsize,
+}
+
+/// What is known of a type that somebody looked as.
+struct Known {
+    of: TypeId,
+    seen: u32,
+    /// How long the JSON was of those that were weighed, and what they came to.
+    json: usize,
+    bytes: usize,
 }
 
 impl Shelf {
@@ -134,23 +148,68 @@ impl Shelf {
 
     // ----- types -----
 
-    /// How much memory an object takes decoded, about.
-    pub(crate) fn charge<K: Object>(json: usize) -> usize {
-        size_of::<K>() + json.saturating_mul(FACTOR)
+    /// How much memory a `K` of this JSON takes, by those of its type that were weighed.
+    pub(crate) fn charge<K: Object>(&self, json: &[u8]) -> usize {
+        let (number, weighs) = {
+            let mut types = self.types.lock();
+            let number = number_of(&mut types, TypeId::of::<K>());
+            let known = &mut types[number];
+            known.seen = known.seen.wrapping_add(1);
+            let sampled = known.seen <= FIRST || known.seen.is_multiple_of(SAMPLED);
+            // Where nothing is ever let go of, or kept, it does not matter.
+            let matters = self.budget.limit().is_some_and(|limit| limit > 0);
+            (number, sampled && matters)
+        };
+        // What users wrote runs under no lock that others wait for.
+        let bytes = if weighs { weigh::<K>(json) } else { None };
+        let mut types = self.types.lock();
+        // Types only come.
+        let known = &mut types[number];
+        if let Some(bytes) = bytes {
+            known.weigh(json.len(), bytes);
+        }
+        known.charge(json.len())
     }
 
     /// The bit that stands for a type; none of types past the first few.
     pub(crate) fn bit(&self, of: TypeId) -> u8 {
-        let mut types = self.types.lock();
-        let number = types.iter().position(|known| *known == of);
-        let number = number.unwrap_or_else(|| {
-            types.push(of);
-            types.len() - 1
-        });
+        let number = number_of(&mut self.types.lock(), of);
         u32::try_from(number)
             .ok()
             .and_then(|number| 1_u8.checked_shl(number))
             .unwrap_or(0)
+    }
+}
+
+/// Where a type is known.
+fn number_of(types: &mut Vec<Known>, of: TypeId) -> usize {
+    let known = types.iter().position(|known| known.of == of);
+    known.unwrap_or_else(|| {
+        types.push(Known {
+            of,
+            seen: 0,
+            json: 0,
+            bytes: 0,
+        });
+        types.len() - 1
+    })
+}
+
+impl Known {
+    fn weigh(&mut self, json: usize, bytes: usize) {
+        self.json += json;
+        self.bytes += bytes;
+        if self.json > REMEMBERED {
+            self.json /= 2;
+            self.bytes /= 2;
+        }
+    }
+
+    fn charge(&self, json: usize) -> usize {
+        match self.json {
+            0 => json.saturating_mul(FACTOR),
+            known => json.saturating_mul(self.bytes) / known,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use steersman_api::{Decoded, RawObject, WatchEvent};
-use steersman_informer::{Delivery, Informer, InformerOptions, Store, Subscription};
+use steersman_informer::{Budget, Delivery, Informer, InformerOptions, Store, Subscription};
 use steersman_object::{Kind, Object, ObjectKey};
 
 use super::fake::*;
@@ -147,7 +147,9 @@ async fn an_object_is_decoded_once_for_each_type_that_somebody_holds() {
     fake.page("10", [counted("a", 1)]);
     let wire = fake.watch();
     let kind = Kind::of::<Counted>();
-    let informer = Informer::<DynamicObject>::new(kind, listing());
+    // Under a limit some are decoded a second time, to be weighed.
+    let options = listing().budget(Budget::unlimited());
+    let informer = Informer::<DynamicObject>::new(kind, options);
     let running = tokio::spawn(informer.run(fake.clone(), Default::default()));
     informer.wait_for_sync().await.unwrap();
     assert_eq!(DECODED.load(Ordering::Relaxed), 0);

@@ -85,6 +85,8 @@ pub(super) struct Plan {
     pub(super) mailbox: usize,
     pub(super) queue: usize,
     pub(super) page: u32,
+    /// Of what is held decoded, in bytes: nothing, one or two objects, some, all.
+    pub(super) budget: Option<usize>,
     pub(super) by_default: Scope,
     /// The scope of each kind that has options of its own, in the order of [`KINDS`].
     pub(super) declared: [Option<Scope>; 4],
@@ -113,6 +115,7 @@ impl Plan {
             mailbox: dice.pick(&[0, 2, 5, 1000]),
             queue: 1 + dice.index(4),
             page: dice.pick(&[1, 2, 3, 500]),
+            budget: dice.pick(&[Some(0), Some(4_000), Some(20_000), None]),
             by_default: dice
                 .maybe(50, |dice| Scope::of(dice, true))
                 .unwrap_or_else(Scope::everything),

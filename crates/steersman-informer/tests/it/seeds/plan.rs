@@ -62,6 +62,8 @@ pub(super) struct Options {
     pub(super) page: u32,
     pub(super) resync: Option<u64>,
     pub(super) selects: bool,
+    /// Of what is held decoded, in bytes: nothing, one or two objects, some, all.
+    pub(super) budget: Option<usize>,
 }
 
 fn which() -> impl Strategy<Value = Which> {
@@ -127,6 +129,7 @@ fn act() -> impl Strategy<Value = Act> {
 fn options() -> impl Strategy<Value = Options> {
     let mailbox = prop::sample::select(vec![0_usize, 3, 1000]);
     let resync = prop::option::weighted(0.3, 500..20_000_u64);
+    let budget = prop::sample::select(vec![Some(0), Some(4_000), Some(10_000), None]);
     (
         any::<bool>(),
         mailbox,
@@ -134,15 +137,17 @@ fn options() -> impl Strategy<Value = Options> {
         1..4_u32,
         resync,
         any::<bool>(),
+        budget,
     )
         .prop_map(
-            |(watch_list, mailbox, queue, page, resync, selects)| Options {
+            |(watch_list, mailbox, queue, page, resync, selects, budget)| Options {
                 watch_list,
                 mailbox,
                 queue,
                 page,
                 resync,
                 selects,
+                budget,
             },
         )
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steersman_api::{ApiListWatch, Connection};
 use steersman_apiserver::ApiServer;
-use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
+use steersman_informer::{Budget, Delivery, Event, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, Object};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -40,6 +40,8 @@ impl<K: Object> Onlooker<K> {
     /// FAN-1: what is told fits what was told before, object by object.
     fn replay(&mut self, event: &Event<K>) {
         let (key, entry) = (event.key().to_string(), event.object());
+        let version = entry.body().stored_version();
+        assert_eq!(version, *entry.version(), "{event:?}");
         let identity = (entry.uid().to_string(), entry.version().to_string());
         let before = match event {
             Event::Created { .. } => {
@@ -82,6 +84,7 @@ impl<K: Object> Watched<K> {
             .mailbox_bound(options.mailbox)
             .queue_bound(options.queue)
             .page_size(options.page)
+            .budget(Budget::new(options.budget))
             .seed(seed);
         if let Some(millis) = options.resync {
             set = set.resync(Duration::from_millis(millis));

@@ -1,0 +1,388 @@
+//! Machine: how much memory an object takes decoded, found by looking on while it is decoded.
+//!
+//! Nobody can ask a value how much it has allocated. But whoever decodes it asks for each of its
+//! elements by type, so the size of these is known, and the length of each text.
+
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess,
+    Visitor,
+};
+
+/// What an allocator adds to each piece, and how it rounds.
+const HEADER: usize = 8;
+const GRAIN: usize = 16;
+/// How many entries a node of a `BTreeMap` has room for, and has in a map that grew.
+const NODE: usize = 11;
+const FILLED: usize = 7;
+
+/// How much memory a `K` of this JSON takes, about. None where it is none.
+pub(crate) fn weigh<K: DeserializeOwned>(json: &[u8]) -> Option<usize> {
+    let scale = Scale(Cell::new(allocated(size_of::<K>() + GRAIN)));
+    let weighed = catch_unwind(AssertUnwindSafe(|| {
+        let mut json = serde_json::Deserializer::from_slice(json);
+        K::deserialize(Onlooker {
+            looked_at: &mut json,
+            scale: &scale,
+        })
+        .is_ok()
+    }));
+    weighed.unwrap_or(false).then_some(scale.0.into_inner())
+}
+
+fn allocated(bytes: usize) -> usize {
+    match bytes {
+        0 => 0,
+        _ => (bytes + HEADER).next_multiple_of(GRAIN),
+    }
+}
+
+/// How many elements a `Vec` has room for that grew to so many, one by one.
+fn grown(count: usize, each: usize) -> usize {
+    let least = match each {
+        0..=1 => 8,
+        2..=1024 => 4,
+        _ => 1,
+    };
+    match count {
+        0 => 0,
+        _ => count.next_power_of_two().max(least),
+    }
+}
+
+struct Scale(Cell<usize>);
+
+/// Hands on what it looks at, and weighs what passes.
+struct Onlooker<'s, T> {
+    looked_at: T,
+    scale: &'s Scale,
+}
+
+/// The same, of what is about to be visited.
+struct Visits<'s, V> {
+    visitor: V,
+    scale: &'s Scale,
+    what: What,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// Something that holds a text, or may.
+    Text,
+    /// Something that holds entries, or may.
+    Map,
+    /// Whatever there is.
+    Any,
+    /// Something that holds all of it in place.
+    InPlace,
+}
+
+/// A list or a map, and how large an element of it is.
+struct Several<'s, A> {
+    several: A,
+    scale: &'s Scale,
+    count: usize,
+    each: usize,
+    /// Whether an entry is more than a field of a struct.
+    holds: bool,
+}
+
+impl Scale {
+    fn add(&self, bytes: usize) {
+        self.0.set(self.0.get() + bytes);
+    }
+}
+
+macro_rules! asks {
+    ($($method:ident($($argument:ident: $type:ty),*) => $what:ident,)*) => {
+        $(fn $method<V: Visitor<'de>>(
+            self,
+            $($argument: $type,)*
+            visitor: V,
+        ) -> Result<V::Value, D::Error> {
+            let visits = Visits { visitor, scale: self.scale, what: What::$what };
+            self.looked_at.$method($($argument,)* visits)
+        })*
+    };
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Onlooker<'_, D> {
+    type Error = D::Error;
+
+    asks! {
+        deserialize_any() => Any,
+        deserialize_bool() => InPlace,
+        deserialize_i8() => InPlace,
+        deserialize_i16() => InPlace,
+        deserialize_i32() => InPlace,
+        deserialize_i64() => InPlace,
+        deserialize_u8() => InPlace,
+        deserialize_u16() => InPlace,
+        deserialize_u32() => InPlace,
+        deserialize_u64() => InPlace,
+        deserialize_f32() => InPlace,
+        deserialize_f64() => InPlace,
+        deserialize_char() => InPlace,
+        deserialize_str() => Text,
+        deserialize_string() => Text,
+        deserialize_bytes() => Text,
+        deserialize_byte_buf() => Text,
+        deserialize_option() => InPlace,
+        deserialize_unit() => InPlace,
+        deserialize_unit_struct(name: &'static str) => InPlace,
+        deserialize_newtype_struct(name: &'static str) => InPlace,
+        deserialize_seq() => InPlace,
+        deserialize_tuple(len: usize) => InPlace,
+        deserialize_tuple_struct(name: &'static str, len: usize) => InPlace,
+        deserialize_map() => Map,
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]) => InPlace,
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]) => InPlace,
+        deserialize_identifier() => InPlace,
+        deserialize_ignored_any() => InPlace,
+    }
+
+    fn is_human_readable(&self) -> bool {
+        self.looked_at.is_human_readable()
+    }
+}
+
+macro_rules! visits {
+    ($($method:ident: $type:ty,)*) => {
+        $(fn $method<E: de::Error>(self, value: $type) -> Result<V::Value, E> {
+            self.visitor.$method(value)
+        })*
+    };
+}
+
+impl<V> Visits<'_, V> {
+    fn text(&self, length: usize) {
+        if matches!(self.what, What::Text | What::Any) {
+            self.scale.add(allocated(length));
+        }
+    }
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Visits<'_, V> {
+    type Value = V::Value;
+
+    visits! {
+        visit_bool: bool,
+        visit_i64: i64,
+        visit_u64: u64,
+        visit_f64: f64,
+        visit_char: char,
+    }
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<V::Value, E> {
+        self.text(text.len());
+        self.visitor.visit_str(text)
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<V::Value, E> {
+        self.text(text.len());
+        self.visitor.visit_borrowed_str(text)
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<V::Value, E> {
+        self.text(text.len());
+        self.visitor.visit_string(text)
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<V::Value, E> {
+        self.text(bytes.len());
+        self.visitor.visit_bytes(bytes)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<V::Value, E> {
+        self.visitor.visit_none()
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<V::Value, E> {
+        self.visitor.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, looked_at: D) -> Result<V::Value, D::Error> {
+        let scale = self.scale;
+        self.visitor.visit_some(Onlooker { looked_at, scale })
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        looked_at: D,
+    ) -> Result<V::Value, D::Error> {
+        let scale = self.scale;
+        let inner = Onlooker { looked_at, scale };
+        self.visitor.visit_newtype_struct(inner)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
+        let mut several = Several::new(list, self.scale, true);
+        let made = self.visitor.visit_seq(&mut several)?;
+        let room = grown(several.count, several.each) * several.each;
+        self.scale.add(allocated(room));
+        Ok(made)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
+        let holds = matches!(self.what, What::Map | What::Any);
+        let mut several = Several::new(map, self.scale, holds);
+        let made = self.visitor.visit_map(&mut several)?;
+        if holds {
+            let node = allocated(NODE * several.each + GRAIN);
+            self.scale.add(several.count.div_ceil(FILLED) * node);
+        }
+        Ok(made)
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<V::Value, A::Error> {
+        self.visitor.visit_enum(data)
+    }
+}
+
+impl<'s, A> Several<'s, A> {
+    fn new(several: A, scale: &'s Scale, holds: bool) -> Self {
+        Self {
+            several,
+            scale,
+            count: 0,
+            each: 0,
+            holds,
+        }
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for &mut Several<'_, A> {
+    type Error = A::Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, A::Error> {
+        let scale = self.scale;
+        let looked_at = seed;
+        let next = self
+            .several
+            .next_element_seed(Onlooker { looked_at, scale })?;
+        if next.is_some() {
+            self.count += 1;
+            self.each = self.each.max(size_of::<T::Value>());
+        }
+        Ok(next)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.several.size_hint()
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Several<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, A::Error> {
+        // The names of fields are compared and let go of.
+        if !self.holds {
+            return self.several.next_key_seed(seed);
+        }
+        let scale = self.scale;
+        let looked_at = seed;
+        let next = self.several.next_key_seed(Onlooker { looked_at, scale })?;
+        self.count += usize::from(next.is_some());
+        Ok(next)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
+        let scale = self.scale;
+        let looked_at = seed;
+        // Keys are text, as in all JSON.
+        self.each = self.each.max(size_of::<String>() + size_of::<T::Value>());
+        self.several.next_value_seed(Onlooker { looked_at, scale })
+    }
+}
+
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Onlooker<'_, T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, looked_at: D) -> Result<T::Value, D::Error> {
+        let scale = self.scale;
+        self.looked_at.deserialize(Onlooker { looked_at, scale })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    use kube_core::DynamicObject;
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod() -> Value {
+        let env =
+            |number: usize| json!({"name": format!("SETTING_{number}"), "value": "some value"});
+        let env: Vec<Value> = (0..10).map(env).collect();
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "a", "namespace": "default", "uid": "6f2c9d54-0000-4000-a000",
+                "creationTimestamp": "2026-11-01T10:20:30Z", "labels": {"app": "a", "of": "b"},
+            },
+            "spec": {
+                "containers": [
+                    {"name": "one", "image": "registry.example.com/one:1.2.3", "env": env,
+                        "resources": {"limits": {"memory": "512Mi"}}},
+                    {"name": "two", "image": "registry.example.com/two:1.2.3", "env": env},
+                ],
+                "nodeName": "node-1",
+            },
+        })
+    }
+
+    fn compare<T: DeserializeOwned>(value: &Value) {
+        let text = value.to_string();
+        let mut made = None;
+        let counted = allocation_counter::measure(|| {
+            made = Some(Box::new(serde_json::from_str::<T>(&text).unwrap()));
+        });
+        let real = usize::try_from(counted.bytes_current).unwrap();
+        let weighed = weigh::<T>(text.as_bytes()).unwrap();
+        let near = real * 3 / 4..real * 3 / 2;
+        assert!(near.contains(&weighed), "{real} bytes weigh {weighed}");
+    }
+
+    #[test]
+    fn what_is_weighed_is_about_what_was_allocated() {
+        compare::<Pod>(&pod());
+        compare::<DynamicObject>(&pod());
+        compare::<Value>(&pod());
+        let data: serde_json::Map<String, Value> = (0..100)
+            .map(|number| (format!("key-{number}"), "value".repeat(number).into()))
+            .collect();
+        let map = json!({"metadata": {"name": "a"}, "data": data});
+        compare::<ConfigMap>(&map);
+        compare::<DynamicObject>(&map);
+    }
+
+    #[test]
+    fn what_does_not_decode_is_not_weighed() {
+        struct Never;
+        impl<'de> Deserialize<'de> for Never {
+            fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+                panic!("it cannot")
+            }
+        }
+        assert_eq!(weigh::<Never>(b"{}"), None);
+        assert_eq!(weigh::<Pod>(b"[]"), None);
+    }
+}
