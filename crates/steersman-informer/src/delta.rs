@@ -7,21 +7,29 @@ use steersman_object::ResourceVersion;
 
 use crate::body::Extent;
 use crate::entry::RawEntry;
+use crate::finding::Judged;
 
 /// An object of a delta: an entry, or an object that nobody can read.
 pub(crate) type Item = Decoded<RawEntry>;
+
+/// An object as it arrived, and what the views made of it then, where that was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrived {
+    pub(crate) item: Item,
+    pub(crate) judged: Option<Judged>,
+}
 
 /// One thing the server said, in the order it said it.
 #[derive(Debug)]
 pub(crate) enum Delta {
     /// An object is there, new or changed.
-    Put(Item),
+    Put(Arrived),
     /// An object is gone; its last state.
-    Removed(Item),
+    Removed(Arrived),
     /// This is all there is: a list, or the beginning of a streaming list. Each key once.
     Replaced {
         version: ResourceVersion,
-        items: Vec<Item>,
+        items: Vec<Arrived>,
         /// How much of each object was asked for.
         extent: Extent,
     },
@@ -31,10 +39,17 @@ pub(crate) enum Delta {
     Resync,
 }
 
+/// Nobody has judged it.
+impl From<Item> for Arrived {
+    fn from(item: Item) -> Self {
+        Self { item, judged: None }
+    }
+}
+
 impl Delta {
     /// How much memory it takes, about: the JSON of its objects.
     pub(crate) fn bytes(&self) -> usize {
-        let of_item = |item: &Item| match item {
+        let of_item = |arrived: &Arrived| match &arrived.item {
             Decoded::Good(entry) => entry.raw_body().bytes(),
             Decoded::Malformed(malformed) => malformed.error.len(),
         };

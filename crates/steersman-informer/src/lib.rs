@@ -35,7 +35,8 @@
 //!   [`entry`] has [`Entry`], an object
 //!   as it is held.
 //! - [`pass`] has [`Pass`], objects that are looked at once.
-//! - [`event`] has [`Event`], what happened to one object; `delta` what the server said.
+//! - [`event`] has [`Event`], what happened to one object; `finding` what views make of one, and `delta`
+//!   what the server said.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
 //! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles.
 
@@ -51,6 +52,7 @@ pub mod entry;
 pub mod pass;
 pub mod event;
 pub mod glimpse;
+mod finding;
 mod delta;
 mod reflector;
 mod queue;

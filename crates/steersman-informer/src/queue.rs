@@ -162,7 +162,10 @@ mod tests {
         let mut map = ConfigMap::default();
         map.metadata.name = Some("m".into());
         map.data = Some([("k".to_owned(), "v".repeat(size))].into());
-        Queued::new(Delta::Put(Decoded::Good(Entry::new(map).cast())), now())
+        Queued::new(
+            Delta::Put(Decoded::Good(Entry::new(map).cast()).into()),
+            now(),
+        )
     }
 
     // QUEUE-2

@@ -17,7 +17,7 @@ pub use query::{IndexedValue, Objects, Query, Selected};
 pub use reader::Store;
 
 pub(crate) use index::{Index, IndexFn};
-pub(crate) use indexer::{Applied, Change, Findings, Indexer};
+pub(crate) use indexer::{Applied, Change, Indexer, Judges};
 pub(crate) use query::{LABELS, label_values, select, unreadable};
 pub(crate) use reader::Shared;
-pub(crate) use view::{Held, Judge, Told, View, ViewId, values};
+pub(crate) use view::{Held, Told, View, ViewId, values};

@@ -8,10 +8,12 @@ use tokio::time::Instant;
 
 use super::{Core, Writer, place};
 use crate::body::Extent;
-use crate::delta::{Delta, Item};
+use crate::delta::{Arrived, Delta};
+use crate::entry::RawEntry;
 use crate::event::Origin;
+use crate::finding::Findings;
 use crate::queue::Queued;
-use crate::store::{Applied, Change, Findings, Judge};
+use crate::store::{Applied, Change, Judges};
 
 impl Core {
     /// Applies what waited in the queue, and counts how long that took from when it came.
@@ -37,18 +39,12 @@ impl Core {
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {
             match delta {
-                Delta::Put(item) => {
-                    let findings = match &item {
-                        Decoded::Good(entry) => judges.iter().map(|j| j.finding(entry)).collect(),
-                        Decoded::Malformed(_) => Findings::new(),
-                    };
+                Delta::Put(Arrived { item, judged }) => {
+                    let findings = judges.findings(&item, judged, false);
                     changes.push(Change::Put(item, findings));
                 }
-                Delta::Removed(item) => {
-                    let findings = match &item {
-                        Decoded::Good(last) => judges.iter().map(|j| j.check(last)).collect(),
-                        Decoded::Malformed(_) => Findings::new(),
-                    };
+                Delta::Removed(Arrived { item, judged }) => {
+                    let findings = judges.findings(&item, judged, true);
                     changes.push(Change::Removed(item, findings));
                 }
                 Delta::Bookmark { version } => changes.push(Change::Advance(version)),
@@ -76,7 +72,7 @@ impl Core {
         }
     }
 
-    fn judges(&self) -> Vec<Judge> {
+    fn judges(&self) -> Judges {
         self.shared.indexer.read().judges()
     }
 
@@ -106,7 +102,7 @@ impl Core {
     fn replace(
         &self,
         writer: &mut Writer,
-        items: Vec<Item>,
+        items: Vec<Arrived>,
         version: ResourceVersion,
         extent: Extent,
     ) {
@@ -118,17 +114,14 @@ impl Core {
         };
         let stored = self.shared.indexer.read();
         let judges = stored.judges();
-        let items = items.into_iter().map(|item| {
+        let items = items.into_iter().map(|Arrived { item, judged }| {
+            let is_stored = |entry: &RawEntry| {
+                let same = stored.get(entry.key());
+                same.is_some_and(|stored| entry.is_same_version_as(stored))
+            };
             let findings = match &item {
-                Decoded::Good(entry) => {
-                    let same = stored.get(entry.key());
-                    if same.is_some_and(|stored| entry.is_same_version_as(stored)) {
-                        Findings::new()
-                    } else {
-                        judges.iter().map(|judge| judge.finding(entry)).collect()
-                    }
-                }
-                Decoded::Malformed(_) => Findings::new(),
+                Decoded::Good(entry) if is_stored(entry) => Findings::new(),
+                item => judges.findings(item, judged, false),
             };
             (item, findings)
         });

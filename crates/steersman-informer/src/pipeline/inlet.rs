@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::Core;
 use crate::body::Extent;
-use crate::delta::{Delta, Item};
+use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
 use crate::queue::Queued;
 use crate::queue::channel::Sender;
 use crate::reflector::driver::Sink;
-use crate::reflector::intake::Ingest;
+use crate::reflector::intake::{Change, Ingest};
 use crate::reflector::step::Problem;
 
 /// The reflector's end of the pipeline.
@@ -22,22 +22,24 @@ pub(super) struct Inlet {
 }
 
 impl Ingest for Arc<Core> {
-    fn ingest(&self, decoded: Decoded<RawObject>, extent: Extent) -> Item {
+    fn ingest(&self, change: Change, decoded: Decoded<RawObject>, extent: Extent) -> Arrived {
         let object = match decoded {
             Decoded::Good(object) => object,
-            Decoded::Malformed(malformed) => return Decoded::Malformed(malformed),
+            Decoded::Malformed(malformed) => return Decoded::Malformed(malformed).into(),
         };
-        let (stored, checks) = {
+        let (stored, checks, judges) = {
             let indexer = self.shared.indexer.read();
             let stored = indexer.get(&object.head().key).cloned();
-            (stored, indexer.checks(extent))
+            (stored, indexer.checks(extent), indexer.judges_of(extent))
         };
+        let mut is_new = true;
         let entry = match stored {
             // STORE-6
             Some(stored) if stored.is_of(object.head()) => {
                 if extent == Extent::Whole {
                     stored.raw_body().complete(object);
                 }
+                is_new = false;
                 stored
             }
             stored => match self.transformed(object) {
@@ -45,17 +47,23 @@ impl Ingest for Arc<Core> {
                     let (shelf, before) = (&self.shelf, stored.as_ref());
                     RawEntry::ingest(object, extent, shelf, before, &self.pools)
                 }
-                Err(malformed) => return Decoded::Malformed(malformed),
+                Err(malformed) => return Decoded::Malformed(malformed).into(),
             },
         };
         // Every type that looks at it decodes it here, from the bytes at hand, before any lock is taken.
         for check in checks {
             let _kept_for_later = check(&entry);
         }
+        // VIEW-6: so do their indexes. What is stored was judged when it came.
+        let judges = judges.filter(|_| is_new);
+        let judged = judges.map(|judges| judges.judge(&entry, change == Change::Deleted));
         if entry.raw_body().pack() {
             self.learn.notify_one();
         }
-        Decoded::Good(entry)
+        Arrived {
+            item: Decoded::Good(entry),
+            judged,
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! On one thread nothing comes between two steps of a write, so a lock that is missing shows only
 //! here. The work is bounded, and nothing depends on how the threads happen to run.
 
+mod judging;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -14,7 +16,7 @@ use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::*;
-use crate::delta::Item;
+use crate::delta::{Arrived, Item};
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
 use crate::pack::Budget;
@@ -35,13 +37,15 @@ fn entry(number: u64, version: u64) -> Item {
 }
 
 fn put(number: u64, version: u64) -> Delta {
-    Delta::Put(entry(number, version))
+    Delta::Put(entry(number, version).into())
 }
 
 fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new(version.to_string()),
-        items: numbers.map(|number| entry(number, version)).collect(),
+        items: numbers
+            .map(|number| entry(number, version).into())
+            .collect(),
         extent: Extent::Whole,
     }
 }
@@ -172,7 +176,7 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
     let write = |version: u64| {
         let number = version * 7 % KEYS;
         core.apply(vec![match version % 5 {
-            0 => Delta::Removed(entry(number, version + 1)),
+            0 => Delta::Removed(entry(number, version + 1).into()),
             1 => replaced(version + 1, (0..KEYS).filter(|n| n % 3 != version % 3)),
             _ => put(number, version + 1),
         }]);
@@ -238,7 +242,7 @@ fn what_waited_for_a_subscriber_goes_with_it() {
     let subscription = core.subscribe::<Map>(&held);
     let store = core.store::<Map>(&held);
     let object = Arc::downgrade(&store.list()[0]);
-    core.apply(vec![Delta::Removed(entry(0, 2))]);
+    core.apply(vec![Delta::Removed(entry(0, 2).into())]);
     assert!(store.is_empty() && object.upgrade().is_some());
     drop(subscription);
     // Nothing has happened since that could have cleared it.
@@ -267,7 +271,7 @@ fn ingested(object: RawObject, extent: Extent) -> Item {
 fn listed(items: Vec<Item>, extent: Extent) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new("2"),
-        items,
+        items: items.into_iter().map(Arrived::from).collect(),
         extent,
     }
 }
@@ -317,7 +321,7 @@ fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
     let whole = core.view::<Map>();
     // The list was read before the queue brought what the watch had said.
     core.apply(vec![
-        Delta::Put(arrived(Extent::Metadata)),
+        Delta::Put(arrived(Extent::Metadata).into()),
         listed(vec![arrived(Extent::Whole)], Extent::Whole),
     ]);
     let key = ObjectKey::cluster("m1");
@@ -339,13 +343,13 @@ fn widening() -> (Core, Arc<Held>, Subscription<Map>) {
 }
 
 /// The whole of `m1`, and right behind it a later state of which `data` is this JSON.
-fn widened(core: &Core, then: fn(Item) -> Delta, data: &str) {
+fn widened(core: &Core, then: fn(Arrived) -> Delta, data: &str) {
     let metadata = r#"{"name":"m1","uid":"u","resourceVersion":"3"}"#;
     let json = format!(r#"{{"metadata":{metadata},"data":{data}}}"#);
     let later = RawObject::from_json(json.into_bytes()).unwrap();
     let later = ingested(later, Extent::Whole);
     let whole = listed(vec![arrived(Extent::Whole)], Extent::Whole);
-    core.apply(vec![whole, then(later)]);
+    core.apply(vec![whole, then(later.into())]);
 }
 
 // VIEW-3
@@ -472,7 +476,7 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
     };
     core.apply(vec![Delta::Replaced {
         version: ResourceVersion::new("1"),
-        items: (1..=OBJECTS).map(malformed).collect(),
+        items: (1..=OBJECTS).map(malformed).map(Arrived::from).collect(),
         extent: Extent::Whole,
     }]);
     let store = core.store::<Map>(&held);

@@ -7,7 +7,7 @@ use steersman_api::{Decoded, ListPart, ListQuery, ListWatch, PageEnd, WatchEvent
 use steersman_object::ResourceVersion;
 
 use crate::body::Extent;
-use crate::delta::{Delta, Item};
+use crate::delta::{Arrived, Delta};
 use crate::options::{Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::Failure;
 use crate::reflector::gathered::Gathered;
@@ -136,7 +136,7 @@ where
 
     /// One page, whose objects become entries as they arrive (STORE-5); of a page that ends early
     /// there are none (REFL-6).
-    async fn page(&self, options: &ListQuery) -> Result<(Vec<Item>, PageEnd), Failure> {
+    async fn page(&self, options: &ListQuery) -> Result<(Vec<Arrived>, PageEnd), Failure> {
         let parts = self.list_watch.list(options).await;
         let parts = parts.map_err(|error| Failure::of(&error))?.map(listed);
         let mut parts = Intake::new(parts, self.sink.ingest(), self.extent, true);
@@ -191,7 +191,9 @@ where
                 self.tally.hear();
             }
             match event {
-                Some(Part::Object(change, item)) => self.object(change, item, initial).await,
+                Some(Part::Object(change, arrived)) => {
+                    self.object(change, arrived, initial).await;
+                }
                 // The connection broke.
                 Some(Part::Other(Ok(WatchEvent::Error(error)) | Err(error)))
                     if error.is_transport() =>
@@ -223,20 +225,20 @@ where
     }
 
     /// Hands an object on, or keeps it until a streaming list is whole.
-    async fn object(&mut self, change: Change, item: Item, initial: bool) {
+    async fn object(&mut self, change: Change, arrived: Arrived, initial: bool) {
         if change != Change::Added {
             self.machine.handle_live_event(now());
         }
-        let version = match &item {
+        let version = match &arrived.item {
             Decoded::Good(entry) => entry.version(),
             Decoded::Malformed(malformed) => &malformed.version,
         };
         self.machine.handle_event(version, now());
         match (initial, change) {
-            (true, Change::Deleted) => self.gathered.remove(&item),
-            (true, Change::Added | Change::Modified) => self.gathered.put(item),
-            (false, Change::Deleted) => self.sink.send(Delta::Removed(item)).await,
-            (false, Change::Added | Change::Modified) => self.sink.send(Delta::Put(item)).await,
+            (true, Change::Deleted) => self.gathered.remove(&arrived.item),
+            (true, Change::Added | Change::Modified) => self.gathered.put(arrived),
+            (false, Change::Deleted) => self.sink.send(Delta::Removed(arrived)).await,
+            (false, Change::Added | Change::Modified) => self.sink.send(Delta::Put(arrived)).await,
         }
     }
 

@@ -5,22 +5,22 @@ use std::collections::HashMap;
 use steersman_api::Decoded;
 use steersman_object::ObjectKey;
 
-use crate::delta::Item;
+use crate::delta::{Arrived, Item};
 
 /// The items of a list that is not complete yet, each key once, the newest of it.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    items: Vec<Option<Item>>,
+    items: Vec<Option<Arrived>>,
     places: HashMap<ObjectKey, usize>,
 }
 
 impl Gathered {
-    pub(crate) fn put(&mut self, item: Item) {
-        let key = key_of(&item).clone();
+    pub(crate) fn put(&mut self, arrived: Arrived) {
+        let key = key_of(&arrived.item).clone();
         let place = *self.places.entry(key).or_insert(self.items.len());
         match self.items.get_mut(place) {
-            Some(slot) => *slot = Some(item),
-            None => self.items.push(Some(item)),
+            Some(slot) => *slot = Some(arrived),
+            None => self.items.push(Some(arrived)),
         }
     }
 
@@ -35,7 +35,7 @@ impl Gathered {
     }
 
     /// Takes what was gathered, in the order of arrival.
-    pub(crate) fn take(&mut self) -> Vec<Item> {
+    pub(crate) fn take(&mut self) -> Vec<Arrived> {
         self.places.clear();
         std::mem::take(&mut self.items)
             .into_iter()

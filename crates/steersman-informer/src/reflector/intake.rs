@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::body::Extent;
-use crate::delta::Item;
+use crate::delta::Arrived;
 
 /// So much JSON is worked on by one thread at a time, about: long enough to be worth the way there.
 const BATCH: usize = 64 << 10;
@@ -23,7 +23,7 @@ const MOST: usize = 4;
 pub(crate) trait Ingest: Clone + Send + Sync + 'static {
     /// Makes an entry of what arrived, reusing the stored one where it is the same. `extent` says
     /// how much of it was asked for.
-    fn ingest(&self, decoded: Decoded<RawObject>, extent: Extent) -> Item;
+    fn ingest(&self, change: Change, decoded: Decoded<RawObject>, extent: Extent) -> Arrived;
 }
 
 /// What a stream brings: objects, and what there is to say besides.
@@ -61,7 +61,7 @@ pub(crate) struct Intake<S, I, T> {
     ended: bool,
 }
 
-type Ready<T> = VecDeque<Part<Item, T>>;
+type Ready<T> = VecDeque<Part<Arrived, T>>;
 
 impl<S, I, T> Intake<S, I, T>
 where
@@ -92,11 +92,11 @@ where
     /// The next part, once its object is an entry; `None` at the end.
     ///
     /// What is under way stays with the intake when the future is dropped.
-    pub(crate) async fn next(&mut self) -> Option<Part<Item, T>> {
+    pub(crate) async fn next(&mut self) -> Option<Part<Arrived, T>> {
         future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Part<Item, T>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Part<Arrived, T>>> {
         loop {
             if let Some(part) = self.ready.pop_front() {
                 return Poll::Ready(Some(part));
@@ -152,7 +152,9 @@ where
         self.bytes = 0;
         let work = move || {
             let parts = parts.into_iter().map(|part| match part {
-                Part::Object(change, object) => Part::Object(change, ingest.ingest(object, extent)),
+                Part::Object(change, object) => {
+                    Part::Object(change, ingest.ingest(change, object, extent))
+                }
                 Part::Other(other) => Part::Other(other),
             });
             parts.collect::<Ready<T>>()

@@ -6,14 +6,12 @@ use hashbrown::HashMap;
 use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
+use crate::finding::IndexValues;
 use crate::store::table::{Keyed, Ordered, Table};
 
 /// What an index says about one object, or what went wrong. Pure: the same object gives the same
 /// values.
 pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>> + Send + Sync>;
-
-/// The values of one object in one index.
-pub(crate) type IndexValues = Arc<[Arc<str>]>;
 
 /// One named index.
 #[derive(Clone)]

@@ -11,13 +11,10 @@ use crate::body::Extent;
 use crate::delta::Item;
 use crate::entry::RawEntry;
 use crate::event::Origin;
+use crate::finding::{Finding, Findings, Judged, Outlook};
 use crate::store::replace::{Fate, fate, is_of};
 use crate::store::table::{Ordered, Table};
-use crate::store::view::{Check, Fact, Finding, Held, Judge, Told, View, ViewId};
-
-/// What each view makes of an object, in the order of the views; empty where what is stored stays
-/// right.
-pub(crate) type Findings = Vec<Finding>;
+use crate::store::view::{Check, Fact, Held, Judge, Told, View, ViewId};
 
 /// A change that was judged before any lock.
 #[derive(Debug)]
@@ -39,12 +36,19 @@ pub(crate) struct Applied {
     pub(crate) told: Vec<Told>,
 }
 
+/// How the views of a store judge objects, for those who ask before they take a lock.
+pub(crate) struct Judges {
+    outlook: Outlook,
+    each: Vec<Judge>,
+}
+
 /// The objects of one kind, and the views of them (STORE-1).
 #[derive(Default)]
 pub(crate) struct Indexer {
     by_key: Table<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
+    outlook: Outlook,
     malformed: BTreeMap<ObjectKey, Malformed>,
     /// The JSON of all entries, as long as it was when they were put in.
     bytes: usize,
@@ -87,7 +91,9 @@ impl Indexer {
         self.views.iter().find(|view| view.id() == id)
     }
 
+    /// To give it another index.
     pub(crate) fn view_mut(&mut self, id: ViewId) -> Option<&mut View> {
+        self.outlook.change();
         self.views.iter_mut().find(|view| view.id() == id)
     }
 
@@ -111,8 +117,18 @@ impl Indexer {
     }
 
     /// How each view judges objects, in the order of the views.
-    pub(crate) fn judges(&self) -> Vec<Judge> {
-        self.views.iter().map(View::judge).collect()
+    pub(crate) fn judges(&self) -> Judges {
+        Judges {
+            outlook: self.outlook,
+            each: self.views.iter().map(View::judge).collect(),
+        }
+    }
+
+    /// The same for objects of which so much is there; none where that is too little for one of them, or
+    /// one is about to go.
+    pub(crate) fn judges_of(&self, extent: Extent) -> Option<Judges> {
+        let stays = |view: &View| view.is_held() && view.needs() <= extent;
+        self.views.iter().all(stays).then(|| self.judges())
     }
 
     /// How to see whether an object of which so much is there can be read by each type that looks.
@@ -142,16 +158,45 @@ impl Indexer {
     }
 }
 
+// ===== impl Judges =====
+
+impl Judges {
+    /// What the views make of an object that arrived, or of the last state of one that is gone.
+    pub(crate) fn judge(&self, entry: &RawEntry, gone: bool) -> Judged {
+        let each = self.each.iter();
+        let findings = if gone {
+            each.map(|judge| judge.check(entry)).collect()
+        } else {
+            each.map(|judge| judge.finding(entry)).collect()
+        };
+        Judged {
+            outlook: self.outlook,
+            findings,
+        }
+    }
+
+    /// What was found when it arrived, where the views are the same, or what is found now (VIEW-6).
+    pub(crate) fn findings(&self, item: &Item, judged: Option<Judged>, gone: bool) -> Findings {
+        match (item, judged) {
+            (Decoded::Malformed(_), _) => Findings::new(),
+            (_, Some(judged)) if judged.outlook == self.outlook => judged.findings,
+            (Decoded::Good(entry), _) => self.judge(entry, gone).findings,
+        }
+    }
+}
+
 // ===== changes =====
 
 impl Indexer {
     /// Adds a view with what it makes of the objects there are.
     pub(crate) fn add_view(&mut self, view: View) {
+        self.outlook.change();
         self.views.push(view);
     }
 
     /// Removes the views that nobody holds any more; answers the types that looked.
     pub(crate) fn drop_left_views(&mut self) -> Vec<TypeId> {
+        self.outlook.change();
         let left = self.views.extract_if(.., |view| !view.is_held());
         left.map(|view| view.type_id()).collect()
     }
@@ -218,13 +263,17 @@ impl Indexer {
             by_key: Table::with_capacity(items.len()),
             ordered: Ordered::default(),
             views: self.views.clone(),
+            outlook: self.outlook,
             malformed: BTreeMap::new(),
             bytes: 0,
             version: Version(version),
         };
         for view in &mut next.views {
             // Until the first list nobody knew how much of the objects there would be.
-            view.set_ready(view.is_ready() && view.needs() <= extent);
+            if view.is_ready() && view.needs() > extent {
+                view.set_ready(false);
+                next.outlook.change();
+            }
         }
         let mut applied = self.unchanged();
         let mut listed = Vec::with_capacity(items.len());
@@ -293,11 +342,17 @@ impl Indexer {
     /// Makes the views ready that need no more than `extent` and were not: what is there is judged
     /// for them. Answers which these are, with what they keep aside.
     pub(crate) fn reach(&mut self, extent: Extent) -> Vec<Told> {
-        let Self { ordered, views, .. } = self;
+        let Self {
+            ordered,
+            views,
+            outlook,
+            ..
+        } = self;
         let mut ready = Vec::new();
         for view in views {
             if view.needs() <= extent && !view.is_ready() {
                 view.set_ready(true);
+                outlook.change();
                 let mut told = Told::nothing(view.id());
                 let judge = view.judge();
                 for entry in ordered.iter() {

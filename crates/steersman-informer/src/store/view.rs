@@ -11,7 +11,8 @@ use steersman_object::{Object, ObjectKey};
 use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
-use crate::store::index::{Index, IndexFn, IndexValues};
+use crate::finding::{Finding, IndexValues};
+use crate::store::index::{Index, IndexFn};
 
 /// Names a view within its informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +24,6 @@ pub(crate) struct Held {
     id: ViewId,
     needs: Extent,
 }
-
-/// What a view makes of one object: its values in each index, or why it is kept aside.
-pub(crate) type Finding = Result<Vec<IndexValues>, Arc<str>>;
 
 /// An object, with what a new index says of it.
 pub(crate) type Filed = (RawEntry, Result<IndexValues, Arc<str>>);

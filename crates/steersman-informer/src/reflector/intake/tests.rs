@@ -21,10 +21,12 @@ fn object(name: &str, size: usize) -> Part<Decoded<RawObject>, &'static str> {
     Part::Object(Change::Added, Decoded::Good(object))
 }
 
-fn name(part: &Part<Item, &'static str>) -> String {
+fn name(part: &Part<Arrived, &'static str>) -> String {
     match part {
-        Part::Object(_, Decoded::Malformed(malformed)) => malformed.key.name().to_owned(),
-        Part::Object(..) => "?".to_owned(),
+        Part::Object(_, arrived) => match &arrived.item {
+            Decoded::Malformed(malformed) => malformed.key.name().to_owned(),
+            Decoded::Good(_) => "?".to_owned(),
+        },
         Part::Other(other) => (*other).to_owned(),
     }
 }
@@ -49,11 +51,11 @@ impl Noting {
 }
 
 impl Ingest for Noting {
-    fn ingest(&self, decoded: Decoded<RawObject>, _: Extent) -> Item {
+    fn ingest(&self, _: Change, decoded: Decoded<RawObject>, _: Extent) -> Arrived {
         let key = decoded.good().unwrap().head().key.clone();
         (self.before)(key.name());
         self.worked.lock().push(key.name().to_owned());
-        Decoded::Malformed(Malformed::new(key, "", ResourceVersion::unset(), ""))
+        Decoded::Malformed(Malformed::new(key, "", ResourceVersion::unset(), "")).into()
     }
 }
 
