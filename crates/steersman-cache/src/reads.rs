@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_informer::{Entry, Informer, Query, Selected, Subscription, Unread};
+use steersman_informer::{Informer, Query, Selected, Subscription, Unread};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use crate::coverage::Coverage;
@@ -217,8 +217,26 @@ impl<K: Object> Reads<K> {
         options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<Listed<K>, Error> {
-        let (entries, versions) = self.entries(options, caller).await?;
-        let items = entries.iter().map(Entry::body).collect();
+        let (mut items, mut versions) = (Vec::new(), Versions::new());
+        let mut query = self.query(options)?;
+        // One read, however many informers there are.
+        let mut verb = Some(Verb::List);
+        for place in self.coverage.informers_for(options.selected_namespace())? {
+            let informer = self.informer(place.clone(), verb.take(), caller).await?;
+            let found = informer.as_store().objects(&query);
+            let found = found.map_err(|_| self.unknown_index(&informer, &query))?;
+            // CACHE-4
+            if let Some(malformed) = found.unreadable.filter(|_| !options.skips_malformed()) {
+                return Err(self.malformed(malformed));
+            }
+            query.limit = query.limit.map(|limit| limit - found.objects.len());
+            if items.is_empty() {
+                items = found.objects;
+            } else {
+                items.extend(found.objects);
+            }
+            versions.push((place, found.version));
+        }
         Ok(Listed::new(items, versions))
     }
 
@@ -332,29 +350,6 @@ impl<K: Object> Reads<K> {
         Ok((keys.collect(), versions))
     }
 
-    async fn entries(
-        &self,
-        options: &ListOptions,
-        caller: &'static Location<'static>,
-    ) -> Result<(Vec<Entry<K>>, Versions), Error> {
-        let (mut found, mut versions) = (Vec::new(), Versions::new());
-        let mut query = self.query(options)?;
-        // One read, however many informers there are.
-        let mut verb = Some(Verb::List);
-        for place in self.coverage.informers_for(options.selected_namespace())? {
-            let informer = self.informer(place.clone(), verb.take(), caller);
-            let selected = self.select(&informer.await?, &query)?;
-            // CACHE-4
-            if let Some(malformed) = selected.unreadable.filter(|_| !options.skips_malformed()) {
-                return Err(self.malformed(malformed));
-            }
-            query.limit = query.limit.map(|limit| limit - selected.entries.len());
-            found.extend(selected.entries);
-            versions.push((place, selected.version));
-        }
-        Ok((found, versions))
-    }
-
     /// The informer of a place, once it may be read; the read counts as a `verb`, where it is one.
     fn informer(
         &self,
@@ -365,7 +360,7 @@ impl<K: Object> Reads<K> {
         self.shared.readable(&self.coverage, place, verb, caller)
     }
 
-    /// As [`entries`](Self::entries), for those who go over the objects once.
+    /// As [`list_at`](Self::list_at), for those who go over the objects once.
     async fn unread(
         &self,
         options: &ListOptions,
@@ -378,7 +373,7 @@ impl<K: Object> Reads<K> {
         let mut verb = Some(Verb::List);
         for place in self.coverage.informers_for(options.selected_namespace())? {
             let verb = verb.take();
-            let looked_at = self.shared.looked_at::<K>(self.kind(), place.clone(), verb);
+            let looked_at = self.shared.looked_at::<K>(self.kind(), &place, verb);
             let informer = match looked_at {
                 // Indexes are of the types that look.
                 None if !query.terms.is_empty() => {
@@ -436,11 +431,14 @@ impl<K: Object> Reads<K> {
     }
 
     fn select(&self, informer: &Informer<K>, query: &Query) -> Result<Selected<K>, Error> {
+        let selected = informer.as_store().select(query);
+        selected.map_err(|_| self.unknown_index(informer, query))
+    }
+
+    fn unknown_index(&self, informer: &Informer<K>, query: &Query) -> Error {
         let store = informer.as_store();
-        store.select(query).map_err(|_| {
-            let unknown = query.terms.iter().find(|(name, _)| !store.has_index(name));
-            self.no_index(unknown.map_or("", |(name, _)| name))
-        })
+        let unknown = query.terms.iter().find(|(name, _)| !store.has_index(name));
+        self.no_index(unknown.map_or("", |(name, _)| name))
     }
 
     fn no_index(&self, index: &str) -> Error {

@@ -142,11 +142,11 @@ impl Shared {
     pub(crate) fn looked_at<K: Object>(
         &self,
         kind: &Kind,
-        place: Option<Arc<str>>,
+        place: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
         // Of a cache that has stopped there is none: whoever goes on learns that.
-        let entry = self.known_at(kind, &place, None).ok()??;
+        let entry = self.known_at(kind, place, None).ok()??;
         let informer = entry.looked_at().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
             entry.count(verb);

@@ -91,7 +91,7 @@ mod tests {
             other in prop::collection::btree_map("[a-c]{0,2}", "[a-cä]{0,2}", 0..5),
         ) {
             let labels = Labels::from(&map);
-            prop_assert_eq!(labels.to_map(), map.clone());
+            prop_assert_eq!(&labels.to_map(), &map);
             prop_assert_eq!((labels.len(), labels.is_empty()), (map.len(), map.is_empty()));
             prop_assert_eq!(labels == Labels::from(&other), map == other);
             for key in map.keys().chain(other.keys()) {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use parking_lot::RwLockWriteGuard;
 use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 use tokio::time::Instant;
@@ -14,6 +15,9 @@ use crate::event::Origin;
 use crate::finding::Findings;
 use crate::queue::Queued;
 use crate::store::{Applied, Change, Judges};
+
+/// How many changes become visible together at most: these take a fraction of a millisecond.
+const TOGETHER: usize = 64;
 
 impl Core {
     /// Applies what waited in the queue, and counts how long that took from when it came.
@@ -48,7 +52,11 @@ impl Core {
                     changes.push(Change::Removed(item, findings));
                 }
                 Delta::Bookmark { version } => changes.push(Change::Advance(version)),
-                Delta::Resync => changes.push(Change::Resync),
+                Delta::Resync => {
+                    self.change(&mut writer, std::mem::take(&mut changes));
+                    let repeated = self.shared.indexer.read().repeated();
+                    self.distribute(&mut writer, &repeated);
+                }
                 Delta::Replaced {
                     version,
                     items,
@@ -82,19 +90,20 @@ impl Core {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Applies single changes, visible together (STORE-1).
+    /// Applies single changes, so many at a time visible together (STORE-1).
     fn change(&self, writer: &mut Writer, changes: Vec<Change>) {
         if changes.is_empty() {
             return;
         }
-        let applied = {
+        let mut applied = self.shared.indexer.read().unchanged();
+        for together in sections(changes) {
             let mut indexer = self.shared.indexer.write();
-            let mut applied = indexer.unchanged();
-            for change in changes {
+            for change in together {
                 indexer.apply(change, &mut applied);
             }
-            applied
-        };
+            // STORE-9: who waits to read by now comes before the next ones.
+            RwLockWriteGuard::unlock_fair(indexer);
+        }
         self.distribute(writer, &applied);
     }
 
@@ -198,6 +207,15 @@ impl Core {
     }
 }
 
+/// The same in their order, so many at a time as readers may have to wait for (STORE-9).
+fn sections(changes: Vec<Change>) -> impl Iterator<Item = Vec<Change>> {
+    let mut rest = changes.into_iter();
+    std::iter::from_fn(move || {
+        let together: Vec<Change> = rest.by_ref().take(TOGETHER).collect();
+        (!together.is_empty()).then_some(together)
+    })
+}
+
 /// Deltas, and when those came that are events to somebody.
 fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<std::time::Instant>) {
     let mut events = Vec::with_capacity(batch.len());
@@ -208,4 +226,22 @@ fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<std::time::Instant>) {
         delta
     });
     (deltas.collect(), events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // STORE-9
+    #[test]
+    fn store_9_many_changes_are_applied_a_few_at_a_time_in_their_order() {
+        let version = |number: usize| ResourceVersion::new(number.to_string());
+        let changes = (0..2 * TOGETHER + 1).map(|number| Change::Advance(version(number)));
+        let sections: Vec<Vec<Change>> = sections(changes.collect()).collect();
+        let lengths: Vec<usize> = sections.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [TOGETHER, TOGETHER, 1]);
+        for (number, change) in sections.into_iter().flatten().enumerate() {
+            assert!(matches!(change, Change::Advance(at) if at == version(number)));
+        }
+    }
 }

@@ -126,7 +126,7 @@ impl Core {
         subscription
     }
 
-    pub(crate) fn add_index(&self, held: &Held, index: Index) -> Result<(), Error> {
+    pub(crate) fn add_index(&self, held: &Held, mut index: Index) -> Result<(), Error> {
         let _writer = self.writer.lock();
         let seen: Vec<RawEntry> = {
             let indexer = self.shared.indexer.read();
@@ -140,18 +140,20 @@ impl Core {
             let seen = view.into_iter().flat_map(|view| indexer.seen(view, None));
             seen.cloned().collect()
         };
+        // Nothing changes while the writer's lock is held; readers go on meanwhile (STORE-7).
         let function = index.function();
-        // Nothing changes while the writer's lock is held; readers go on meanwhile.
-        let filed = seen.into_iter().map(|entry| {
-            let values = values(&function, &entry);
-            (entry, values)
-        });
-        let filed = filed.collect();
+        let mut misread = Vec::new();
+        for entry in seen {
+            match values(&function, &entry) {
+                Ok(values) => index.put(&entry, &values),
+                Err(problem) => misread.push((entry, problem)),
+            }
+        }
         let mut told = Told::nothing(held.id());
         {
             let mut indexer = self.shared.indexer.write();
             if let Some(view) = indexer.view_mut(held.id()) {
-                view.add_index(index, filed, &mut told);
+                view.add_index(index, misread, &mut told);
             }
         }
         self.tell(&told.malformed);

@@ -10,7 +10,7 @@ use steersman_object::{ObjectKey, ResourceVersion};
 use crate::body::Extent;
 use crate::delta::Item;
 use crate::entry::RawEntry;
-use crate::event::Origin;
+use crate::event::{Event, Origin};
 use crate::finding::{Finding, Findings, Judged, Outlook};
 use crate::store::replace::{Fate, fate, is_of};
 use crate::store::table::{Ordered, Table};
@@ -22,7 +22,6 @@ pub(crate) enum Change {
     Put(Item, Findings),
     Removed(Item, Findings),
     Advance(ResourceVersion),
-    Resync,
 }
 
 /// What changes came to.
@@ -240,14 +239,19 @@ impl Indexer {
                 }
             }
             Change::Advance(version) => self.advance(&version),
-            Change::Resync => {
-                let repeat = |entry: &RawEntry| Fact::Repeated(entry.clone());
-                let facts: Vec<Fact> = self.ordered.iter().map(repeat).collect();
-                for fact in facts {
-                    self.tell(&fact, &[], applied);
-                }
-            }
         }
+    }
+
+    /// Everything once more, as it is. Nothing changes, so nobody who reads waits for it.
+    pub(crate) fn repeated(&self) -> Applied {
+        let mut applied = self.unchanged();
+        applied.words = vec!["updated"; self.len()];
+        for (view, told) in self.views.iter().zip(&mut applied.told) {
+            let seen = self.seen(view, None);
+            let again = seen.map(|seen| Event::updated(seen.clone(), seen.clone(), Origin::Resync));
+            told.events.extend(again);
+        }
+        applied
     }
 
     /// Builds what a relist makes of this, beside it: deletes first, then the rest in the order of

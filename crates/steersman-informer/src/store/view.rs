@@ -25,8 +25,8 @@ pub(crate) struct Held {
     needs: Extent,
 }
 
-/// An object, with what a new index says of it.
-pub(crate) type Filed = (RawEntry, Result<IndexValues, Arc<str>>);
+/// An object for which a new index fails, and why.
+pub(crate) type Misread = (RawEntry, Arc<str>);
 
 /// Whether an object can be read as the type of a view.
 pub(crate) type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
@@ -55,7 +55,6 @@ pub(crate) enum Fact {
         stored: RawEntry,
         last: Option<RawEntry>,
     },
-    Repeated(RawEntry),
 }
 
 /// The objects of a store as one type sees them, with the indexes made for it.
@@ -147,7 +146,7 @@ impl Fact {
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Appeared { .. } => "created",
-            Self::Changed { .. } | Self::Repeated(_) => "updated",
+            Self::Changed { .. } => "updated",
             Self::Gone { .. } => "deleted",
         }
     }
@@ -268,14 +267,11 @@ impl View {
         self.settle(stored, finding, None, told);
     }
 
-    /// Adds an index, with what it says of each object that the view sees. An object for which
-    /// it fails is kept aside, and stays as it is seen.
-    pub(crate) fn add_index(&mut self, mut index: Index, values: Vec<Filed>, told: &mut Told) {
-        for (entry, values) in values {
-            match values {
-                Ok(values) => index.put(&entry, &values),
-                Err(problem) => self.put_aside(&entry, &problem, Some(entry.clone()), told),
-            }
+    /// Adds an index that has filed each object that the view sees. An object for which it fails is
+    /// kept aside, and stays as it is seen.
+    pub(crate) fn add_index(&mut self, index: Index, misread: Vec<Misread>, told: &mut Told) {
+        for (entry, problem) in misread {
+            self.put_aside(&entry, &problem, Some(entry.clone()), told);
         }
         self.indexes.push(index);
     }
@@ -309,10 +305,6 @@ impl View {
                     Some(last) => Event::deleted(last.clone(), Certainty::Observed),
                     None => Event::deleted(before, Certainty::FinalStateUnknown),
                 })
-            }
-            Fact::Repeated(stored) => {
-                let seen = self.sees(stored).cloned();
-                seen.map(|seen| Event::updated(seen.clone(), seen, Origin::Resync))
             }
         };
         told.events.extend(event);

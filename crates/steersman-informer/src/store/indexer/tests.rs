@@ -179,7 +179,7 @@ impl Bench {
                 self.bad.insert(name);
                 Change::Put(Decoded::Good(object(name, uid, version)), unreadable())
             }
-            Said::Resync => Change::Resync,
+            Said::Resync => return self.indexer.repeated(),
             Said::Relist(listed) => return self.relist(listed),
         };
         self.indexer.apply(change, &mut applied);
