@@ -95,9 +95,14 @@ async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
 /// What many Pods weigh, and what it takes to read them.
 async fn weighed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.many).await?;
-    let of = [Who::Defaults, Who::KubeRuntime, Who::KubeRuntimeBare];
+    let of = [
+        Who::Defaults,
+        Who::KubeRuntime,
+        Who::KubeRuntimeBare,
+        Who::Decoded,
+    ];
     progress(format!("{} runs of each cache", size.runs));
-    let [own, peer, bare] = in_turns(&world, of, size.many, size.runs).await?;
+    let [own, peer, bare, decoded] = in_turns(&world, of, size.many, size.runs).await?;
     world.end().await?;
     let many = size.many as f64;
     let each = |runs: &[Synced], of: &dyn Fn(&Synced) -> u64| {
@@ -149,11 +154,11 @@ async fn weighed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
         .at_most(1.0)
         .guarded(),
     ];
-    figures.extend(read_decoded(&own, &peer, &named));
+    figures.extend(read_decoded(&decoded, &peer, &named));
     Ok(figures)
 }
 
-/// Reads of objects that are decoded.
+/// Reads of objects that are decoded: by a cache without a budget, so that all of them are.
 fn read_decoded(own: &[Synced], peer: &[Synced], named: &str) -> Vec<Figure> {
     let read = |id: &str, what: String, most: f64, of: &dyn Fn(&Synced) -> f64| {
         Figure::new(id, what, "ns", Spread::over(own, of)).at_most(most)

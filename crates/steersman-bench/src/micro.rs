@@ -10,7 +10,7 @@ use steersman_api::{
     Decoded, Error, ListPage, ListQuery, ListStream, ListWatch, RawObject, WatchEvent,
     WatchOptions, WatchStream,
 };
-use steersman_informer::{Delivery, Informer, InformerOptions, Subscription};
+use steersman_informer::{Budget, Delivery, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, ResourceVersion};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -85,7 +85,9 @@ impl Fed {
             page: Mutex::new(page?),
             watch: Mutex::new(Some(watch)),
         };
-        let options = InformerOptions::new().watch_list(false);
+        let options = InformerOptions::new()
+            .watch_list(false)
+            .budget(Budget::unlimited());
         let informer = Informer::new(Kind::of::<Pod>(), options);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()

@@ -20,6 +20,9 @@ use super::words::{Asked, Synced, Who};
 use crate::process::{Outcome, cpu_time, memory};
 use crate::samples::{SHARED, TOGETHER};
 
+/// More objects than these are not listed as a whole.
+const LISTED: u64 = 10_000;
+
 impl Synced {
     /// What there is to say at the moment everything is there.
     fn now(began: Instant) -> Outcome<Self> {
@@ -74,7 +77,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
     let some: Vec<&ObjectKey> = spread(&keys);
     synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some());
     synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some());
-    if asked.by == Who::Defaults {
+    if asked.by == Who::Decoded {
         let get = |at: usize| {
             let read = cache.get::<K>(some[at]);
             async { read.await.is_ok() }
@@ -88,7 +91,10 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
         synced.client_ns = rounds.timed_async(some.len(), get).await;
         found(&informer, rounds, asked.objects, &mut synced)?;
     }
-    synced.list_cpu = cpu_of(|| store.list().len());
+    // All of many objects, decoded at once, are more than a machine may have.
+    if asked.by == Who::Packed && asked.objects <= LISTED {
+        synced.list_cpu = cpu_of(|| store.list().len());
+    }
     cancel.cancel();
     running.await??;
     Ok(synced)
@@ -112,7 +118,7 @@ fn found<V: Object>(
     let names: Vec<String> = (0..many).map(|group| group.to_string()).collect();
     let by_index = |at: usize| store.by_index("group", &names[at]).is_ok();
     synced.index_ns = rounds.timed(many, by_index);
-    informer.index_labels();
+    informer.index_label(SHARED)?;
     let queries: Vec<Query> = names
         .iter()
         .map(|name| Query::new().labels(LabelSelector::label(SHARED, name)))
@@ -162,7 +168,6 @@ where
     let rounds = Rounds::MANY;
     synced.hot_ns = rounds.timed(1, |_| reader.get(some[0]).is_some());
     synced.spread_ns = rounds.timed(some.len(), |at| reader.get(some[at]).is_some());
-    synced.list_cpu = cpu_of(|| reader.state().len());
     running.abort();
     Ok(synced)
 }

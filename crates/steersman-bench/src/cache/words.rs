@@ -63,7 +63,7 @@ pub(crate) struct Synced {
     pub(crate) index_ns: f64,
     /// Ten objects by a label that is indexed; 0 where there is none.
     pub(crate) label_ns: f64,
-    /// Processor time of a list of everything, in seconds.
+    /// Processor time of a list of everything, in seconds; 0 where none was made.
     pub(crate) list_cpu: f64,
 }
 
