@@ -158,7 +158,11 @@ impl<T: Key> Shared<T> {
     }
 
     pub(crate) fn shut_down(&self) -> usize {
-        let dropped = self.enter().machine.shut_down();
+        let mut inside = self.enter();
+        let dropped = inside.machine.shut_down();
+        // What comes now is refused inside, and not kept at the door.
+        self.door.set_ready(inside.machine.len());
+        drop(inside);
         self.closed.notify_waiters();
         dropped
     }

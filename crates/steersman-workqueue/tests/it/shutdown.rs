@@ -1,5 +1,6 @@
 //! Shutting down, draining, and waking those who wait.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -121,4 +122,17 @@ async fn a_worker_that_gives_up_waiting_takes_nothing_with_it() {
     queue.add(7);
     drop(waiting);
     assert_eq!(patient.await.unwrap(), Ok(7));
+}
+
+// WQ-6
+#[test]
+fn what_is_added_after_the_end_of_a_long_queue_is_not_kept() {
+    let queue = Queue::<Arc<u32>>::new(QueueOptions::new("crowd"));
+    for key in 0..1_000 {
+        queue.add(Arc::new(key));
+    }
+    assert_eq!(queue.shut_down(), 1_000);
+    let late = Arc::new(1_000);
+    queue.add(Arc::clone(&late));
+    assert_eq!(Arc::strong_count(&late), 1);
 }
