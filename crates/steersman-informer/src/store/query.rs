@@ -382,6 +382,28 @@ mod tests {
     }
 
     #[test]
+    fn a_selector_looks_where_what_it_wants_is_filed_and_nowhere_else() {
+        let looked_at = |indexed, selector: &str| {
+            let (indexer, held) = store(indexed);
+            let query = Query::new().labels(selector.parse().unwrap());
+            let place = narrowest(indexer.view(held.id()), &query).unwrap();
+            place.map(|place| place.filed.len())
+        };
+        for (indexed, selector, expected) in [
+            (Indexed::One("half"), "half=1", Some(20)),
+            (Indexed::One("fifth"), "half=1,fifth in (1,3)", Some(16)),
+            (Indexed::One("half"), "half=2", Some(0)),
+            (Indexed::One("half"), "half", None),
+            (Indexed::One("half"), "fifth=1", None),
+            (Indexed::One("half"), "half!=1", None),
+            (Indexed::All, "half=1,fifth", Some(20)),
+            (Indexed::None, "half=1", None),
+        ] {
+            assert_eq!(looked_at(indexed, selector), expected, "{selector}");
+        }
+    }
+
+    #[test]
     fn of_several_objects_that_cannot_be_read_the_first_in_the_namespace_is_told() {
         let (mut indexer, held) = store(Indexed::None);
         for (namespace, name) in [("ns1", "z"), ("ns0", "y"), ("ns1", "b")] {
