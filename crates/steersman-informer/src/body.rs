@@ -1,6 +1,8 @@
 //! Machine: the body of one object: packed, and what the types that look at it made of that.
 
-use std::any::{Any, TypeId};
+mod forms;
+
+use std::any::TypeId;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -10,8 +12,11 @@ use parking_lot::RwLock;
 use steersman_api::{RawObject, decode_json};
 use steersman_object::Object;
 
+use crate::body::forms::{Form, Forms};
 use crate::metrics::gauges::Gauges;
-use crate::pack::{Admitted, Broken, Holder, Leavers, Packed, Place, Shelf};
+use crate::pack::{Broken, Holder, Leavers, Packed, Place, Shelf};
+
+pub(crate) use crate::body::forms::Shown;
 
 /// How much of an object there is, or is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,22 +47,14 @@ struct Held {
     place: Place,
 }
 
-/// What types made of the body. Most objects are looked at as one type, or none.
-enum Forms {
-    Nothing,
-    One(Arc<dyn Any + Send + Sync>),
-    Several(Box<[Form]>),
+/// How what was made of a body gets a place in the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// Others go for it, if need be: somebody reads it.
+    Made,
+    /// Where there is some: somebody judges it, and may never read it.
+    Found,
 }
-
-/// The body as a type: decoded, or what is wrong with it.
-struct Form {
-    of: TypeId,
-    decoded: Result<Arc<dyn Any + Send + Sync>, Arc<str>>,
-    charge: usize,
-}
-
-/// A body as a type, or why it cannot be read as it.
-pub(crate) type Shown<K> = Result<Arc<K>, Arc<str>>;
 
 impl Extent {
     /// How much of an object the type `K` needs.
@@ -135,18 +132,49 @@ impl Body {
         }
     }
 
-    /// Packs what came, and lets go of its JSON. Says whether there is something to learn of it.
-    pub(crate) fn pack(&self) -> bool {
+    /// Packs what came, and lets go of its JSON; of what types made of it too, unless there is room. Says
+    /// whether there is something to learn of it.
+    pub(crate) fn pack(&self, holder: impl Fn() -> Weak<dyn Holder>) -> bool {
         let Some(shelf) = &self.shelf else {
             return false;
         };
-        let mut held = self.held.write();
-        let Packed::Fresh(json) = &held.packed else {
-            return false;
+        let (_gone, due) = {
+            let mut held = self.held.write();
+            let Packed::Fresh(json) = &held.packed else {
+                return false;
+            };
+            let (packed, due) = shelf.pack(json);
+            self.put(&mut held, packed);
+            (self.settle(&mut held, holder), due)
         };
-        let (packed, due) = shelf.pack(json);
-        self.put(&mut held, packed);
         due
+    }
+
+    /// Charges what was made of it while it was fresh, if it fits, and lets go of it else: it is answered
+    /// to be dropped without a lock.
+    fn settle(
+        &self,
+        held: &mut Held,
+        holder: impl Fn() -> Weak<dyn Holder>,
+    ) -> (Vec<Form>, Leavers) {
+        let Some(shelf) = self.shelf.as_ref().filter(|_| held.charge > 0) else {
+            return Default::default();
+        };
+        let budget = shelf.budget();
+        if let Some(leavers) = budget.charge(held.place, held.charge) {
+            return (Vec::new(), leavers);
+        }
+        budget.release(std::mem::take(&mut held.place));
+        match budget.admit_if_room(holder(), held.charge) {
+            Some((place, leavers)) => {
+                held.place = place;
+                (Vec::new(), leavers)
+            }
+            None => (
+                self.drain(held, |form| form.decoded.is_err()),
+                Leavers::default(),
+            ),
+        }
     }
 
     /// Packs anew what was packed before there was a dictionary. Says whether it was.
@@ -204,8 +232,14 @@ impl Body {
     pub(crate) fn decoded<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
         match self.at_hand() {
             Some(form) => form,
-            None => self.made(holder),
+            None => self.made(holder, Room::Made),
         }
+    }
+
+    /// The object as a `K`, for those who judge it as it arrives, or all there are: this is no read.
+    pub(crate) fn judged<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
+        self.shown()
+            .unwrap_or_else(|| self.made(holder, Room::Found))
     }
 
     /// The object as a `K`, where that is at hand, for those who go over many: it does not count as read.
@@ -227,8 +261,7 @@ impl Body {
         if bit != 0 && self.reads_as.load(Ordering::Relaxed) & bit != 0 {
             return Ok(());
         }
-        let known = self.shown::<K>();
-        known.unwrap_or_else(|| self.made(holder)).map(drop)
+        self.judged::<K>(holder).map(drop)
     }
 
     /// Lets go of what these types made of it.
@@ -243,7 +276,7 @@ impl Body {
     }
 
     /// Decodes it, and keeps what came of that where it may.
-    fn made<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
+    fn made<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>, room: Room) -> Shown<K> {
         let charge = |json: &[u8]| {
             let shelf = self.shelf.as_ref();
             shelf.map_or(0, |shelf| shelf.charge::<K>(json))
@@ -266,7 +299,7 @@ impl Body {
             if let Some(form) = held.forms.get() {
                 return form;
             }
-            self.keep(&mut held, form, holder)
+            self.keep(&mut held, form, holder, room)
         };
         leavers.leave();
         made
@@ -294,16 +327,28 @@ impl Body {
     }
 
     /// Keeps a form, where the budget has room for it or makes some (PACK-2).
-    fn keep(&self, held: &mut Held, form: Form, holder: impl Fn() -> Weak<dyn Holder>) -> Leavers {
+    fn keep(
+        &self,
+        held: &mut Held,
+        form: Form,
+        holder: impl Fn() -> Weak<dyn Holder>,
+        room: Room,
+    ) -> Leavers {
         let mut leavers = Leavers::default();
-        if let (Some(shelf), Ok(_)) = (&self.shelf, &form.decoded) {
+        let is_fresh = matches!(held.packed, Packed::Fresh(_));
+        // What is made of it before it is packed is settled then: all who judge it share one.
+        if let (Some(shelf), Ok(_), false) = (&self.shelf, &form.decoded, is_fresh) {
             let charge = held.charge + form.charge;
             let budget = shelf.budget();
             match budget.charge(held.place, charge) {
                 Some(others) => leavers = others,
                 None => {
                     budget.release(std::mem::take(&mut held.place));
-                    let Admitted::Kept(place, others) = budget.admit(holder(), charge) else {
+                    let admitted = match room {
+                        Room::Made => budget.admit(holder(), charge),
+                        Room::Found => budget.admit_if_room(holder(), charge),
+                    };
+                    let Some((place, others)) = admitted else {
                         return leavers;
                     };
                     (held.place, leavers) = (place, others);
@@ -323,13 +368,8 @@ impl Body {
     /// Lets go of the other forms, which are answered to be dropped without a lock.
     fn retain(&self, stays: impl Fn(&Form) -> bool) -> (Vec<Form>, Leavers) {
         let mut held = self.held.write();
-        let before = held.charge;
-        let mut forms = held.forms.take(before);
-        let gone = forms.extract_if(.., |form| !stays(form)).collect();
-        let charge = forms.iter().map(|form| form.charge).sum();
-        let is_decoded = forms.iter().any(|form| form.decoded.is_ok());
-        held.forms = Forms::of(forms);
-        self.count(&mut held, charge);
+        let gone = self.drain(&mut held, stays);
+        let (charge, is_decoded) = (held.charge, held.forms.is_decoded());
         let mut leavers = Leavers::default();
         if let Some(shelf) = &self.shelf {
             let budget = shelf.budget();
@@ -340,6 +380,17 @@ impl Body {
             }
         }
         (gone, leavers)
+    }
+
+    /// Takes the other forms out, and no longer counts them.
+    fn drain(&self, held: &mut Held, stays: impl Fn(&Form) -> bool) -> Vec<Form> {
+        let before = held.charge;
+        let mut forms = held.forms.take(before);
+        let gone = forms.extract_if(.., |form| !stays(form)).collect();
+        let charge = forms.iter().map(|form| form.charge).sum();
+        held.forms = Forms::of(forms);
+        self.count(held, charge);
+        gone
     }
 
     fn count(&self, held: &mut Held, charge: usize) {
@@ -396,54 +447,6 @@ impl Held {
         match &self.packed {
             Packed::Fresh(_) => 0,
             packed => packed.held(),
-        }
-    }
-}
-
-impl Forms {
-    /// Of one form it is known by itself whose it is, and by who holds it what it is charged with.
-    fn of(mut forms: Vec<Form>) -> Self {
-        match (forms.len(), forms.pop()) {
-            (_, None) => Self::Nothing,
-            (
-                1,
-                Some(Form {
-                    decoded: Ok(object),
-                    ..
-                }),
-            ) => Self::One(object),
-            (_, Some(last)) => {
-                forms.push(last);
-                Self::Several(forms.into())
-            }
-        }
-    }
-
-    /// All of them; `charge` is what they are charged with together.
-    fn take(&mut self, charge: usize) -> Vec<Form> {
-        match std::mem::replace(self, Self::Nothing) {
-            Self::Nothing => Vec::new(),
-            Self::One(object) => vec![Form {
-                of: (*object).type_id(),
-                decoded: Ok(object),
-                charge,
-            }],
-            Self::Several(forms) => forms.into_vec(),
-        }
-    }
-
-    fn get<K: Object>(&self) -> Option<Shown<K>> {
-        match self {
-            Self::Nothing => None,
-            Self::One(object) => Arc::clone(object).downcast().ok().map(Ok),
-            Self::Several(forms) => {
-                let of = TypeId::of::<K>();
-                let form = forms.iter().find(|form| form.of == of)?;
-                match &form.decoded {
-                    Ok(object) => Arc::clone(object).downcast().ok().map(Ok),
-                    Err(problem) => Some(Err(Arc::clone(problem))),
-                }
-            }
         }
     }
 }

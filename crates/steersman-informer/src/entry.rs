@@ -225,6 +225,16 @@ impl RawEntry {
         self.inner.decoded()
     }
 
+    /// The object as a `K`, for those who judge it as it arrives, or all there are: this is no read.
+    pub(crate) fn judged<K: Object>(&self) -> Shown<K> {
+        self.inner.body.judged(|| self.inner.holder())
+    }
+
+    /// Packs what came; says whether there is something to learn of it.
+    pub(crate) fn pack(&self) -> bool {
+        self.inner.body.pack(|| self.inner.holder())
+    }
+
     /// Whether the object decodes as a `K`.
     pub(crate) fn check<K: Object>(&self) -> Result<(), Arc<str>> {
         self.inner.body.check::<K>(|| self.inner.holder())

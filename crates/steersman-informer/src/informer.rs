@@ -294,7 +294,7 @@ where
 {
     let panicked: Arc<str> = format!("the index function {name:?} panicked").into();
     Arc::new(move |entry: &RawEntry| {
-        let object = entry.decoded::<K>()?;
+        let object = entry.judged::<K>()?;
         let values = catch_unwind(AssertUnwindSafe(|| function(&object)));
         values.map_err(|_| Arc::clone(&panicked))
     })

@@ -9,7 +9,7 @@ mod shelf;
 
 pub use budget::Budget;
 
-pub(crate) use budget::{Admitted, Holder, Leavers, Place};
+pub(crate) use budget::{Holder, Leavers, Place};
 pub(crate) use codec::{Broken, Packed};
 pub(crate) use shelf::Shelf;
 pub(crate) use training::{Lesson, Samples};

@@ -24,8 +24,23 @@ impl Holder for Held {
     }
 }
 
-fn held(json: &[u8], extent: Extent, shelf: &Arc<Shelf>) -> Arc<Held> {
+fn fresh(json: &[u8], extent: Extent, shelf: &Arc<Shelf>) -> Arc<Held> {
     Arc::new(Held(Body::new(json.into(), extent, shelf)))
+}
+
+fn held(json: &[u8], extent: Extent, shelf: &Arc<Shelf>) -> Arc<Held> {
+    let held = fresh(json, extent, shelf);
+    pack(&held);
+    held
+}
+
+fn pack(held: &Arc<Held>) -> bool {
+    held.0.pack(|| Arc::downgrade(held) as Weak<dyn Holder>)
+}
+
+fn check(held: &Arc<Held>) -> Result<(), Arc<str>> {
+    let holder = || Arc::downgrade(held) as Weak<dyn Holder>;
+    held.0.check::<ConfigMap>(holder)
 }
 
 fn body() -> Arc<Held> {
@@ -34,6 +49,11 @@ fn body() -> Arc<Held> {
 
 fn decoded<K: Object>(held: &Arc<Held>) -> Shown<K> {
     held.0.decoded(|| Arc::downgrade(held) as Weak<dyn Holder>)
+}
+
+fn judged(held: &Arc<Held>) -> Arc<ConfigMap> {
+    let holder = || Arc::downgrade(held) as Weak<dyn Holder>;
+    held.0.judged(holder).unwrap()
 }
 
 fn is_at_hand(held: &Arc<Held>) -> bool {
@@ -88,11 +108,10 @@ fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
     let shelf = Shelf::alone(Budget::default());
     let json = br#"{"metadata":{"name":"a"}}"#;
     let body = held(json, Extent::Metadata, &shelf);
-    body.0.pack();
     let metadata = decoded::<Metadata>(&body).unwrap();
     assert!(decoded::<ConfigMap>(&body).is_err());
     body.0.complete(RawObject::from_json(JSON).unwrap());
-    body.0.pack();
+    pack(&body);
     assert!(decoded::<ConfigMap>(&body).unwrap().data.is_some());
     assert!(Arc::ptr_eq(&metadata, &decoded(&body).unwrap()));
 }
@@ -120,14 +139,11 @@ fn pack_2_a_budget_of_nothing_keeps_nothing_and_none_keeps_everything() {
         (Budget::default(), true),
         (Budget::unlimited(), true),
     ] {
-        let body = held(JSON, Extent::Whole, &Shelf::alone(budget));
-        let check = || {
-            body.0
-                .check::<ConfigMap>(|| Arc::downgrade(&body) as Weak<dyn Holder>)
-        };
-        assert!(check().is_ok() && !body.0.pack());
+        let body = fresh(JSON, Extent::Whole, &Shelf::alone(budget));
+        // All who judge it when it arrives share what it was decoded to.
+        assert!(check(&body).is_ok() && is_at_hand(&body) && !pack(&body));
         assert_eq!(is_at_hand(&body), kept);
-        assert!(check().is_ok());
+        assert!(check(&body).is_ok());
         assert_eq!(
             decoded::<ConfigMap>(&body).unwrap().data.as_ref().unwrap()["k"],
             "v"
@@ -163,6 +179,36 @@ fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
     assert!(Arc::ptr_eq(&again, &decoded(&bodies[0]).unwrap()));
     drop(bodies);
     assert_eq!(budget.charged(), 0);
+}
+
+// PACK-3
+#[test]
+fn pack_3_what_arrives_drives_nothing_out() {
+    let budget = Budget::default();
+    let shelf = Shelf::alone(budget.clone());
+    let one = held(JSON, Extent::Whole, &shelf);
+    decoded::<ConfigMap>(&one).unwrap();
+    let charge = budget.charged();
+
+    let budget = Budget::bytes(charge * 3 / 2);
+    let shelf = Shelf::alone(budget.clone());
+    let (one, another) = (
+        fresh(JSON, Extent::Whole, &shelf),
+        fresh(JSON, Extent::Whole, &shelf),
+    );
+    for body in [&one, &another] {
+        check(body).unwrap();
+        pack(body);
+    }
+    assert!(is_at_hand(&one) && !is_at_hand(&another));
+    assert_eq!(budget.charged(), charge);
+    // Only a read makes room.
+    judged(&another);
+    assert!(is_at_hand(&one) && !is_at_hand(&another));
+    one.0.take_touched();
+    judged(&one);
+    decoded::<ConfigMap>(&another).unwrap();
+    assert!(!is_at_hand(&one) && is_at_hand(&another));
 }
 
 // PACK-3

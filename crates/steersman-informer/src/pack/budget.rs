@@ -29,14 +29,6 @@ struct Shared {
     tools: Tools,
 }
 
-/// What became of something that was decoded.
-pub(crate) enum Admitted {
-    /// It is kept, and charged where there is a limit.
-    Kept(Place, Leavers),
-    /// It is not kept.
-    Refused,
-}
-
 impl Budget {
     /// So many bytes; 0 keeps nothing decoded.
     #[must_use]
@@ -79,16 +71,31 @@ impl Budget {
         &self.shared.tools
     }
 
-    /// Takes in what was decoded, if it fits (PACK-2). The holder may hold its own lock.
-    pub(crate) fn admit(&self, holder: Weak<dyn Holder>, charge: usize) -> Admitted {
+    /// Takes in what was decoded, if it is not larger than all there may be (PACK-2). The holder may hold
+    /// its own lock.
+    pub(crate) fn admit(
+        &self,
+        holder: Weak<dyn Holder>,
+        charge: usize,
+    ) -> Option<(Place, Leavers)> {
         let Some(limit) = self.shared.limit else {
-            return Admitted::Kept(Place::NONE, Leavers::default());
+            return Some(Default::default());
         };
-        if charge > limit {
-            return Admitted::Refused;
-        }
-        let (place, leavers) = self.shared.ring.lock().admit(holder, charge, limit);
-        Admitted::Kept(place, leavers)
+        let mut ring = self.shared.ring.lock();
+        (charge <= limit).then(|| ring.admit(holder, charge, limit))
+    }
+
+    /// As [`admit`](Self::admit), where nobody has to go for it: nobody has read it yet (PACK-3).
+    pub(crate) fn admit_if_room(
+        &self,
+        holder: Weak<dyn Holder>,
+        charge: usize,
+    ) -> Option<(Place, Leavers)> {
+        let Some(limit) = self.shared.limit else {
+            return Some(Default::default());
+        };
+        let place = self.shared.ring.lock().admit_if_room(holder, charge, limit);
+        place.map(|place| (place, Leavers::default()))
     }
 
     /// A holder holds another amount from now on; none where it has been told to go.

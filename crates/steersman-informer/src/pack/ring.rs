@@ -110,6 +110,21 @@ impl Ring {
         charge: usize,
         limit: usize,
     ) -> (Place, Leavers) {
+        (self.take_in(holder, charge), self.make_room(limit))
+    }
+
+    /// Takes a holder in, if nobody has to go for that.
+    pub(crate) fn admit_if_room(
+        &mut self,
+        holder: Weak<dyn Holder>,
+        charge: usize,
+        limit: usize,
+    ) -> Option<Place> {
+        let fits = self.charged() + charge <= limit;
+        fits.then(|| self.take_in(holder, charge))
+    }
+
+    fn take_in(&mut self, holder: Weak<dyn Holder>, charge: usize) -> Place {
         let slot = Slot {
             holder: Some(holder),
             charge,
@@ -129,7 +144,7 @@ impl Ring {
             }
         };
         self.append(at, Which::Probation);
-        (Place(at), self.make_room(limit))
+        Place(at)
     }
 
     /// A holder holds more than before, or less, and nobody has told it to go.

@@ -57,7 +57,7 @@ impl Ingest for Arc<Core> {
         // VIEW-6: so do their indexes. What is stored was judged when it came.
         let judges = judges.filter(|_| is_new);
         let judged = judges.map(|judges| judges.judge(&entry, change == Change::Deleted));
-        if entry.raw_body().pack() {
+        if entry.pack() {
             self.learn.notify_one();
         }
         Arrived {

@@ -1,0 +1,79 @@
+//! Machine: what types made of one body, in little room where that is one type, or none.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use steersman_object::Object;
+
+/// What types made of the body. Most objects are looked at as one type, or none.
+pub(crate) enum Forms {
+    Nothing,
+    One(Arc<dyn Any + Send + Sync>),
+    Several(Box<[Form]>),
+}
+
+/// The body as a type: decoded, or what is wrong with it.
+pub(crate) struct Form {
+    pub(crate) of: TypeId,
+    pub(crate) decoded: Result<Arc<dyn Any + Send + Sync>, Arc<str>>,
+    pub(crate) charge: usize,
+}
+
+/// A body as a type, or why it cannot be read as it.
+pub(crate) type Shown<K> = Result<Arc<K>, Arc<str>>;
+
+impl Forms {
+    /// Of one form it is known by itself whose it is, and by who holds it what it is charged with.
+    pub(crate) fn of(mut forms: Vec<Form>) -> Self {
+        match (forms.len(), forms.pop()) {
+            (_, None) => Self::Nothing,
+            (
+                1,
+                Some(Form {
+                    decoded: Ok(object),
+                    ..
+                }),
+            ) => Self::One(object),
+            (_, Some(last)) => {
+                forms.push(last);
+                Self::Several(forms.into())
+            }
+        }
+    }
+
+    /// All of them; `charge` is what they are charged with together.
+    pub(crate) fn take(&mut self, charge: usize) -> Vec<Form> {
+        match std::mem::replace(self, Self::Nothing) {
+            Self::Nothing => Vec::new(),
+            Self::One(object) => vec![Form {
+                of: (*object).type_id(),
+                decoded: Ok(object),
+                charge,
+            }],
+            Self::Several(forms) => forms.into_vec(),
+        }
+    }
+
+    pub(crate) fn is_decoded(&self) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::One(_) => true,
+            Self::Several(forms) => forms.iter().any(|form| form.decoded.is_ok()),
+        }
+    }
+
+    pub(crate) fn get<K: Object>(&self) -> Option<Shown<K>> {
+        match self {
+            Self::Nothing => None,
+            Self::One(object) => Arc::clone(object).downcast().ok().map(Ok),
+            Self::Several(forms) => {
+                let of = TypeId::of::<K>();
+                let form = forms.iter().find(|form| form.of == of)?;
+                match &form.decoded {
+                    Ok(object) => Arc::clone(object).downcast().ok().map(Ok),
+                    Err(problem) => Some(Err(Arc::clone(problem))),
+                }
+            }
+        }
+    }
+}
