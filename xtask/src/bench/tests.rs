@@ -2,7 +2,7 @@
 
 use super::figure::{Better, Figure, Peer, Spread, Target, grouped};
 use super::results::{Measured, Results, figures};
-use super::{check, draw, machine, page, parts, table};
+use super::{check, draw, machine, page, parts, publish, table};
 use crate::flags::{Bench, Part};
 
 fn spread(median: f64) -> Spread {
@@ -285,6 +285,34 @@ fn every_table_has_its_place_in_the_book() {
     }
     let guide = include_str!("../../../crates/steersman/guide/memory.md");
     page::replace(guide, "options", "").unwrap();
+}
+
+#[test]
+fn a_run_is_published_with_its_plots() {
+    let root = tempfile::tempdir().unwrap();
+    let (docs, guide) = (root.path().join("docs"), root.path().join(super::GUIDE.1));
+    let marks = |name: &str| format!("<!-- figures: {name} -->\n<!-- end of figures -->\n");
+    std::fs::create_dir_all(&docs).unwrap();
+    std::fs::create_dir_all(guide.parent().unwrap()).unwrap();
+    std::fs::write(docs.join("benchmarks.md"), marks("options")).unwrap();
+    std::fs::write(&guide, marks("options")).unwrap();
+    let weight = |objects| at(objects, alone("options/resident/defaults", 12.0));
+    let mut results = Results::none();
+    results.take("options", measured(vec![weight(1000), weight(2000)]));
+    publish(root.path(), Part::Options, &results).unwrap();
+    let page = std::fs::read_to_string(docs.join("benchmarks.md")).unwrap();
+    assert!(page.contains("| objects | 1,000 | 2,000 |"), "{page}");
+    assert!(page.contains("Measured on 2026-11-22 (2 cores)."), "{page}");
+    assert!(
+        page.contains("](benchmarks/options-resident.svg)"),
+        "{page}"
+    );
+    assert!(docs.join("benchmarks/options-resident.svg").exists());
+    let guide = std::fs::read_to_string(&guide).unwrap();
+    assert!(
+        guide.contains("| 12.0 s |") && !guide.contains("svg"),
+        "{guide}"
+    );
 }
 
 #[test]
