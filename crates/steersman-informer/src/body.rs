@@ -14,7 +14,7 @@ use steersman_object::Object;
 
 use crate::body::forms::{Form, Forms};
 use crate::metrics::gauges::Gauges;
-use crate::pack::{Broken, Holder, Leavers, Packed, Place, Shelf};
+use crate::pack::{Broken, Budget, Holder, Leavers, Packed, Place, Shelf};
 
 pub(crate) use crate::body::forms::Shown;
 
@@ -138,15 +138,16 @@ impl Body {
         let Some(shelf) = &self.shelf else {
             return false;
         };
-        let (_gone, due) = {
+        let ((_gone, leavers), due) = {
             let mut held = self.held.write();
             let Packed::Fresh(json) = &held.packed else {
                 return false;
             };
             let (packed, due) = shelf.pack(json);
             self.put(&mut held, packed);
-            (self.settle(&mut held, holder), due)
+            (self.settle(&mut held, shelf.budget(), holder), due)
         };
+        leavers.leave();
         due
     }
 
@@ -155,25 +156,19 @@ impl Body {
     fn settle(
         &self,
         held: &mut Held,
+        budget: &Budget,
         holder: impl Fn() -> Weak<dyn Holder>,
     ) -> (Vec<Form>, Leavers) {
-        let Some(shelf) = self.shelf.as_ref().filter(|_| held.charge > 0) else {
+        let charge = held.charge;
+        if charge == 0 {
             return Default::default();
-        };
-        let budget = shelf.budget();
-        if let Some(leavers) = budget.charge(held.place, held.charge) {
-            return (Vec::new(), leavers);
         }
-        budget.release(std::mem::take(&mut held.place));
-        match budget.admit_if_room(holder(), held.charge) {
-            Some((place, leavers)) => {
-                held.place = place;
-                (Vec::new(), leavers)
+        match held.admit(budget, charge, holder, Room::Found) {
+            Some(leavers) => (Vec::new(), leavers),
+            None => {
+                let gone = self.drain(held, |form| form.decoded.is_err());
+                (gone, Leavers::default())
             }
-            None => (
-                self.drain(held, |form| form.decoded.is_err()),
-                Leavers::default(),
-            ),
         }
     }
 
@@ -339,20 +334,9 @@ impl Body {
         // What is made of it before it is packed is settled then: all who judge it share one.
         if let (Some(shelf), Ok(_), false) = (&self.shelf, &form.decoded, is_fresh) {
             let charge = held.charge + form.charge;
-            let budget = shelf.budget();
-            match budget.charge(held.place, charge) {
+            match held.admit(shelf.budget(), charge, holder, room) {
                 Some(others) => leavers = others,
-                None => {
-                    budget.release(std::mem::take(&mut held.place));
-                    let admitted = match room {
-                        Room::Made => budget.admit(holder(), charge),
-                        Room::Found => budget.admit_if_room(holder(), charge),
-                    };
-                    let Some((place, others)) = admitted else {
-                        return leavers;
-                    };
-                    (held.place, leavers) = (place, others);
-                }
+                None => return leavers,
             }
             self.touched.store(false, Ordering::Relaxed);
         }
@@ -442,6 +426,27 @@ impl Drop for Body {
 }
 
 impl Held {
+    /// Charges its place with so much, or gets it one (PACK-2); none where there is no room. Answers who
+    /// has to go for that, once no lock is held.
+    fn admit(
+        &mut self,
+        budget: &Budget,
+        charge: usize,
+        holder: impl Fn() -> Weak<dyn Holder>,
+        room: Room,
+    ) -> Option<Leavers> {
+        if let Some(leavers) = budget.charge(self.place, charge) {
+            return Some(leavers);
+        }
+        budget.release(std::mem::take(&mut self.place));
+        let (place, leavers) = match room {
+            Room::Made => budget.admit(holder(), charge)?,
+            Room::Found => (budget.admit_if_room(holder(), charge)?, Leavers::default()),
+        };
+        self.place = place;
+        Some(leavers)
+    }
+
     /// How much is packed: what has not been tried is on its way only.
     fn counted(&self) -> usize {
         match &self.packed {

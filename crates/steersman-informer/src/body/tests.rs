@@ -116,6 +116,33 @@ fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
     assert!(Arc::ptr_eq(&metadata, &decoded(&body).unwrap()));
 }
 
+// PACK-2
+#[test]
+fn pack_2_who_has_to_go_for_a_body_that_became_whole_lets_go() {
+    // What a body takes as metadata and whole, beside another that is whole.
+    let fill = |budget: &Budget| {
+        let shelf = Shelf::alone(budget.clone());
+        let json = br#"{"metadata":{"name":"a"}}"#;
+        let (grows, other) = (
+            held(json, Extent::Metadata, &shelf),
+            held(JSON, Extent::Whole, &shelf),
+        );
+        decoded::<Metadata>(&grows).unwrap();
+        decoded::<ConfigMap>(&other).unwrap();
+        grows.0.complete(RawObject::from_json(JSON).unwrap());
+        decoded::<ConfigMap>(&grows).unwrap();
+        pack(&grows);
+        let all = [is_at_hand(&grows), is_at_hand(&other)];
+        (all.iter().all(|at_hand| *at_hand), budget.charged())
+    };
+    let (fits, charged) = fill(&Budget::default());
+    assert!(fits);
+    let (fits, _) = fill(&Budget::bytes(charged));
+    assert!(fits);
+    let (fits, _) = fill(&Budget::bytes(charged - 1));
+    assert!(!fits, "nobody let go");
+}
+
 #[test]
 fn what_does_not_decode_is_told_and_not_quoted_where_it_is_secret() {
     let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;

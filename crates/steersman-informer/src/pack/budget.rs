@@ -86,16 +86,11 @@ impl Budget {
     }
 
     /// As [`admit`](Self::admit), where nobody has to go for it: nobody has read it yet (PACK-3).
-    pub(crate) fn admit_if_room(
-        &self,
-        holder: Weak<dyn Holder>,
-        charge: usize,
-    ) -> Option<(Place, Leavers)> {
+    pub(crate) fn admit_if_room(&self, holder: Weak<dyn Holder>, charge: usize) -> Option<Place> {
         let Some(limit) = self.shared.limit else {
-            return Some(Default::default());
+            return Some(Place::NONE);
         };
-        let place = self.shared.ring.lock().admit_if_room(holder, charge, limit);
-        place.map(|place| (place, Leavers::default()))
+        self.shared.ring.lock().admit_if_room(holder, charge, limit)
     }
 
     /// A holder holds another amount from now on; none where it has been told to go.
