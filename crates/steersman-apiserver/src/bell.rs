@@ -129,6 +129,16 @@ mod tests {
         tokio::time::Instant::now().into_std()
     }
 
+    /// A thousand, which hang together.
+    fn crowd() -> (Bells, Vec<Arc<Bell>>) {
+        let mut bells = Bells::default();
+        let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
+        for bell in &crowd {
+            bells.hang(bell);
+        }
+        (bells, crowd)
+    }
+
     /// SRV-2
     #[test]
     fn a_ring_that_comes_right_after_the_look_is_heard() {
@@ -167,11 +177,7 @@ mod tests {
     /// SRV-WATCH-3
     #[test]
     fn a_crowd_hears_the_first_change_at_once_and_the_others_by_the_end_of_the_round() {
-        let mut bells = Bells::default();
-        let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
-        for bell in &crowd {
-            bells.hang(bell);
-        }
+        let (mut bells, crowd) = crowd();
         let context = Context::from_waker(noop_waker_ref());
         let hears = |bell: &Arc<Bell>| bell.poll_rung(&context).is_ready();
         let begins = now();
@@ -196,11 +202,7 @@ mod tests {
     /// SRV-WATCH-3
     #[test]
     fn a_change_that_comes_late_is_not_held_up_by_a_round_that_nobody_ended() {
-        let mut bells = Bells::default();
-        let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
-        for bell in &crowd {
-            bells.hang(bell);
-        }
+        let (mut bells, crowd) = crowd();
         let begins = now();
         assert_eq!(bells.ring(begins), None);
         assert!(bells.ring(begins).is_some());

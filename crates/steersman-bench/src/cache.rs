@@ -7,6 +7,7 @@ mod words;
 mod reads;
 mod peers;
 mod queue;
+mod running;
 mod storm;
 mod latency;
 pub(crate) mod load;

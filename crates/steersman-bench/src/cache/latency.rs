@@ -3,24 +3,19 @@
 //! The server is in the same process, so that one clock tells both ends, but has a runtime of its own;
 //! what connects the two is HTTPS over loopback, as with any other server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::jiff::Timestamp;
-use prometheus::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::status::Status;
-use steersman_cache::{Cache, CacheOptions};
-use steersman_client::Client;
-use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, StartContext};
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
+use super::running::Running;
 use crate::process::Outcome;
 
 /// How long it is quiet between two changes.
@@ -68,16 +63,9 @@ pub(super) async fn steersman(rounds: usize) -> Outcome<Latency> {
     serving.write_kubeconfig(kubeconfig.path())?;
     let connection = Connection::from_kubeconfig(kubeconfig.path()).await?;
 
-    let cache = Cache::new(CacheOptions::new())?;
-    let client = Client::new(cache.clone(), connection.clone());
     let (entered, mut entries) = mpsc::unbounded_channel();
     let controller = Controller::builder::<ConfigMap>().build(Entered(entered))?;
-    controller.declare(&cache)?;
-    let cancel = CancellationToken::new();
-    let caching = tokio::spawn(cache.run(connection, cancel.clone()));
-    let start = StartContext::new(cache, client, cancel.clone(), Arc::new(Timestamp::now))
-        .registry(Registry::new());
-    let running = tokio::spawn(controller.start(start));
+    let running = Running::start(controller, connection)?;
 
     // What is there from the start is reconciled first.
     while tokio::time::timeout(100 * QUIET, entries.recv())
@@ -101,9 +89,7 @@ pub(super) async fn steersman(rounds: usize) -> Outcome<Latency> {
         after.push(entry.saturating_duration_since(returned));
         with.push(entry.saturating_duration_since(called));
     }
-    cancel.cancel();
-    running.await??;
-    caching.await??;
+    running.stop().await?;
     drop(serving);
     apart.shutdown_background();
     Ok(Latency {

@@ -9,22 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures::StreamExt;
-use k8s_openapi::jiff::Timestamp;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Api, Client as KubeClient, Config};
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
-use prometheus::Registry;
 use serde::{Deserialize, Serialize};
 use steersman_api::Connection;
-use steersman_cache::{Cache, CacheOptions};
-use steersman_client::Client;
-use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, StartContext};
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_object::TypedObject;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
+use super::running::Running;
 use crate::process::{Outcome, cpu_time};
 
 /// How many reconciles may run at once.
@@ -56,22 +52,13 @@ pub(super) async fn steersman<K: TypedObject>(kubeconfig: &Path, objects: u64) -
     listen();
     let began = Instant::now();
     let connection = Connection::from_kubeconfig(kubeconfig).await?;
-    let cache = Cache::new(CacheOptions::new())?;
-    let client = Client::new(cache.clone(), connection.clone());
     let count = Arc::new(Count::to(objects));
     let controller = Controller::builder::<K>()
         .max_concurrent_reconciles(WORKERS.into())
         .build(Arc::clone(&count))?;
-    controller.declare(&cache)?;
-    let cancel = CancellationToken::new();
-    let caching = tokio::spawn(cache.run(connection, cancel.clone()));
-    let start = StartContext::new(cache, client, cancel.clone(), Arc::new(Timestamp::now))
-        .registry(Registry::new());
-    let running = tokio::spawn(controller.start(start));
+    let running = Running::start(controller, connection)?;
     count.done.notified().await;
-    cancel.cancel();
-    running.await??;
-    caching.await??;
+    running.stop().await?;
     count.stormed(began)
 }
 

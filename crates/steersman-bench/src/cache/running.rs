@@ -1,0 +1,45 @@
+//! Driver: a controller that runs beside a cache of its own, with metrics, as in a manager.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use prometheus::Registry;
+use steersman_api::Connection;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_client::Client;
+use steersman_controller::{Controller, ControllerError, StartContext};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::Outcome;
+
+/// A controller and its cache, each in a task.
+pub(super) struct Running {
+    cancel: CancellationToken,
+    caching: JoinHandle<Result<(), steersman_cache::Error>>,
+    controlling: JoinHandle<Result<(), ControllerError>>,
+}
+
+impl Running {
+    pub(super) fn start(controller: Controller, connection: Connection) -> Outcome<Self> {
+        let cache = Cache::new(CacheOptions::new())?;
+        let client = Client::new(cache.clone(), connection.clone());
+        controller.declare(&cache)?;
+        let cancel = CancellationToken::new();
+        let caching = tokio::spawn(cache.run(connection, cancel.clone()));
+        let start = StartContext::new(cache, client, cancel.clone(), Arc::new(Timestamp::now))
+            .registry(Registry::new());
+        Ok(Self {
+            cancel,
+            caching,
+            controlling: tokio::spawn(controller.start(start)),
+        })
+    }
+
+    pub(super) async fn stop(self) -> Outcome<()> {
+        self.cancel.cancel();
+        self.controlling.await??;
+        self.caching.await??;
+        Ok(())
+    }
+}
