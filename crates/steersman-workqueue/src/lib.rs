@@ -33,9 +33,10 @@
 //! # Reading order
 //!
 //! `order` and `waiting` hold the keys that are ready and the keys that are delayed, `table` what is
-//! known of each, and `index` where in the table it is; `machine` joins them into the queue's whole
-//! behaviour, without a lock and without a clock; `shared` puts the machine behind one lock,
-//! and `door` is where keys are left meanwhile; [`Ticket`] and [`Queue`] are what users hold.
+//! known of each, `index` where in the table it is, and `holdings` what is known of a key only while
+//! a ticket holds it; `machine` joins them into the queue's whole behaviour, without a lock and
+//! without a clock; `shared` puts the machine behind one lock, and `door` is where keys are left
+//! meanwhile; [`Ticket`] and [`Queue`] are what users hold.
 
 mod key;
 mod error;
@@ -47,6 +48,7 @@ mod waiting;
 mod index;
 mod table;
 mod exchange;
+mod holdings;
 mod machine;
 mod door;
 mod shared;

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use crate::exchange::{Arrival, Released, Taken, Verdict};
+use crate::holdings::{Again, Holding};
 use crate::key::Key;
 use crate::limiter::RateLimiter;
 use crate::metrics::{Metrics, Snapshot};
 use crate::options::{Priority, QueueOptions};
 use crate::order::{Order, Slot};
-use crate::table::{Again, Due, Standing, Table};
+use crate::table::{Due, Standing, Table};
 use crate::waiting::Waiting;
 
 /// Longer delays count as this one, so that no deadline overflows the clock.
@@ -35,12 +36,6 @@ pub(crate) struct Machine<T> {
     metrics: Option<Metrics>,
     stage: Stage,
     dropped: usize,
-}
-
-/// A key that a ticket holds, and since when.
-struct Holding {
-    slot: Slot,
-    since: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +112,10 @@ impl<T: Key> Machine<T> {
             priority,
             place: self.held.len() as u32,
         };
-        self.held.push(Holding { slot, since: now });
+        self.held.push(Holding::new(slot, now));
         if let Some(metrics) = &self.metrics {
-            metrics.waited(now.saturating_duration_since(entry.added));
+            let added = entry.added;
+            metrics.waited(self.table.time_since(added, now));
         }
         Some(Taken {
             slot,
@@ -138,8 +134,7 @@ impl<T: Key> Machine<T> {
             return Released::default();
         };
         entry.standing = Standing::Neither;
-        let again = entry.again.take();
-        self.stop_holding(place, now);
+        let again = self.stop_holding(place, now);
         let delay = self.judge(slot, verdict, now);
         let wake = self.follow(slot, priority, again, (verdict, delay), now);
         self.table.free_unless_used(slot);
@@ -251,7 +246,7 @@ impl<T: Key> Machine<T> {
             let backoff = back_off(&mut *self.limiter, self.metrics.as_ref(), &key, now);
             delay = Some(delay.map_or(backoff, |after| after.min(backoff)));
         }
-        let slot = self.table.slot_of(key, hash, now);
+        let slot = self.table.slot_of(key, hash);
         match delay {
             Some(delay) if !delay.is_zero() => self.wait(
                 slot,
@@ -344,23 +339,21 @@ impl<T: Key> Machine<T> {
             self.raise(slot, priority);
             return false;
         }
-        let marked = entry.again.is_some();
-        let held = matches!(entry.standing, Standing::Held { .. });
-        if !marked {
-            entry.added = now;
-            if let Some(metrics) = &self.metrics {
-                metrics.added();
-            }
+        let held = self.holding(slot).map(|held| held.again.is_some());
+        // A mark counts from the first add that left it.
+        if held != Some(true)
+            && let Some(metrics) = &self.metrics
+        {
+            metrics.added();
+            self.table.stamp(slot, now);
         }
-        if held && keep_backoff {
-            // WQ-4: whether this add runs at once is known when the hold ends. Until then the
-            // deadline stands, lest it be lost to a backoff.
-            self.mark(slot, priority, true);
-            return false;
-        }
-        let priority = priority.max(self.absorb(slot).unwrap_or(priority));
-        if held {
-            self.mark(slot, priority, false);
+        // WQ-4: whether an add that keeps a backoff runs at once is known when the hold ends. Until
+        // then the deadline stands, lest it be lost to a backoff.
+        let absorbs = held.is_none() || !keep_backoff;
+        let due = absorbs.then(|| self.absorb(slot)).flatten();
+        let priority = priority.max(due.unwrap_or(priority));
+        if let Some(held) = self.holding(slot) {
+            held.mark(priority, keep_backoff);
             return false;
         }
         self.line_up(slot, priority)
@@ -368,18 +361,19 @@ impl<T: Key> Machine<T> {
 
     // A delayed add, or a verdict with a delay.
     fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
+        let holding = self.holding(slot);
+        if let Some(again) = holding.and_then(|held| held.again.as_mut())
+            && !again.keep_backoff
+        {
+            again.priority = again.priority.max(delay.priority);
+            return false;
+        }
         let Some(entry) = self.table.get_mut(slot) else {
             return false;
         };
         if let Standing::Ready { .. } = entry.standing {
             // What is ready stays ready.
             self.raise(slot, delay.priority);
-            return false;
-        }
-        if let Some(again) = &mut entry.again
-            && !again.keep_backoff
-        {
-            again.priority = again.priority.max(delay.priority);
             return false;
         }
         let old = entry.due.take();
@@ -400,15 +394,12 @@ impl<T: Key> Machine<T> {
         earlier.is_some() && self.waiting.earliest() == Some(delay.deadline)
     }
 
-    fn mark(&mut self, slot: Slot, priority: Priority, keep_backoff: bool) {
-        if let Some(entry) = self.table.get_mut(slot) {
-            let again = entry.again.get_or_insert(Again {
-                priority,
-                keep_backoff,
-            });
-            again.priority = again.priority.max(priority);
-            again.keep_backoff &= keep_backoff;
-        }
+    // How the key is held, where it is.
+    fn holding(&mut self, slot: Slot) -> Option<&mut Holding> {
+        let Standing::Held { place, .. } = self.table.get(slot)?.standing else {
+            return None;
+        };
+        self.held.get_mut(place as usize)
     }
 
     fn line_up(&mut self, slot: Slot, priority: Priority) -> bool {
@@ -440,7 +431,7 @@ impl<T: Key> Machine<T> {
         Some(due.priority)
     }
 
-    fn stop_holding(&mut self, at: u32, now: Instant) {
+    fn stop_holding(&mut self, at: u32, now: Instant) -> Option<Again> {
         let held = self.held.swap_remove(at as usize);
         if let Some(moved) = self.held.get(at as usize)
             && let Some(moved) = self.table.get_mut(moved.slot)
@@ -451,16 +442,19 @@ impl<T: Key> Machine<T> {
         if let Some(metrics) = &self.metrics {
             metrics.worked(now.saturating_duration_since(held.since));
         }
+        held.again
     }
 
     fn drop_pending(&mut self, slot: Slot) {
+        let holding = self.holding(slot);
+        let marked = holding.is_some_and(|held| held.again.take().is_some());
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
         let pending = [
             matches!(entry.standing, Standing::Ready { .. }),
             entry.due.take().is_some(),
-            entry.again.take().is_some(),
+            marked,
         ];
         if pending[0] {
             entry.standing = Standing::Neither;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::index::{Found, Hash, Index, Tenant};
 use crate::key::Key;
@@ -15,6 +15,8 @@ pub(crate) struct Table<T> {
     index: Index,
     entries: Vec<Option<Entry<T>>>,
     free: Vec<Slot>,
+    // What stamps count from.
+    began: Option<Instant>,
 }
 
 /// What is known of one key. It is small, for there is one for each key that waits.
@@ -22,15 +24,15 @@ pub(crate) struct Entry<T> {
     key: Stored<T>,
     hash: Hash,
     pub(crate) standing: Standing,
-    // Only while held: an add came meanwhile (WQ-2). A marked key has no deadline, for the add
-    // absorbed what there was, and the run to come absorbs what follows; unless the mark keeps a
-    // backoff, for then the deadline may be what the key is left with (WQ-4).
-    pub(crate) again: Option<Again>,
     // Never while ready. Few keys have one, so it is apart.
     pub(crate) due: Option<Box<Due>>,
-    // When it last became ready or marked; measured only with metrics.
-    pub(crate) added: Instant,
+    // When it last became ready or marked; stamped only with metrics.
+    pub(crate) added: Stamp,
 }
+
+/// An instant in nanoseconds since the first one of the table: half as large.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stamp(u64);
 
 /// A key is shared with tickets only once the first of them takes it: what waits is one piece.
 enum Stored<T> {
@@ -64,13 +66,6 @@ pub(crate) struct Due {
     pub(crate) backoff: bool,
 }
 
-/// What an add left behind that came while the key was held.
-#[derive(Clone, Copy)]
-pub(crate) struct Again {
-    pub(crate) priority: Priority,
-    pub(crate) keep_backoff: bool,
-}
-
 // === impl Table ===
 
 impl<T: Key> Table<T> {
@@ -79,6 +74,7 @@ impl<T: Key> Table<T> {
             index: Index::new(),
             entries: Vec::new(),
             free: Vec::new(),
+            began: None,
         }
     }
 
@@ -88,6 +84,23 @@ impl<T: Key> Table<T> {
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Entry<T>> {
         self.entries.get_mut(slot as usize)?.as_mut()
+    }
+
+    /// Notes when a key became ready or marked.
+    pub(crate) fn stamp(&mut self, slot: Slot, now: Instant) {
+        let began = *self.began.get_or_insert(now);
+        if let Some(entry) = self.get_mut(slot) {
+            // Enough for centuries.
+            let nanos = now.saturating_duration_since(began).as_nanos();
+            entry.added = Stamp(nanos as u64);
+        }
+    }
+
+    /// How long that was ago.
+    pub(crate) fn time_since(&self, added: Stamp, now: Instant) -> Duration {
+        let began = self.began.unwrap_or(now);
+        let since = now.saturating_duration_since(began);
+        since.saturating_sub(Duration::from_nanos(added.0))
     }
 
     /// Every slot that was ever used.
@@ -119,7 +132,7 @@ impl<T: Key> Table<T> {
     }
 
     /// The slot of `key`, a new one where it has none. Its hash has to be expected.
-    pub(crate) fn slot_of(&mut self, key: T, hash: Hash, now: Instant) -> Slot {
+    pub(crate) fn slot_of(&mut self, key: T, hash: Hash) -> Slot {
         let entries = &self.entries;
         let entry_in = |slot: Slot| entries.get(slot as usize).and_then(Option::as_ref);
         let tenant = |slot| match entry_in(slot) {
@@ -135,9 +148,8 @@ impl<T: Key> Table<T> {
             key: Stored::Own(key),
             hash,
             standing: Standing::Neither,
-            again: None,
             due: None,
-            added: now,
+            added: Stamp::default(),
         });
         let slot = if let Some(slot) = self.free.pop() {
             self.entries[slot as usize] = fresh;
@@ -201,14 +213,13 @@ mod tests {
 
     #[test]
     fn an_entry_is_small_and_an_empty_table_gives_its_memory_back() {
-        assert!(size_of::<Option<Entry<(String, String)>>>() <= 104);
-        let now = tokio::time::Instant::now().into_std();
+        assert!(size_of::<Option<Entry<(String, String)>>>() <= 88);
         let mut table = Table::new();
         let hashes = Hashes::default();
         let add = |key: u32| {
             let hash = hashes.of(&key);
             table.expect(std::iter::once(hash));
-            table.slot_of(key, hash, now)
+            table.slot_of(key, hash)
         };
         let slots: Vec<Slot> = (0..5_000).map(add).collect();
         assert_eq!(table.len(), 5_000);
