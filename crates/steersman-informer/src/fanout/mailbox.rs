@@ -8,6 +8,10 @@ use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::fanout::synced::Marker;
 
+/// The places of so many keys are kept for the next time: a subscriber who is slow again and again needs
+/// them again and again.
+const KEPT: usize = 2048;
+
 /// What one subscriber has not taken yet.
 ///
 /// Within the bound it is every event, in order. Past it (FAN-2), what waits for one key collapses
@@ -102,6 +106,10 @@ impl Mailbox {
             let Some((_, waiting)) = self.waiting.pop_first() else {
                 self.collapsed = false;
                 self.places.clear();
+                // It may never again be so much as the initial set was (STORE-8).
+                if self.places.capacity() > KEPT {
+                    self.places = HashMap::new();
+                }
                 return Taken::Nothing;
             };
             match waiting {

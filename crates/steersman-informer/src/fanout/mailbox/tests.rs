@@ -35,6 +35,12 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
+fn named(number: usize) -> RawEntry {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(format!("map-{number}"));
+    Entry::new(map).cast()
+}
+
 fn object(name: u8, uid: u64, version: u64) -> RawEntry {
     let mut map = ConfigMap::default();
     map.metadata.name = Some(name.to_string());
@@ -193,6 +199,27 @@ proptest! {
         prop_assert_eq!(show(&bench.seen), show(&bench.store));
         prop_assert_eq!(bench.mailbox.len(), 0);
     }
+}
+
+// STORE-8
+#[test]
+fn store_8_a_mailbox_that_was_emptied_takes_little_and_needs_no_new_table_each_time() {
+    let objects: Vec<RawEntry> = (0..10_000).map(named).collect();
+    let mut mailbox = Mailbox::new(0);
+    let mut go_through = |objects: &[RawEntry]| {
+        let counted = allocation_counter::measure(|| {
+            for object in objects {
+                mailbox.push(Event::created(object.clone(), Origin::Live));
+            }
+            while !matches!(mailbox.take(), Taken::Nothing) {}
+        });
+        (counted.bytes_current, mailbox.places.capacity())
+    };
+    // What a step in two events waits in is of no more than two.
+    assert!(go_through(&objects).0 < 1024);
+    let (_, places) = go_through(&objects[..1000]);
+    assert!((1000..=KEPT).contains(&places), "{places}");
+    assert_eq!(go_through(&objects[..1000]), (0, places));
 }
 
 #[test]
