@@ -16,6 +16,8 @@ pub(crate) struct Pool<T> {
     hasher: DefaultHashBuilder,
     /// How many were in use when it was last swept.
     used: usize,
+    /// How many objects there were at most since.
+    objects: usize,
 }
 
 impl<T: Eq + Hash> Pool<T> {
@@ -34,9 +36,19 @@ impl<T: Eq + Hash> Pool<T> {
     /// What is gone is freed, then, and looking for it costs each object that comes or goes little
     /// (POOL-1).
     pub(crate) fn sweep(&mut self, objects: usize) {
-        if self.held.len() <= FEW + 2 * objects.max(self.used) {
+        self.objects = self.objects.max(objects);
+        // What was in use may still be, by events, though its objects are gone. Where most of these went
+        // since, and enough to pay for a look, it is time to see.
+        let gone = self.objects - objects;
+        let used = if 2 * gone > self.objects && 4 * gone >= self.held.len() {
+            objects
+        } else {
+            objects.max(self.used)
+        };
+        if self.held.len() <= FEW + 2 * used {
             return;
         }
+        self.objects = objects;
         // Who holds the pool is the only one who could begin to use it.
         self.held.retain(|value| Arc::strong_count(value) > 1);
         self.used = self.held.len();
@@ -57,6 +69,7 @@ impl<T> Default for Pool<T> {
             held: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             used: 0,
+            objects: 0,
         }
     }
 }
@@ -82,6 +95,27 @@ mod tests {
         pool.sweep(100);
         assert_eq!(pool.len(), 100);
         assert!(Arc::ptr_eq(&kept[7], &pool.share(7)));
+    }
+
+    // POOL-1
+    #[test]
+    fn pool_1_what_objects_had_goes_with_them_however_much_was_in_use_before() {
+        let mut pool = Pool::default();
+        let mut all: Vec<Arc<usize>> = (0..1000).map(|number| pool.share(number)).collect();
+        for more in 0..1100 {
+            drop(pool.share(5000 + more));
+        }
+        pool.sweep(1000);
+        assert_eq!(pool.len(), 1000);
+        // Half of them, and half of these: each sweep is paid for by as many that went.
+        while all.len() > 1 {
+            all.truncate(all.len() / 2);
+            pool.sweep(all.len());
+            assert!(pool.len() <= FEW + 4 * all.len() + 2, "{}", pool.len());
+        }
+        all.clear();
+        pool.sweep(0);
+        assert!(pool.len() <= FEW, "{}", pool.len());
     }
 
     // POOL-1
