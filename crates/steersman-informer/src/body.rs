@@ -5,7 +5,7 @@ mod forms;
 use std::any::TypeId;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
@@ -34,6 +34,8 @@ pub(crate) struct Body {
     held: RwLock<Held>,
     /// Whether it was read since the budget asked.
     touched: AtomicBool,
+    /// When the budget let it go, as the budget tells the time.
+    left: AtomicU32,
     /// The types it has decoded as, as the shelf numbers them: it decodes as them again (VIEW-1).
     reads_as: AtomicU8,
 }
@@ -94,6 +96,7 @@ impl Body {
             shelf,
             held: RwLock::new(held),
             touched: AtomicBool::new(false),
+            left: AtomicU32::new(0),
             reads_as: AtomicU8::new(0),
         }
     }
@@ -398,6 +401,10 @@ impl Body {
     /// Whether it was read since this was last asked.
     pub(crate) fn take_touched(&self) -> bool {
         self.touched.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn left(&self) -> &AtomicU32 {
+        &self.left
     }
 
     /// Lets go of all that is decoded.

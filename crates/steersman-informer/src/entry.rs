@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -318,6 +319,10 @@ impl Inner {
 impl Holder for Inner {
     fn take_touched(&self) -> bool {
         self.body.take_touched()
+    }
+
+    fn left(&self) -> &AtomicU32 {
+        self.body.left()
     }
 
     fn evict(&self) {

@@ -19,6 +19,10 @@ impl Holder for Held {
         self.0.take_touched()
     }
 
+    fn left(&self) -> &AtomicU32 {
+        self.0.left()
+    }
+
     fn evict(&self) {
         self.0.evict();
     }

@@ -5,7 +5,13 @@
 //! the rest goes. In the main queue too, what was read since its last turn has another one. So
 //! whoever reads everything once drives out only what is on probation (PACK-3), and a read that
 //! finds what it wants moves nothing: it marks it.
+//!
+//! What left probation and is wanted again soon was read again after all, only not in time: it goes
+//! to the main queue at once, if whoever is next there was not read since its last turn. So those who
+//! are read in turn, and fit, come to stay, whoever was there before; and where more are read in turn
+//! than fit, those who have a place keep it.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What part of the budget those on probation have, at least.
@@ -21,9 +27,18 @@ pub(crate) trait Holder: Send + Sync {
     /// Whether it was read since this was last asked.
     fn take_touched(&self) -> bool;
 
+    /// When it left, as the ring tells the time; 0 at first.
+    fn left(&self) -> &AtomicU32;
+
     /// It has to let go of what it holds decoded, and to give its place back.
     fn evict(&self);
 }
+
+/// When somebody left probation, by how much has left the ring: in units of a millionth of the limit, so
+/// that four bytes of each holder are enough. It begins again after thousands of limits; whoever is wrongly
+/// taken for one who left lately has to be read again as all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Time(u32);
 
 /// Where a holder is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +59,8 @@ pub(crate) struct Ring {
     free: Vec<u32>,
     probation: Queue,
     main: Queue,
+    /// How much had to go so far.
+    gone: u64,
 }
 
 struct Slot {
@@ -65,6 +82,27 @@ struct Queue {
     first: u32,
     last: u32,
     charged: usize,
+}
+
+impl Time {
+    /// Before anybody left.
+    const NEVER: Self = Self(0);
+    /// The limit is so many units.
+    const UNITS: u32 = 1 << 20;
+
+    fn of(gone: u64, limit: usize) -> Self {
+        let unit = (limit as u64 / u64::from(Self::UNITS)).max(1);
+        // The remainder of it is enough.
+        let units = (gone / unit) % u64::from(u32::MAX);
+        Self(u32::try_from(units).unwrap_or(0) + 1)
+    }
+
+    /// Whether no more than the limit has gone since.
+    fn is_recent(self, gone: u64, limit: usize) -> bool {
+        let since = Self::of(gone, limit).0.wrapping_sub(self.0);
+        let units = u32::try_from(limit).unwrap_or(u32::MAX).min(Self::UNITS);
+        self != Self::NEVER && since <= units
+    }
 }
 
 impl Place {
@@ -110,7 +148,11 @@ impl Ring {
         charge: usize,
         limit: usize,
     ) -> (Place, Leavers) {
-        (self.take_in(holder, charge), self.make_room(limit))
+        let mut leavers = Leavers::default();
+        let which = self.which(&holder, charge, limit, &mut leavers);
+        let place = self.take_in(holder, charge, which);
+        self.make_room(limit, &mut leavers);
+        (place, leavers)
     }
 
     /// Takes a holder in, if nobody has to go for that.
@@ -121,10 +163,50 @@ impl Ring {
         limit: usize,
     ) -> Option<Place> {
         let fits = self.charged() + charge <= limit;
-        fits.then(|| self.take_in(holder, charge))
+        fits.then(|| self.take_in(holder, charge, Which::Probation))
     }
 
-    fn take_in(&mut self, holder: Weak<dyn Holder>, charge: usize) -> Place {
+    /// Where who is admitted belongs.
+    fn which(
+        &mut self,
+        holder: &Weak<dyn Holder>,
+        charge: usize,
+        limit: usize,
+        leavers: &mut Leavers,
+    ) -> Which {
+        // Whoever comes to a full ring has the main queue move on by one who was read since, so that its
+        // marks are of late. It is one at most: where all are read in turn, each is read between two turns.
+        let makes_way = self.charged() + charge <= limit || self.is_next_idle(leavers);
+        let Some(holder) = holder.upgrade() else {
+            return Which::Probation;
+        };
+        let left = Time(holder.left().load(Ordering::Relaxed));
+        let is_back = left.is_recent(self.gone, limit);
+        leavers.spared.push(holder);
+        if is_back && makes_way {
+            Which::Main
+        } else {
+            Which::Probation
+        }
+    }
+
+    /// Whether whoever is next in the main queue was not read since its last turn; else this was its turn.
+    fn is_next_idle(&mut self, leavers: &mut Leavers) -> bool {
+        let at = self.main.first;
+        let slot = self.slots.get(at as usize);
+        let Some(holder) = slot.and_then(|slot| slot.holder.as_ref()?.upgrade()) else {
+            return true;
+        };
+        let is_touched = holder.take_touched();
+        if is_touched {
+            self.unlink(at);
+            self.append(at, Which::Main);
+        }
+        leavers.spared.push(holder);
+        !is_touched
+    }
+
+    fn take_in(&mut self, holder: Weak<dyn Holder>, charge: usize, which: Which) -> Place {
         let slot = Slot {
             holder: Some(holder),
             charge,
@@ -143,7 +225,7 @@ impl Ring {
                 u32::try_from(self.slots.len() - 1).unwrap_or(NONE)
             }
         };
-        self.append(at, Which::Probation);
+        self.append(at, which);
         Place(at)
     }
 
@@ -154,7 +236,9 @@ impl Ring {
         let before = std::mem::replace(&mut slot.charge, charge);
         let queue = self.queue(which);
         queue.charged = queue.charged - before + charge;
-        Some(self.make_room(limit))
+        let mut leavers = Leavers::default();
+        self.make_room(limit, &mut leavers);
+        Some(leavers)
     }
 
     /// A holder gives its place back.
@@ -169,8 +253,7 @@ impl Ring {
         self.free.push(place.0);
     }
 
-    fn make_room(&mut self, limit: usize) -> Leavers {
-        let mut leavers = Leavers::default();
+    fn make_room(&mut self, limit: usize, leavers: &mut Leavers) {
         let mut chances = CHANCES;
         while self.charged() > limit {
             let crowded = self.probation.charged > limit / PROBATION;
@@ -196,10 +279,16 @@ impl Ring {
                 self.append(at, Which::Main);
                 leavers.spared.push(holder);
             } else {
+                self.gone += self.slots[at as usize].charge as u64;
+                // Who had a place of the main queue had its turns.
+                let Time(left) = match which {
+                    Which::Probation => Time::of(self.gone, limit),
+                    Which::Main => Time::NEVER,
+                };
+                holder.left().store(left, Ordering::Relaxed);
                 leavers.evicted.push(holder);
             }
         }
-        leavers
     }
 
     fn queue(&mut self, which: Which) -> &mut Queue {
@@ -243,7 +332,7 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     use proptest::prelude::*;
 
@@ -253,11 +342,16 @@ mod tests {
     struct Fake {
         touched: AtomicBool,
         evicted: AtomicBool,
+        left: AtomicU32,
     }
 
     impl Holder for Fake {
         fn take_touched(&self) -> bool {
             self.touched.swap(false, Ordering::Relaxed)
+        }
+
+        fn left(&self) -> &AtomicU32 {
+            &self.left
         }
 
         fn evict(&self) {
@@ -268,10 +362,15 @@ mod tests {
     impl Fake {
         fn admitted(ring: &mut Ring, charge: usize, limit: usize) -> (Arc<Self>, Place) {
             let fake = Arc::<Self>::default();
-            let holder = Arc::downgrade(&fake) as Weak<dyn Holder>;
+            let place = fake.admit(ring, charge, limit);
+            (fake, place)
+        }
+
+        fn admit(self: &Arc<Self>, ring: &mut Ring, charge: usize, limit: usize) -> Place {
+            let holder = Arc::downgrade(self) as Weak<dyn Holder>;
             let (place, leavers) = ring.admit(holder, charge, limit);
             leavers.leave();
-            (fake, place)
+            place
         }
 
         fn touch(&self) {
@@ -280,6 +379,96 @@ mod tests {
 
         fn is_evicted(&self) -> bool {
             self.evicted.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Objects that are read, whatever becomes of their places.
+    struct Readers {
+        ring: Ring,
+        objects: Vec<(Arc<Fake>, Place)>,
+    }
+
+    impl Readers {
+        const LIMIT: usize = 1000;
+        const CHARGE: usize = 10;
+
+        fn of(objects: usize) -> Self {
+            Self {
+                ring: Ring::default(),
+                objects: (0..objects)
+                    .map(|_| (Arc::default(), Place::NONE))
+                    .collect(),
+            }
+        }
+
+        /// Reads each of them once; says how many were held.
+        fn read(&mut self, which: std::ops::Range<usize>) -> usize {
+            let mut held = 0;
+            for (fake, place) in &mut self.objects[which] {
+                if fake.evicted.swap(false, Ordering::Relaxed) {
+                    self.ring.release(std::mem::take(place));
+                }
+                if *place == Place::NONE {
+                    fake.touched.store(false, Ordering::Relaxed);
+                    *place = fake.admit(&mut self.ring, Self::CHARGE, Self::LIMIT);
+                } else {
+                    held += 1;
+                    fake.touch();
+                }
+                assert!(self.ring.charged() <= Self::LIMIT);
+            }
+            held
+        }
+    }
+
+    // PACK-3
+    #[test]
+    fn pack_3_those_who_are_read_in_turn_and_fit_come_to_stay_whoever_was_there_before() {
+        for hot in [5, 15, 50, 90] {
+            let mut readers = Readers::of(50_000);
+            // Those who came first were read once more, and everybody was read once.
+            readers.read(0..100);
+            readers.read(0..100);
+            readers.read(100..50_000);
+            let mut round = || readers.read(20_000..20_000 + hot);
+            (round(), round());
+            for _ in 0..5 {
+                assert_eq!(round(), hot);
+            }
+            // Neither a pass over everything drives them out, nor what is read twice.
+            for number in 0..5000 {
+                readers.read(number..number + 1);
+                if number % 50 == 0 {
+                    assert!(readers.read(20_000..20_000 + hot) >= hot - 1);
+                }
+            }
+        }
+    }
+
+    // PACK-3
+    #[test]
+    fn pack_3_of_those_who_are_read_in_turn_and_do_not_fit_most_of_what_fits_stays() {
+        for all in [105, 120, 150] {
+            let mut readers = Readers::of(all);
+            for round in 0..20 {
+                let held = readers.read(0..all);
+                assert!(round < 5 || held >= 80, "{held} of {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn time_begins_again_and_is_told_apart_whatever_the_limit() {
+        for limit in [1, 1000, 64 << 20, 3 << 30] {
+            let long = limit as u64;
+            for gone in [1, long / 2, long + long / 3, 7_000_000_000_000] {
+                let time = Time::of(gone, limit);
+                assert!(time.is_recent(gone, limit));
+                assert!(time.is_recent(gone + long / 2, limit), "{limit} {gone}");
+                let later = gone + long + long / 2 + 2;
+                assert!(!time.is_recent(later, limit), "{limit} {gone}");
+            }
+            assert!(!Time::NEVER.is_recent(0, limit));
         }
     }
 
