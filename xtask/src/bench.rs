@@ -58,8 +58,7 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     if asked.micro {
         return cargo(root, &["bench", "--locked", "--package", "steersman-bench"]);
     }
-    let file = root.join(FILE);
-    let mut results = Results::read(&file)?;
+    let results = Results::read(&root.join(FILE))?;
     if asked.check && results.tables.is_empty() {
         return Err(format!(
             "{FILE} holds nothing to check against: write it with --write"
@@ -71,10 +70,31 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
         root,
         &[&built[..], &["--package", "steersman-bench"]].concat(),
     )?;
-    let mut worse = Vec::new();
-    for part in parts {
+    each(root, asked, &parts, results, |part| {
+        measure(root, part, asked)
+    })
+}
+
+/// Measures one table after the other. Each is noted as soon as it is there, so that one that fails, or an
+/// interrupt, costs no other.
+fn each(
+    root: &Path,
+    asked: &Bench,
+    parts: &[Part],
+    mut results: Results,
+    mut measure: impl FnMut(Part) -> Result<Measured, String>,
+) -> Result<(), String> {
+    let mut problems = Vec::new();
+    for (at, part) in parts.iter().copied().enumerate() {
         let name = part.name();
-        let measured = measure(root, part, asked)?;
+        progress(&format!("{name}, {} of {} tables", at + 1, parts.len()));
+        let measured = match measure(part) {
+            Ok(measured) => measured,
+            Err(problem) => {
+                problems.push(problem);
+                continue;
+            }
+        };
         say(&format!("{name}\n\n{}", table::markdown(&measured.figures)));
         // What is small, or not this machine's, is no measure for what was noted.
         let comparable = !asked.quick && asked.against.is_none();
@@ -82,24 +102,27 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
             for line in check::changes(&noted.figures, &measured.figures) {
                 say(&line);
             }
+            let worse = check::failures(&noted.known(), &measured.figures);
             if asked.check {
-                worse.extend(check::failures(&noted.figures, &measured.figures));
+                problems.extend(worse);
+            } else {
+                worse.iter().for_each(|line| say(line));
             }
         } else if asked.check {
-            worse.push(format!(
+            problems.push(format!(
                 "{name}: nothing is noted of this table; --write notes it"
             ));
         }
         if asked.write {
             results.take(name, measured);
-            fs::write(&file, results.text()?).map_err(|error| format!("{FILE}: {error}"))?;
+            results.write(&root.join(FILE))?;
             publish(root, part, &results)?;
         }
     }
-    if worse.is_empty() {
+    if problems.is_empty() {
         return Ok(());
     }
-    Err(worse.join("\n"))
+    Err(problems.join("\n"))
 }
 
 /// What is measured: what was asked for, or all that can be.
@@ -169,6 +192,7 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
         date: machine::today(),
         machine: machine::machine(),
         figures: results::figures(&lines)?,
+        missing: Vec::new(),
     })
 }
 
@@ -202,6 +226,11 @@ fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
 #[expect(clippy::print_stdout, reason = "the tables are what was asked for")]
 fn say(text: &str) {
     println!("{text}");
+}
+
+#[expect(clippy::print_stderr, reason = "long work shows how far it is")]
+fn progress(what: &str) {
+    eprintln!("{what} …");
 }
 
 #[cfg(test)]

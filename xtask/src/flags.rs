@@ -111,7 +111,7 @@ pub(crate) struct Bench {
     /// Notes the figures for later runs, and writes tables and plots into the book.
     #[arg(long, conflicts_with_all = ["quick", "against"])]
     pub(crate) write: bool,
-    /// Fails where a ratio is worse than its noted bound.
+    /// Fails where a figure is worse than its noted bound or limit, or is gone.
     #[arg(long, conflicts_with_all = ["quick", "against", "write"])]
     pub(crate) check: bool,
     /// Measures the cache against this server, in namespaces that are made for it and removed after.

@@ -1,6 +1,6 @@
 //! Compares a run with what was noted before: what changed, and what is worse than it may be.
 
-use super::figure::Figure;
+use super::figure::{Figure, Target};
 
 /// A change below this is noise, whatever the spread says.
 const NOTABLE: f64 = 0.05;
@@ -48,26 +48,44 @@ fn change(before: &Figure, now: &Figure) -> Option<String> {
     ))
 }
 
-/// What is worse than its recorded bound, a line each. Absolute figures are another machine's, and
-/// fail nothing.
+/// What is worse than it may be, a line each; so is what was held to something and is not measured any
+/// more. Absolute figures are another machine's, and fail nothing.
 pub(crate) fn failures(noted: &[Figure], now: &[Figure]) -> Vec<String> {
     let mut lines = Vec::new();
     for figure in now {
         let name = figure.name();
         let known = noted.iter().find(|known| known.is_same(figure));
         let bound = known.and_then(|known| known.bound);
-        if let (Some(bound), Some(ratio)) = (bound, figure.ratio())
-            && (ratio < bound || ratio.is_nan())
-        {
-            let peer = figure.peers.first().map_or("", |peer| &peer.name);
-            lines.push(format!(
-                "{name}: {ratio:.2}x of {peer}, and {bound:.2}x is the least that was accepted"
-            ));
+        if let Some(bound) = bound {
+            let said = match (figure.ratio(), figure.peers.first()) {
+                (Some(ratio), _) if ratio >= bound => None,
+                (Some(ratio), Some(peer)) => Some(format!("{ratio:.2}x of {}", peer.name)),
+                _ => Some("nobody was measured beside it".to_owned()),
+            };
+            let lost = |said| format!("{name}: {said}, and {bound:.2}x is the least accepted");
+            lines.extend(said.map(lost));
         }
-        if figure.guard && figure.met() == Some(false) {
+        if let Some(limit) = held_to(known, figure)
+            && !figure.meets(limit)
+        {
             let own = figure.own.brief(&figure.unit);
-            lines.push(format!("{name}: {own} misses its target"));
+            let limit = limit.show(&figure.unit);
+            lines.push(format!("{name}: {own}, and {limit} is what was accepted"));
+        }
+    }
+    for known in noted.iter().filter(|known| known.is_held()) {
+        if !now.iter().any(|figure| figure.is_same(known)) {
+            lines.push(format!(
+                "{}: was not measured, and is held to what was accepted; where it is gone for good, take it out of the file",
+                known.name()
+            ));
         }
     }
     lines
+}
+
+/// What a guarded figure may not miss: what was accepted of it, or its target where nothing is noted.
+fn held_to(known: Option<&Figure>, figure: &Figure) -> Option<Target> {
+    let target = figure.target.filter(|_| figure.guard)?;
+    Some(known.and_then(Figure::limit).unwrap_or(target))
 }

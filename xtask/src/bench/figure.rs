@@ -24,13 +24,16 @@ pub(crate) struct Figure {
     pub(crate) peers: Vec<Peer>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<Target>,
-    /// Whether a check fails where the target is missed: of figures that do not depend on the
-    /// machine, such as numbers of requests and shares of another figure of the same run.
+    /// Whether a check holds it to its target: of figures that do not depend on the machine, such as
+    /// numbers of requests and shares of another figure of the same run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) guard: bool,
     /// The ratio below which a check fails. Only the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<f64>,
+    /// What a check holds a guarded figure to. Only the file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<Target>,
 }
 
 /// Which figures are the better ones.
@@ -70,6 +73,9 @@ pub(crate) enum Target {
     Ratio(f64),
 }
 
+/// A figure may be worse than when it was noted by this share: runs differ, machines more.
+const SLACK: f64 = 0.2;
+
 impl Better {
     #[expect(
         clippy::trivially_copy_pass_by_ref,
@@ -92,10 +98,45 @@ impl Figure {
 
     /// Whether what is wanted is there; `None` where nothing is.
     pub(crate) fn met(&self) -> Option<bool> {
-        Some(match self.target? {
+        Some(self.meets(self.target?))
+    }
+
+    /// Whether it is as good as that.
+    pub(crate) fn meets(&self, wanted: Target) -> bool {
+        match wanted {
             Target::AtMost(most) => self.own.median <= most,
             Target::AtLeast(least) => self.own.median >= least,
             Target::Ratio(times) => self.ratio().is_some_and(|ratio| ratio >= times),
+        }
+    }
+
+    /// Whether a check holds it to anything.
+    pub(crate) fn is_held(&self) -> bool {
+        self.bound.is_some() || self.guard
+    }
+
+    /// The ratio below which it fails from here on: a fifth less than it is, and no more than what is
+    /// wanted.
+    pub(crate) fn bound_from_here(&self) -> Option<f64> {
+        let bound = less(self.ratio()?);
+        Some(match self.target {
+            Some(Target::Ratio(wanted)) => bound.min(wanted),
+            _ => bound,
+        })
+    }
+
+    /// What a check holds it to where it is guarded: its target, or where that was missed, what it was
+    /// and a fifth more.
+    pub(crate) fn limit(&self) -> Option<Target> {
+        let target = self.target.filter(|_| self.guard)?;
+        Some(match self.limit {
+            Some(limit) => limit,
+            None if self.meets(target) => target,
+            None => match target {
+                Target::AtMost(_) => Target::AtMost(more(self.own.median)),
+                Target::AtLeast(_) => Target::AtLeast(less(self.own.median)),
+                Target::Ratio(wanted) => Target::Ratio(self.ratio().map_or(wanted, less)),
+            },
         })
     }
 
@@ -137,8 +178,44 @@ impl Spread {
     }
 }
 
+impl Target {
+    /// For instance `at most 50 ms`.
+    pub(crate) fn show(self, unit: &str) -> String {
+        match self {
+            Self::AtMost(most) => format!("at most {}", plain(most, unit)),
+            Self::AtLeast(least) => format!("at least {}", plain(least, unit)),
+            Self::Ratio(times) => format!("{times}x"),
+        }
+    }
+
+    /// The one of both that is harder to meet. Where what is wanted is of another sort by now, what was
+    /// wanted before says nothing of it.
+    pub(crate) fn or_harder(self, before: Self) -> Self {
+        match (self, before) {
+            (Self::AtMost(now), Self::AtMost(before)) => Self::AtMost(now.min(before)),
+            (Self::AtLeast(now), Self::AtLeast(before)) => Self::AtLeast(now.max(before)),
+            (Self::Ratio(now), Self::Ratio(before)) => Self::Ratio(now.max(before)),
+            _ => self,
+        }
+    }
+}
+
+fn less(figure: f64) -> f64 {
+    ((1.0 - SLACK) * figure * 100.0).floor() / 100.0
+}
+
+fn more(figure: f64) -> f64 {
+    ((1.0 + SLACK) * figure * 100.0).ceil() / 100.0
+}
+
+/// What is wanted is a round number, or one that was reckoned from others.
+fn plain(figure: f64, unit: &str) -> String {
+    let rounded = (figure * 100.0).round() / 100.0;
+    with_unit(&rounded.to_string(), unit)
+}
+
 /// A number with its unit; a percent sign is set as one.
-pub(crate) fn with_unit(number: &str, unit: &str) -> String {
+fn with_unit(number: &str, unit: &str) -> String {
     match unit {
         "" => number.to_owned(),
         unit => format!("{number} {unit}"),

@@ -6,13 +6,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::figure::{Figure, Target};
+use super::figure::Figure;
 
 /// The file's format. It is raised where an older reader would misread a newer file.
 const FORMAT: u32 = 1;
-
-/// A ratio may be worse than when it was noted by this much: runs differ, machines more.
-const SLACK: f64 = 0.8;
 
 /// Everything that was measured, by table.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +27,10 @@ pub(crate) struct Measured {
     pub(crate) date: String,
     pub(crate) machine: String,
     pub(crate) figures: Vec<Figure>,
+    /// What earlier runs measured, a check holds to something, and this one did not measure: it stays
+    /// until somebody takes it out of the file, where others see it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) missing: Vec<Figure>,
 }
 
 impl Results {
@@ -73,6 +74,17 @@ impl Results {
         serde_json::from_str(text).map_err(broken)
     }
 
+    /// Puts a file in the place of the one that was there, whole: who interrupts this finds either.
+    ///
+    /// # Errors
+    /// Names the file, and why it could not be written.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
+        let text = self.text()?;
+        let new = path.with_extension("json.new");
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+        written.map_err(|error| format!("{}: {error}", path.display()))
+    }
+
     /// As the file holds it.
     ///
     /// # Errors
@@ -87,26 +99,34 @@ impl Results {
     /// in the file, where others see it.
     pub(crate) fn take(&mut self, table: &str, mut measured: Measured) {
         let before = self.tables.remove(table);
-        let before = before.map(|before| before.figures).unwrap_or_default();
+        let before = before.map(|before| before.known()).unwrap_or_default();
         for figure in &mut measured.figures {
             let known = before.iter().find(|known| known.is_same(figure));
-            figure.bound = bound(known.and_then(|known| known.bound), figure);
+            let bound = known.and_then(|known| known.bound);
+            figure.bound = match (bound, figure.bound_from_here()) {
+                (Some(before), Some(now)) => Some(now.max(before)),
+                (before, now) => before.or(now),
+            };
+            let limit = known.and_then(Figure::limit);
+            figure.limit = figure
+                .limit()
+                .map(|now| limit.map_or(now, |before| now.or_harder(before)));
         }
+        let figures = &measured.figures;
+        let is_gone = |known: &Figure| !figures.iter().any(|figure| figure.is_same(known));
+        measured.missing = before;
+        measured
+            .missing
+            .retain(|known| known.is_held() && is_gone(known));
         self.tables.insert(table.to_owned(), measured);
     }
 }
 
-/// The ratio below which a figure fails from here on: a fifth less than it is, and no more than what is
-/// wanted.
-fn bound(before: Option<f64>, figure: &Figure) -> Option<f64> {
-    let Some(ratio) = figure.ratio() else {
-        return before;
-    };
-    let mut bound = (SLACK * ratio * 100.0).floor() / 100.0;
-    if let Some(Target::Ratio(wanted)) = figure.target {
-        bound = bound.min(wanted);
+impl Measured {
+    /// All figures that a later run is compared with.
+    pub(crate) fn known(&self) -> Vec<Figure> {
+        [self.figures.as_slice(), &self.missing].concat()
     }
-    Some(before.map_or(bound, |before| before.max(bound)))
 }
 
 /// The figures that a measurement printed, a line each.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::figure::{Figure, Spread, Target, grouped, with_unit};
+use super::figure::{Figure, Spread, grouped};
 
 /// All figures of a table.
 pub(crate) fn markdown(figures: &[Figure]) -> String {
@@ -26,7 +26,8 @@ fn rows_of(figures: &[&Figure]) -> String {
             Some(true) => "met",
             Some(false) => "missed",
         };
-        let (what, wanted) = (&figure.what, wanted(figure));
+        let wanted = figure.target.map(|target| target.show(&figure.unit));
+        let (what, wanted) = (&figure.what, wanted.unwrap_or_default());
         let _ = writeln!(text, "| {what} | {} | {wanted} | {mark} |", told(figure));
     }
     text
@@ -44,21 +45,6 @@ fn told(figure: &Figure) -> String {
         }
     }
     text
-}
-
-fn wanted(figure: &Figure) -> String {
-    match figure.target {
-        None => String::new(),
-        Some(Target::AtMost(most)) => format!("at most {}", plain(most, &figure.unit)),
-        Some(Target::AtLeast(least)) => format!("at least {}", plain(least, &figure.unit)),
-        Some(Target::Ratio(times)) => format!("{times}x"),
-    }
-}
-
-/// What is wanted is a round number, or one that was reckoned from others.
-fn plain(figure: f64, unit: &str) -> String {
-    let rounded = (figure * 100.0).round() / 100.0;
-    with_unit(&rounded.to_string(), unit)
 }
 
 /// A row for each figure and each of its peers, a column for each number of objects.

@@ -1,8 +1,12 @@
-//! Reading, keeping, comparing, checking, showing and drawing, on made-up figures.
+//! Reading, keeping, comparing, showing and drawing, on made-up figures.
+
+mod bounds;
+
+use std::path::Path;
 
 use super::figure::{Better, Figure, Peer, Spread, Target, grouped};
 use super::results::{Measured, Results, figures};
-use super::{check, draw, machine, page, parts, publish, table};
+use super::{check, draw, each, machine, page, parts, publish, table};
 use crate::flags::{Bench, Part};
 
 fn spread(median: f64) -> Spread {
@@ -29,6 +33,7 @@ fn figure(id: &str, own: f64, peer: f64) -> Figure {
         target: Some(Target::Ratio(3.0)),
         guard: false,
         bound: None,
+        limit: None,
     }
 }
 
@@ -52,6 +57,7 @@ fn measured(figures: Vec<Figure>) -> Measured {
         date: "2026-11-22".to_owned(),
         machine: "2 cores".to_owned(),
         figures,
+        missing: Vec::new(),
     }
 }
 
@@ -127,58 +133,6 @@ fn what_is_met_follows_the_target() {
         ..alone("a", 1.0)
     };
     assert_eq!(lonely.met(), Some(false));
-}
-
-#[test]
-fn bounds_only_tighten() {
-    let bound = |results: &Results| results.tables["cache"].figures[0].bound;
-    let mut results = Results::none();
-    results.take("cache", measured(vec![figure("cache/a", 1.0, 2.0)]));
-    assert_eq!(bound(&results), Some(1.6));
-    // Better: the bound follows, a fifth behind.
-    results.take("cache", measured(vec![figure("cache/a", 1.0, 3.0)]));
-    assert_eq!(bound(&results), Some(2.4));
-    // Worse: it stays.
-    results.take("cache", measured(vec![figure("cache/a", 1.0, 2.5)]));
-    assert_eq!(bound(&results), Some(2.4));
-    // Much better: what is wanted is enough.
-    results.take("cache", measured(vec![figure("cache/a", 1.0, 30.0)]));
-    assert_eq!(bound(&results), Some(3.0));
-    results.take("cache", measured(vec![alone("cache/b", 1.0)]));
-    assert_eq!(bound(&results), None);
-}
-
-#[test]
-fn a_check_fails_below_the_bound_alone() {
-    let mut noted = figure("cache/a", 1.0, 4.0);
-    noted.bound = Some(3.0);
-    let noted = [noted];
-    let said = |own, peer| check::failures(&noted, &[figure("cache/a", own, peer)]);
-    assert_eq!(said(1.0, 3.0), NONE);
-    // Ten times slower, and so is the peer: another machine.
-    assert_eq!(said(10.0, 40.0), NONE);
-    let worse = said(1.0, 2.9);
-    assert_eq!(worse.len(), 1);
-    assert!(
-        worse[0].contains("cache/a: 2.90x") && worse[0].contains("3.00x"),
-        "{worse:?}"
-    );
-    assert_eq!(said(f64::NAN, 2.0).len(), 1);
-    // Nothing is noted of it.
-    assert_eq!(check::failures(&[], &[figure("cache/a", 1.0, 1.0)]), NONE);
-}
-
-#[test]
-fn a_check_fails_where_a_guarded_target_is_missed() {
-    let target = Some(Target::AtMost(1.0));
-    let requests = |own, guard| Figure {
-        target,
-        guard,
-        ..alone("load/a", own)
-    };
-    assert_eq!(check::failures(&[], &[requests(1.0, true)]), NONE);
-    assert_eq!(check::failures(&[], &[requests(2.0, true)]).len(), 1);
-    assert_eq!(check::failures(&[], &[requests(2.0, false)]), NONE);
 }
 
 #[test]
@@ -313,6 +267,71 @@ fn a_run_is_published_with_its_plots() {
         guide.contains("| 12.0 s |") && !guide.contains("svg"),
         "{guide}"
     );
+}
+
+#[test]
+fn a_table_that_fails_costs_no_other() {
+    let root = tempfile::tempdir().unwrap();
+    let docs = root.path().join("docs");
+    std::fs::create_dir_all(&docs).unwrap();
+    let page = docs.join("benchmarks.md");
+    let marks = |name: &str| format!("<!-- figures: {name} -->\n<!-- end of figures -->\n");
+    let parts = [Part::Cache, Part::Load, Part::Kinds];
+    let empty: String = parts.iter().map(|part| marks(part.name())).collect();
+    std::fs::write(&page, empty).unwrap();
+    let write = Bench {
+        write: true,
+        ..Bench::default()
+    };
+    let file = root.path().join(super::FILE);
+    let said = each(root.path(), &write, &parts, Results::none(), |part| {
+        if part == Part::Load {
+            // What came before is noted by now: an interrupt would leave it.
+            assert!(Results::read(&file).unwrap().tables.contains_key("cache"));
+            return Err("the machine went off".to_owned());
+        }
+        Ok(measured(vec![alone(part.name(), 1.0)]))
+    });
+    assert_eq!(said.unwrap_err(), "the machine went off");
+    let noted = Results::read(&file).unwrap();
+    let names: Vec<&str> = noted.tables.keys().map(String::as_str).collect();
+    assert_eq!(names, ["cache", "kinds"]);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(
+        page.contains("what cache is") && page.contains("what kinds is"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_book_shows_what_is_noted() {
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = tempfile::tempdir().unwrap();
+    for page in [super::PAGE, super::GUIDE.1] {
+        let copy = root.path().join(page);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(committed.join(page), copy).unwrap();
+    }
+    let noted = Results::read(&committed.join(super::FILE)).unwrap();
+    for part in <Part as clap::ValueEnum>::value_variants() {
+        publish(root.path(), *part, &noted).unwrap();
+    }
+    for page in [super::PAGE, super::GUIDE.1] {
+        let read = |root: &Path| std::fs::read_to_string(root.join(page)).unwrap();
+        assert!(
+            read(root.path()) == read(&committed),
+            "{page} shows other figures than {}: write them with --write",
+            super::FILE
+        );
+    }
+    let Ok(plots) = std::fs::read_dir(root.path().join(super::PLOTS)) else {
+        return;
+    };
+    for plot in plots {
+        let name = plot.unwrap().file_name();
+        let plot = committed.join(super::PLOTS).join(&name);
+        assert!(plot.exists(), "{} is missing", plot.display());
+    }
 }
 
 #[test]
