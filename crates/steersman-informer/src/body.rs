@@ -28,10 +28,15 @@ pub(crate) enum Extent {
 }
 
 /// One object's body. What is kept decoded is shared by all who read it (STORE-2).
+///
+/// Its lock is held for as long as it takes to note or to share something: whoever unpacks, decodes or
+/// packs shares the bytes, and does so without it (STORE-7).
 pub(crate) struct Body {
     /// None of a body that was made of an object, not of JSON: it is never packed.
     shelf: Option<Arc<Shelf>>,
     held: RwLock<Held>,
+    /// How long its JSON is: who counts takes no lock.
+    length: AtomicU32,
     /// Whether it was read since the budget asked.
     touched: AtomicBool,
     /// When the budget let it go, as the budget tells the time.
@@ -72,19 +77,21 @@ impl Extent {
 impl Body {
     pub(crate) fn new(json: Box<[u8]>, extent: Extent, shelf: &Arc<Shelf>) -> Self {
         shelf.enter();
-        Self::with(Packed::Fresh(json), extent, Some(Arc::clone(shelf)))
+        let packed = Packed::Fresh(Arc::new(json));
+        Self::with(packed, extent, Some(Arc::clone(shelf)))
     }
 
     /// A body that was never JSON.
     pub(crate) fn of<K: Object>(object: &Arc<K>) -> Self {
         let json = serde_json::to_vec(&**object).unwrap_or_default();
-        let packed = Packed::Fresh(json.into_boxed_slice());
+        let packed = Packed::Fresh(Arc::new(json.into_boxed_slice()));
         let body = Self::with(packed, Extent::Whole, None);
         body.held.write().forms = Forms::One(Arc::clone(object) as _);
         body
     }
 
     fn with(packed: Packed, extent: Extent, shelf: Option<Arc<Shelf>>) -> Self {
+        let length = AtomicU32::new(length(&packed));
         let held = Held {
             packed,
             extent,
@@ -95,6 +102,7 @@ impl Body {
         Self {
             shelf,
             held: RwLock::new(held),
+            length,
             touched: AtomicBool::new(false),
             left: AtomicU32::new(0),
             reads_as: AtomicU8::new(0),
@@ -103,7 +111,7 @@ impl Body {
 
     /// How long its JSON is.
     pub(crate) fn bytes(&self) -> usize {
-        self.held.read().packed.length()
+        self.length.load(Ordering::Relaxed) as usize
     }
 
     // ----- what is held -----
@@ -113,7 +121,7 @@ impl Body {
     pub(crate) fn complete(&self, whole: RawObject) {
         let mut held = self.held.write();
         if held.extent == Extent::Metadata {
-            self.put(&mut held, Packed::Fresh(whole.into_parts().1));
+            self.put(&mut held, Packed::Fresh(Arc::new(whole.into_parts().1)));
             held.extent = Extent::Whole;
         }
     }
@@ -141,14 +149,19 @@ impl Body {
         let Some(shelf) = &self.shelf else {
             return false;
         };
-        let ((_gone, leavers), due) = {
+        let Some(json) = self.held.read().packed.fresh() else {
+            return false;
+        };
+        let (packed, due) = shelf.pack(&json);
+        let (_gone, leavers) = {
             let mut held = self.held.write();
-            let Packed::Fresh(json) = &held.packed else {
-                return false;
-            };
-            let (packed, due) = shelf.pack(json);
+            // Whoever packed it meanwhile has done the rest too.
+            let is_as_it_was = held.packed.fresh();
+            if is_as_it_was.is_none_or(|now| !Arc::ptr_eq(&now, &json)) {
+                return due;
+            }
             self.put(&mut held, packed);
-            (self.settle(&mut held, shelf.budget(), holder), due)
+            self.settle(&mut held, shelf.budget(), holder)
         };
         leavers.leave();
         due
@@ -180,17 +193,13 @@ impl Body {
         let Some(shelf) = &self.shelf else {
             return false;
         };
-        let again = {
-            let held = self.held.read();
-            let again = shelf.repack(&held.packed);
-            again.map(|again| (again, held.extent))
-        };
-        let Some((again, extent)) = again else {
+        let packed = self.held.read().packed.clone();
+        let Some(again) = shelf.repack(&packed) else {
             return false;
         };
         let mut held = self.held.write();
         // Completed meanwhile, it is another.
-        if held.extent == extent && !held.packed.is_by_dictionary() {
+        if held.packed.is(&packed) {
             self.put(&mut held, again);
         }
         true
@@ -198,13 +207,14 @@ impl Body {
 
     /// Looks at its JSON.
     pub(crate) fn sample<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        let held = self.held.read();
-        self.shelf.as_ref()?.unpack(&held.packed, look).ok()
+        let packed = self.held.read().packed.clone();
+        self.shelf.as_ref()?.unpack(&packed, look).ok()
     }
 
     /// In place of what is held.
     fn put(&self, held: &mut Held, packed: Packed) {
         let before = held.counted();
+        self.length.store(length(&packed), Ordering::Relaxed);
         held.packed = packed;
         if let Some(gauges) = self.gauges() {
             gauges.pack(before, held.counted());
@@ -306,13 +316,17 @@ impl Body {
     /// The object as a `K`, and what `also` makes of its JSON; nothing of it where the answer may be
     /// another one later.
     fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (Shown<K>, Option<R>) {
-        let held = self.held.read();
-        if Extent::of::<K>() > held.extent {
-            return (Err("only its metadata is known".into()), None);
-        }
+        let packed = {
+            let held = self.held.read();
+            if Extent::of::<K>() > held.extent {
+                return (Err("only its metadata is known".into()), None);
+            }
+            held.packed.clone()
+        };
+        // STORE-7: from here on no lock is held, however long the type takes.
         let quotes = self.shelf.as_ref().is_none_or(|shelf| shelf.quotes());
         let look = |json: &[u8]| (decode(json, quotes), Some(also(json)));
-        let looked = match (&held.packed, &self.shelf) {
+        let looked = match (&packed, &self.shelf) {
             (Packed::Fresh(json), _) => Ok(look(json)),
             (packed, Some(shelf)) => {
                 shelf.counters().unpack();
@@ -461,6 +475,11 @@ impl Held {
             packed => packed.held(),
         }
     }
+}
+
+/// None is as long as cannot be said.
+fn length(packed: &Packed) -> u32 {
+    u32::try_from(packed.length()).unwrap_or(u32::MAX)
 }
 
 fn decode<K: Object>(json: &[u8], quotes: bool) -> Shown<K> {

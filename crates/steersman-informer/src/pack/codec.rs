@@ -13,22 +13,22 @@ const IDLE: usize = 2;
 /// A context or a buffer that an unusually large object made larger than this is not kept.
 const LARGE: usize = 1 << 20;
 
-/// How the JSON of one object is held.
+/// How the JSON of one object is held. A clone shares the bytes: it is for those who work with them.
 #[derive(Clone)]
 pub(crate) enum Packed {
     /// As it came: nobody has tried to pack it yet.
-    Fresh(Box<[u8]>),
+    Fresh(Arc<Box<[u8]>>),
     /// As it came, because packing makes it no smaller.
-    Plain(Box<[u8]>),
+    Plain(Arc<[u8]>),
     /// Packed by itself.
     Alone {
-        bytes: Box<[u8]>,
+        bytes: Arc<[u8]>,
         /// How long the JSON is.
         length: u32,
     },
     /// Packed by a dictionary, which lives as long as somebody needs it.
     By {
-        bytes: Box<[u8]>,
+        bytes: Arc<[u8]>,
         length: u32,
         dictionary: Arc<Dictionary>,
     },
@@ -67,7 +67,8 @@ impl Packed {
     /// How long the JSON is.
     pub(crate) fn length(&self) -> usize {
         match self {
-            Self::Fresh(json) | Self::Plain(json) => json.len(),
+            Self::Fresh(json) => json.len(),
+            Self::Plain(json) => json.len(),
             // A length that was taken from a `usize` fits one.
             Self::Alone { length, .. } | Self::By { length, .. } => *length as usize,
         }
@@ -76,10 +77,30 @@ impl Packed {
     /// How many bytes are held of it.
     pub(crate) fn held(&self) -> usize {
         match self {
-            Self::Fresh(bytes)
-            | Self::Plain(bytes)
-            | Self::Alone { bytes, .. }
-            | Self::By { bytes, .. } => bytes.len(),
+            Self::Fresh(json) => json.len(),
+            Self::Plain(bytes) | Self::Alone { bytes, .. } | Self::By { bytes, .. } => bytes.len(),
+        }
+    }
+
+    /// The JSON as it came, where nobody has tried to pack it yet.
+    pub(crate) fn fresh(&self) -> Option<Arc<Box<[u8]>>> {
+        match self {
+            Self::Fresh(json) => Some(Arc::clone(json)),
+            Self::Plain(_) | Self::Alone { .. } | Self::By { .. } => None,
+        }
+    }
+
+    /// Whether both share their bytes.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fresh(one), Self::Fresh(other)) => Arc::ptr_eq(one, other),
+            (
+                Self::Plain(one) | Self::Alone { bytes: one, .. } | Self::By { bytes: one, .. },
+                Self::Plain(other)
+                | Self::Alone { bytes: other, .. }
+                | Self::By { bytes: other, .. },
+            ) => Arc::ptr_eq(one, other),
+            _ => false,
         }
     }
 
@@ -160,7 +181,8 @@ impl Tools {
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, Broken> {
         let (bytes, length, dictionary) = match packed {
-            Packed::Fresh(json) | Packed::Plain(json) => return Ok(look(json)),
+            Packed::Fresh(json) => return Ok(look(json)),
+            Packed::Plain(json) => return Ok(look(json)),
             Packed::Alone { bytes, length } => (bytes, *length as usize, None),
             Packed::By {
                 bytes,
@@ -199,7 +221,7 @@ impl Packer {
         })
     }
 
-    fn pack(&mut self, json: &[u8], dictionary: Option<&Dictionary>) -> Option<Box<[u8]>> {
+    fn pack(&mut self, json: &[u8], dictionary: Option<&Dictionary>) -> Option<Arc<[u8]>> {
         self.buffer.clear();
         self.buffer.reserve(compress_bound(json.len()));
         let packed = match dictionary {

@@ -4,6 +4,7 @@
 //! here. The work is bounded, and nothing depends on how the threads happen to run.
 
 mod judging;
+mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -453,7 +453,9 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     });
     assert_eq!(indexer.len(), PODS);
     let all = usize::try_from(counted.bytes_current).unwrap();
-    (all - json) / PODS - size_of::<Body>()
+    // Until it is packed, JSON is shared as it came.
+    let shared = size_of::<Box<[u8]>>() + 2 * size_of::<usize>();
+    (all - json) / PODS - size_of::<Body>() - shared
 }
 
 // STORE-8, POOL-1
