@@ -136,13 +136,20 @@ impl<K: Object> Store<K> {
     pub fn objects(&self, query: &Query) -> Result<Objects<K>, Error> {
         let mut objects = Vec::new();
         let mut later: Vec<RawEntry> = Vec::new();
-        let (version, unreadable) = self.look(query, |entry| match entry.raw_body().shown() {
-            Some(object) if later.is_empty() => objects.extend(object.ok()),
+        let (version, mut unreadable) = self.look(query, |entry| match entry.raw_body().shown() {
+            Some(Ok(object)) if later.is_empty() => objects.push(object),
             _ => later.push(entry.clone()),
         })?;
         // STORE-7: as in `get`. What is gone over once is kept for nobody (PACK-3).
-        let later = later.iter().map(|entry| entry.raw_body().read().ok());
-        objects.extend(later.flatten());
+        for entry in later {
+            match entry.raw_body().read() {
+                Ok(object) => objects.push(object),
+                // CACHE-4: it could be read when it came, and is not left out in silence.
+                Err(problem) => {
+                    unreadable.get_or_insert_with(|| entry.malformed(&problem));
+                }
+            }
+        }
         Ok(Objects {
             objects,
             version,

@@ -101,3 +101,25 @@ fn store_7_who_reads_or_writes_does_not_wait_for_a_type_that_decodes() {
         assert!(read.spec.was_let_in, "somebody waited for it");
     });
 }
+
+// CACHE-4, PACK-1
+#[test]
+fn cache_4_a_list_tells_of_an_object_that_decodes_no_more() {
+    type FickleMap = Object<Fickle, NotUsed>;
+    let core = running(Budget::bytes(0));
+    let held = core.view::<FickleMap>();
+    list_of(&core, &[false, true, false]);
+    let store = core.store::<FickleMap>(&held);
+    let list = || {
+        let found = store.objects(&Query::new()).unwrap();
+        let unreadable = found.unreadable.map(|malformed| malformed.key);
+        (found.objects.len(), unreadable)
+    };
+    assert_eq!(list(), (3, None));
+    IS_FICKLE.store(true, Ordering::Relaxed);
+    let odd = ObjectKey::cluster("m2");
+    assert_eq!(list(), (2, Some(odd.clone())));
+    // What is wrong with it is at hand from now on.
+    assert!(store.get(&odd).is_none());
+    assert_eq!(list(), (2, Some(odd)));
+}
