@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use parking_lot::Mutex;
 use zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound};
 
 /// What is gained beyond is not worth the time: the dictionary has most of it.
 const LEVEL: i32 = 1;
-/// So many contexts of a sort wait to be used again.
-const IDLE: usize = 2;
+/// As many contexts of a sort wait to be used again as there are cores, and no more than this.
+const IDLE: usize = 16;
 /// A context or a buffer that an unusually large object made larger than this is not kept.
 const LARGE: usize = 1 << 20;
 
@@ -41,19 +42,23 @@ pub(crate) struct Dictionary {
 }
 
 /// Contexts and buffers, which are costly to make: each is used by one at a time, and again.
-#[derive(Default)]
 pub(crate) struct Tools {
     packers: Mutex<Vec<Packer>>,
-    unpackers: Mutex<Vec<Unpacker>>,
+    unpackers: Mutex<Unpackers>,
+    /// So many of a sort are kept.
+    most: usize,
+}
+
+/// Whoever looks at JSON needs its buffer, and the context no longer: looking takes many times as long
+/// as unpacking.
+#[derive(Default)]
+struct Unpackers {
+    contexts: Vec<DCtx<'static>>,
+    buffers: Vec<Vec<u8>>,
 }
 
 struct Packer {
     context: CCtx<'static>,
-    buffer: Vec<u8>,
-}
-
-struct Unpacker {
-    context: DCtx<'static>,
     buffer: Vec<u8>,
 }
 
@@ -142,7 +147,22 @@ impl fmt::Debug for Dictionary {
 
 // ===== impl Tools =====
 
+impl Default for Tools {
+    fn default() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Self::keeping(cores.min(IDLE))
+    }
+}
+
 impl Tools {
+    fn keeping(most: usize) -> Self {
+        Self {
+            packers: Mutex::default(),
+            unpackers: Mutex::default(),
+            most,
+        }
+    }
+
     /// Packs JSON; it stays as it is where that makes it no smaller.
     pub(crate) fn pack(&self, json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Packed {
         let packed = self.tried(json, dictionary);
@@ -161,7 +181,7 @@ impl Tools {
         let mut packer = idle.or_else(Packer::new)?;
         let bytes = packer.pack(json, dictionary.map(|dictionary| &**dictionary));
         if packer.context.sizeof() + packer.buffer.capacity() <= 2 * LARGE {
-            put_back(&self.packers, packer);
+            self.put_back(&mut self.packers.lock(), packer);
         }
         let bytes = bytes?;
         Some(match dictionary {
@@ -190,26 +210,33 @@ impl Tools {
                 dictionary,
             } => (bytes, *length as usize, Some(&**dictionary)),
         };
-        let idle = self.unpackers.lock().pop();
-        let mut unpacker = idle.or_else(Unpacker::new).ok_or(Broken)?;
-        let looked = unpacker.unpack(bytes, length, dictionary).map(look);
-        if unpacker.buffer.capacity() <= LARGE {
-            put_back(&self.unpackers, unpacker);
+        let (context, mut buffer) = {
+            let mut idle = self.unpackers.lock();
+            (idle.contexts.pop(), idle.buffers.pop().unwrap_or_default())
+        };
+        let mut context = match context {
+            Some(context) => context,
+            None => DCtx::try_create().ok_or(Broken)?,
+        };
+        let unpacked = unpack(&mut context, &mut buffer, bytes, length, dictionary);
+        self.put_back(&mut self.unpackers.lock().contexts, context);
+        let looked = unpacked.map(|()| look(&buffer));
+        if buffer.capacity() <= LARGE {
+            self.put_back(&mut self.unpackers.lock().buffers, buffer);
         }
         looked
+    }
+
+    fn put_back<T>(&self, idle: &mut Vec<T>, tool: T) {
+        if idle.len() < self.most {
+            idle.push(tool);
+        }
     }
 }
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tools").finish_non_exhaustive()
-    }
-}
-
-fn put_back<T>(idle: &Mutex<Vec<T>>, tool: T) {
-    let mut idle = idle.lock();
-    if idle.len() < IDLE {
-        idle.push(tool);
     }
 }
 
@@ -237,34 +264,23 @@ impl Packer {
     }
 }
 
-impl Unpacker {
-    fn new() -> Option<Self> {
-        Some(Self {
-            context: DCtx::try_create()?,
-            buffer: Vec::new(),
-        })
-    }
-
-    fn unpack(
-        &mut self,
-        bytes: &[u8],
-        length: usize,
-        dictionary: Option<&Dictionary>,
-    ) -> Result<&[u8], Broken> {
-        self.buffer.clear();
-        self.buffer.reserve(length);
-        let unpacked = match dictionary {
-            None => self.context.decompress(&mut self.buffer, bytes),
-            Some(dictionary) => {
-                let by = &dictionary.unpacks;
-                let buffer = &mut self.buffer;
-                self.context.decompress_using_ddict(buffer, bytes, by)
-            }
-        };
-        match unpacked {
-            Ok(found) if found == length => Ok(&self.buffer),
-            Ok(_) | Err(_) => Err(Broken),
-        }
+/// Into the buffer, in place of what is there.
+fn unpack(
+    context: &mut DCtx<'static>,
+    buffer: &mut Vec<u8>,
+    bytes: &[u8],
+    length: usize,
+    dictionary: Option<&Dictionary>,
+) -> Result<(), Broken> {
+    buffer.clear();
+    buffer.reserve(length);
+    let unpacked = match dictionary {
+        None => context.decompress(buffer, bytes),
+        Some(dictionary) => context.decompress_using_ddict(buffer, bytes, &dictionary.unpacks),
+    };
+    match unpacked {
+        Ok(found) if found == length => Ok(()),
+        Ok(_) | Err(_) => Err(Broken),
     }
 }
 
@@ -360,13 +376,39 @@ mod tests {
     #[test]
     fn tools_are_used_again_and_large_ones_are_not_kept() {
         let tools = Tools::default();
-        let idle = || (tools.packers.lock().len(), tools.unpackers.lock().len());
+        let idle = || {
+            let unpackers = tools.unpackers.lock();
+            let (contexts, buffers) = (unpackers.contexts.len(), unpackers.buffers.len());
+            (tools.packers.lock().len(), contexts, buffers)
+        };
         for number in 0..10 {
-            tools.pack(&json(number).repeat(9), None);
+            let packed = tools.pack(&json(number).repeat(9), None);
+            tools.unpack(&packed, |_| ()).unwrap();
         }
-        assert_eq!(idle(), (1, 1));
-        let large = json(1).repeat(LARGE / 20);
-        tools.pack(&large, None);
-        assert_eq!(idle(), (0, 0));
+        assert_eq!(idle(), (1, 1, 1));
+        let large = tools.pack(&json(1).repeat(LARGE / 20), None);
+        tools.unpack(&large, |_| ()).unwrap();
+        assert_eq!(idle(), (0, 1, 0));
+    }
+
+    #[test]
+    fn who_looks_at_json_holds_no_context() {
+        /// So many who look at the same time.
+        fn look(tools: &Tools, packed: &Packed, many: usize) {
+            if many > 0 {
+                let looked = tools.unpack(packed, |_| {
+                    assert_eq!(tools.unpackers.lock().contexts.len(), 1);
+                    look(tools, packed, many - 1);
+                });
+                looked.unwrap();
+            }
+        }
+        let tools = Tools::keeping(3);
+        let packed = tools.pack(&json(5).repeat(20), None);
+        for _ in 0..2 {
+            look(&tools, &packed, 8);
+            // Of the buffers that took, so many are kept.
+            assert_eq!(tools.unpackers.lock().buffers.len(), 3);
+        }
     }
 }

@@ -136,10 +136,11 @@ impl<K: Object> Store<K> {
     pub fn objects(&self, query: &Query) -> Result<Objects<K>, Error> {
         let mut objects = Vec::new();
         let mut later: Vec<RawEntry> = Vec::new();
-        let (version, mut unreadable) = self.look(query, |entry| match entry.raw_body().shown() {
-            Some(Ok(object)) if later.is_empty() => objects.push(object),
-            _ => later.push(entry.clone()),
-        })?;
+        let (version, mut unreadable) =
+            self.look(query, |entry| match entry.raw_body().shown() {
+                Some(Ok(object)) if later.is_empty() => objects.push(object),
+                _ => later.push(entry.clone()),
+            })?;
         // STORE-7: as in `get`. What is gone over once is kept for nobody (PACK-3).
         for entry in later {
             match entry.raw_body().read() {
