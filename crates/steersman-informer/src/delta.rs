@@ -3,7 +3,7 @@
 use std::mem::size_of;
 
 use steersman_api::Decoded;
-use steersman_object::ResourceVersion;
+use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::body::Extent;
 use crate::entry::RawEntry;
@@ -37,6 +37,14 @@ pub(crate) enum Delta {
     Bookmark { version: ResourceVersion },
     /// Time to repeat everything.
     Resync,
+}
+
+/// Where it is, or would be.
+pub(crate) fn key_of(item: &Item) -> &ObjectKey {
+    match item {
+        Decoded::Good(entry) => entry.key(),
+        Decoded::Malformed(malformed) => &malformed.key,
+    }
 }
 
 /// Nobody has judged it.

@@ -152,9 +152,7 @@ impl Core {
         let mut told = Told::nothing(held.id());
         {
             let mut indexer = self.shared.indexer.write();
-            if let Some(view) = indexer.view_mut(held.id()) {
-                view.add_index(index, misread, &mut told);
-            }
+            indexer.add_index(held.id(), index, misread, &mut told);
         }
         self.tell(&told.malformed);
         Ok(())

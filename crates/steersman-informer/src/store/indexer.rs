@@ -8,13 +8,14 @@ use steersman_api::{Decoded, Malformed};
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::body::Extent;
-use crate::delta::Item;
+use crate::delta::{Item, key_of};
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin};
 use crate::finding::{Finding, Findings, Judged, Outlook};
+use crate::store::index::Index;
 use crate::store::replace::{Fate, fate, is_of};
 use crate::store::table::{Ordered, Table};
-use crate::store::view::{Check, Fact, Held, Judge, Told, View, ViewId};
+use crate::store::view::{Check, Fact, Held, Judge, Misread, Told, View, ViewId};
 
 /// A change that was judged before any lock.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub(crate) struct Indexer {
     views: Vec<View>,
     outlook: Outlook,
     malformed: BTreeMap<ObjectKey, Malformed>,
+    /// How many objects somebody cannot read.
+    unreadable: usize,
     /// The JSON of all entries, as long as it was when they were put in.
     bytes: usize,
     version: Version,
@@ -88,12 +91,6 @@ impl Indexer {
     /// A view; none once nobody holds it.
     pub(crate) fn view(&self, id: ViewId) -> Option<&View> {
         self.views.iter().find(|view| view.id() == id)
-    }
-
-    /// To give it another index.
-    pub(crate) fn view_mut(&mut self, id: ViewId) -> Option<&mut View> {
-        self.outlook.change();
-        self.views.iter_mut().find(|view| view.id() == id)
     }
 
     pub(crate) fn views(&self) -> &[View] {
@@ -143,12 +140,7 @@ impl Indexer {
 
     /// How many objects somebody cannot read.
     pub(crate) fn unreadable(&self) -> usize {
-        let aside = self.views.iter().flat_map(View::malformed);
-        let aside = aside.map(|malformed| &malformed.key);
-        let mut keys: Vec<&ObjectKey> = aside.chain(self.malformed.keys()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys.len()
+        self.unreadable
     }
 
     /// The version up to which everything the server said has been applied.
@@ -191,13 +183,31 @@ impl Indexer {
     pub(crate) fn add_view(&mut self, view: View) {
         self.outlook.change();
         self.views.push(view);
+        self.count();
+    }
+
+    /// Gives a view another index; the objects for which it fails are kept aside.
+    pub(crate) fn add_index(
+        &mut self,
+        id: ViewId,
+        index: Index,
+        misread: Vec<Misread>,
+        told: &mut Told,
+    ) {
+        self.outlook.change();
+        if let Some(view) = self.views.iter_mut().find(|view| view.id() == id) {
+            view.add_index(index, misread, told);
+        }
+        self.count();
     }
 
     /// Removes the views that nobody holds any more; answers the types that looked.
     pub(crate) fn drop_left_views(&mut self) -> Vec<TypeId> {
         self.outlook.change();
         let left = self.views.extract_if(.., |view| !view.is_held());
-        left.map(|view| view.type_id()).collect()
+        let types = left.map(|view| view.type_id()).collect();
+        self.count();
+        types
     }
 
     /// Nothing has changed yet.
@@ -214,6 +224,18 @@ impl Indexer {
 
     /// Applies one change; `applied` was made by [`unchanged`](Self::unchanged).
     pub(crate) fn apply(&mut self, change: Change, applied: &mut Applied) {
+        let key = match &change {
+            Change::Put(item, _) | Change::Removed(item, _) => key_of(item).clone(),
+            Change::Advance(version) => return self.advance(version),
+        };
+        // It is counted as it changes: all of them may be many.
+        let before = self.is_unreadable(&key);
+        self.change(change, applied);
+        let now = self.is_unreadable(&key);
+        self.unreadable = self.unreadable + usize::from(now) - usize::from(before);
+    }
+
+    fn change(&mut self, change: Change, applied: &mut Applied) {
         match change {
             Change::Put(Decoded::Good(entry), findings) => {
                 self.advance(entry.version());
@@ -269,6 +291,7 @@ impl Indexer {
             views: self.views.clone(),
             outlook: self.outlook,
             malformed: BTreeMap::new(),
+            unreadable: 0,
             bytes: 0,
             version: Version(version),
         };
@@ -284,10 +307,7 @@ impl Indexer {
         let mut gone_first = Vec::new();
         let mut changes = Vec::new();
         for (item, findings) in items {
-            let stored = match &item {
-                Decoded::Good(entry) => self.get(entry.key()),
-                Decoded::Malformed(malformed) => self.get(&malformed.key),
-            };
+            let stored = self.get(key_of(&item));
             match fate(stored, Some(&item)) {
                 Fate::Appeared(new) => {
                     listed.push(new.clone());
@@ -340,6 +360,7 @@ impl Indexer {
         for (fact, findings) in changes {
             next.tell(&fact, &findings, &mut applied);
         }
+        next.count();
         (next, applied)
     }
 
@@ -365,6 +386,7 @@ impl Indexer {
                 ready.push(told);
             }
         }
+        self.count();
         ready
     }
 
@@ -436,6 +458,27 @@ impl Indexer {
     fn leave(&mut self, entry: Option<&RawEntry>) {
         let bytes = entry.map_or(0, |entry| entry.raw_body().bytes());
         self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Whether somebody cannot read the object.
+    fn is_unreadable(&self, key: &ObjectKey) -> bool {
+        let aside = |view: &View| view.malformed_at(key).is_some();
+        self.malformed.contains_key(key) || self.views.iter().any(aside)
+    }
+
+    /// Counts anew the objects that somebody cannot read: each where it is found first.
+    fn count(&mut self) {
+        let mut count = self.malformed.len();
+        for (number, view) in self.views.iter().enumerate() {
+            let before = &self.views[..number];
+            let is_new = |malformed: &&Malformed| {
+                let key = &malformed.key;
+                let aside = |view: &View| view.malformed_at(key).is_some();
+                !self.malformed.contains_key(key) && !before.iter().any(aside)
+            };
+            count += view.malformed().filter(is_new).count();
+        }
+        self.unreadable = count;
     }
 
     fn advance(&mut self, version: &ResourceVersion) {

@@ -365,6 +365,48 @@ fn view_1_what_a_view_cannot_read_is_told_once_to_it_alone() {
 }
 
 #[test]
+fn how_many_cannot_be_read_is_known_and_not_counted_each_time() {
+    let mut bench = Bench::new();
+    let mut applied = bench.indexer.unchanged();
+    for name in 0..100 {
+        let odd = Decoded::Good(object(name, 7, 5));
+        let change = Change::Put(odd, unreadable());
+        bench.indexer.apply(change, &mut applied);
+    }
+    let counted = allocation_counter::measure(|| assert_eq!(bench.indexer.unreadable(), 100));
+    assert_eq!(counted.count_total, 0);
+    // Nobody looks any more.
+    drop(std::mem::replace(
+        &mut bench.held,
+        Arc::new(Held::new::<Map>(2)),
+    ));
+    bench.indexer.drop_left_views();
+    assert_eq!(bench.indexer.unreadable(), 0);
+    // Another who looks, and misses one that nobody can read as well.
+    let view = View::new::<Map>(&bench.held, true);
+    bench.indexer.add_view(view);
+    let broken = Change::Put(broken(1, 7, 6), Findings::new());
+    let odd = Change::Put(Decoded::Good(object(2, 7, 6)), unreadable());
+    let mut applied = bench.indexer.unchanged();
+    bench.indexer.apply(broken, &mut applied);
+    bench.indexer.apply(odd, &mut applied);
+    assert_eq!(bench.indexer.unreadable(), 2);
+    let misread = [1, 3].map(|name| {
+        let stored = bench.indexer.get(&key(name)).unwrap().clone();
+        (stored, "odd".into())
+    });
+    let (index, id) = (
+        Index::new("odd", Arc::new(|_| Ok(Vec::new()))),
+        bench.held.id(),
+    );
+    let mut told = Told::nothing(id);
+    bench
+        .indexer
+        .add_index(id, index, misread.into(), &mut told);
+    assert_eq!(bench.indexer.unreadable(), 3);
+}
+
+#[test]
 fn a_view_that_nobody_holds_is_dropped() {
     let mut bench = Bench::new();
     bench.indexer.drop_left_views();
