@@ -3,12 +3,16 @@
 //! Whether what stands between them is JSON is seen by whoever reads the value. A backslash takes the
 //! byte behind it along, wherever it stands: outside of texts there is none in JSON.
 
+use wide::u8x16;
+
 /// The most levels of one value: Go's `encoding/json` reads no more, so no server that is written
 /// in it ever took an object that has them.
 pub(crate) const MAX_DEPTH: usize = 10_000;
 
 /// So many bytes are looked at together.
 const BLOCK: usize = 64;
+/// And so many of them with one instruction, on the processors that operators run on.
+const LANES: usize = 16;
 
 /// A value, and how far into it the bytes have come.
 #[derive(Debug)]
@@ -159,16 +163,14 @@ impl Nested {
 // ===== impl Marks =====
 
 impl Marks {
-    /// Loops without branches, which the compiler does for many bytes at once.
     fn of(block: &[u8; BLOCK]) -> Self {
+        let (lanes, _) = block.as_chunks::<LANES>();
+        let bytes = [0, 1, 2, 3].map(|at| u8x16::new(lanes[at]));
         // `[` and `{`, and `]` and `}`, are a bit apart.
-        let mut curly = *block;
-        for byte in &mut curly {
-            *byte |= 0x20;
-        }
+        let curly = bytes.map(|bytes| bytes | u8x16::splat(0x20));
         Self {
-            quotes: places(block, b'"'),
-            backslashes: places(block, b'\\'),
+            quotes: places(&bytes, b'"'),
+            backslashes: places(&bytes, b'\\'),
             opens: places(&curly, b'{'),
             closes: places(&curly, b'}'),
         }
@@ -176,20 +178,14 @@ impl Marks {
 }
 
 /// A bit for each byte, set where it is this one.
-fn places(block: &[u8; BLOCK], wanted: u8) -> u64 {
-    let mut found = [0; BLOCK];
-    for (found, byte) in found.iter_mut().zip(block) {
-        *found = u8::from(*byte == wanted);
-    }
-    let (eights, _) = found.as_chunks::<8>();
-    eights
-        .iter()
-        .enumerate()
-        .fold(0, |places, (number, eight)| {
-            // Brings the lowest bits of eight bytes together in the highest byte.
-            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-            places | bits << (8 * number)
-        })
+///
+/// Bringing the bits together takes one instruction, which a compiler does not find in a plain loop: a block
+/// takes it twice as many.
+fn places(bytes: &[u8x16; BLOCK / LANES], wanted: u8) -> u64 {
+    let wanted = u8x16::splat(wanted);
+    bytes.iter().rev().fold(0, |places, bytes| {
+        places << LANES | u64::from(bytes.simd_eq(wanted).to_bitmask())
+    })
 }
 
 /// Whether so many bits up to each one, itself included, are set that their number is odd.
