@@ -188,7 +188,7 @@ impl Body {
         }
     }
 
-    /// Packs anew what was packed before there was a dictionary. Says whether it was.
+    /// Packs anew what was packed by no dictionary, or another one. Says whether it was.
     pub(crate) fn repack(&self) -> bool {
         let Some(shelf) = &self.shelf else {
             return false;

@@ -10,6 +10,6 @@ mod shelf;
 pub use budget::Budget;
 
 pub(crate) use budget::{Holder, Leavers, Place};
-pub(crate) use codec::{Broken, Packed};
+pub(crate) use codec::{Broken, Dictionary, Packed};
 pub(crate) use shelf::Shelf;
 pub(crate) use training::{Lesson, Samples};

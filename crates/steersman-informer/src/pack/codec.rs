@@ -109,9 +109,12 @@ impl Packed {
         }
     }
 
-    /// Whether it is packed by some dictionary.
-    pub(crate) fn is_by_dictionary(&self) -> bool {
-        matches!(self, Self::By { .. })
+    /// The dictionary it is packed by.
+    pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
+        match self {
+            Self::By { dictionary, .. } => Some(dictionary),
+            Self::Fresh(_) | Self::Plain(_) | Self::Alone { .. } => None,
+        }
     }
 }
 
@@ -310,7 +313,7 @@ mod tests {
             let packed = tools.pack(text, by);
             assert!(packed.held() < text.len() / 2, "{packed:?}");
             assert_eq!(packed.length(), text.len());
-            assert_eq!(packed.is_by_dictionary(), by.is_some());
+            assert_eq!(packed.dictionary().is_some(), by.is_some());
             let same = tools.unpack(&packed, |unpacked| unpacked == &text[..]);
             assert!(same.unwrap());
         }

@@ -11,7 +11,7 @@ use steersman_object::Object;
 use crate::metrics::Counters;
 use crate::pack::budget::Budget;
 use crate::pack::codec::{Broken, Dictionary, Packed};
-use crate::pack::training::{ENOUGH, FEW, Learning, Lesson, Samples};
+use crate::pack::training::{FEW, Learning, Lesson, Samples, spread};
 use crate::pack::weight::weigh;
 
 /// How much more memory a decoded object takes than its JSON, before any has been weighed.
@@ -32,6 +32,8 @@ pub(crate) struct Shelf {
     types: Mutex<Vec<Known>>,
     /// How many bodies there are, those that only events hold included.
     bodies: AtomicUsize,
+    /// Of fewer bodies than these the dictionary is given up; 0 where there is none.
+    few: AtomicUsize,
 }
 
 /// What is known of a type that somebody looked as.
@@ -55,6 +57,7 @@ impl Shelf {
             learning: Mutex::new(Learning::new(!secret)),
             types: Mutex::default(),
             bodies: AtomicUsize::new(0),
+            few: AtomicUsize::new(0),
         }
     }
 
@@ -92,15 +95,19 @@ impl Shelf {
         (packed, due)
     }
 
-    /// Packs anew what was packed before there was a dictionary, where that makes it smaller.
+    /// Packs anew what was packed before there was the dictionary, where that makes it smaller, and all that
+    /// was packed by another: that goes with the last of them (PACK-5).
     pub(crate) fn repack(&self, packed: &Packed) -> Option<Packed> {
-        let dictionary = self.dictionary.read().clone()?;
-        if packed.is_by_dictionary() {
+        let dictionary = self.dictionary.read().clone();
+        if !is_outdated(packed, dictionary.as_ref()) {
             return None;
         }
         let tools = self.budget.tools();
-        let again = tools.unpack(packed, |json| tools.pack(json, Some(&dictionary)));
-        again.ok().filter(|again| again.held() < packed.held())
+        let again = tools.unpack(packed, |json| tools.pack(json, dictionary.as_ref()));
+        let frees = packed.dictionary().is_some();
+        again
+            .ok()
+            .filter(|again| frees || again.held() < packed.held())
     }
 
     /// Looks at the JSON.
@@ -119,20 +126,30 @@ impl Shelf {
         self.dictionary.read().is_some()
     }
 
-    /// The samples to train with, where it is time to.
-    pub(crate) fn samples(&self) -> Option<Samples> {
-        self.learning.lock().begin()
+    /// The dictionary, and the samples to train another with, where it is time to.
+    pub(crate) fn samples(&self) -> Option<(Samples, Option<Arc<Dictionary>>)> {
+        let dictionary = self.dictionary.read().clone();
+        let samples = self.learning.lock().begin()?;
+        Some((samples, dictionary))
     }
 
-    /// Of which of so many stored objects samples are wanted: of all over. None where none are.
+    /// Whether samples of what is stored may be wanted.
+    pub(crate) fn wants(&self) -> bool {
+        self.learning.lock().may_want()
+    }
+
+    /// Of which of so many stored objects samples are wanted. None where none are.
     pub(crate) fn wanted(&self, stored: usize) -> Option<impl Iterator<Item = usize> + use<>> {
-        let wants = stored >= FEW && self.learning.lock().is_collecting();
-        wants.then(|| (0..stored).step_by(stored.div_ceil(ENOUGH).max(1)))
+        let wants = stored >= FEW && self.learning.lock().wants();
+        wants.then(|| spread(stored))
     }
 
     /// These are the samples that were wanted.
     pub(crate) fn complete(&self, samples: Samples) {
-        self.learning.lock().complete(samples);
+        let doubted = self.learning.lock().doubts();
+        let dictionary = self.dictionary.read().clone().filter(|_| doubted);
+        let share = dictionary.map(|by| samples.share(self.budget.tools(), &by));
+        self.learning.lock().complete(samples, share);
     }
 
     /// What training came to.
@@ -140,10 +157,28 @@ impl Shelf {
         let mut dictionary = self.dictionary.write();
         let bodies = self.bodies.load(Ordering::Relaxed);
         let (mut learning, known) = (self.learning.lock(), dictionary.is_some());
-        let new = learning.end(lesson, bodies, known);
-        if let Some(new) = new {
-            *dictionary = Some(Arc::new(new));
+        if let Some(new) = learning.end(lesson, bodies, known) {
+            self.few.store(new.few(), Ordering::Relaxed);
+            *dictionary = Some(Arc::new(new.dictionary));
         }
+    }
+
+    /// Whether there is a dictionary that is no longer worth it: most of the objects went.
+    pub(crate) fn is_left(&self) -> bool {
+        self.bodies.load(Ordering::Relaxed) < self.few.load(Ordering::Relaxed)
+    }
+
+    /// Gives up a dictionary that is no longer worth it; what it packed is to be packed again. Says whether
+    /// it did.
+    pub(crate) fn give_up(&self) -> bool {
+        if !self.is_left() {
+            return false;
+        }
+        let mut dictionary = self.dictionary.write();
+        let few = self.few.swap(0, Ordering::Relaxed);
+        // At so many it would be worth it again.
+        self.learning.lock().give_up(4 * few);
+        dictionary.take().is_some()
     }
 
     // ----- types -----
@@ -178,6 +213,15 @@ impl Shelf {
             .ok()
             .and_then(|number| 1_u8.checked_shl(number))
             .unwrap_or(0)
+    }
+}
+
+/// Whether it is packed by another dictionary, or by none though there is one.
+fn is_outdated(packed: &Packed, dictionary: Option<&Arc<Dictionary>>) -> bool {
+    match (packed.dictionary(), dictionary) {
+        (None, known) => known.is_some(),
+        (Some(_), None) => true,
+        (Some(by), Some(known)) => !Arc::ptr_eq(by, known),
     }
 }
 
@@ -224,5 +268,76 @@ impl Shelf {
 impl fmt::Debug for Shelf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shelf").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::training::tests::{alike, lesson, others};
+
+    fn of(bodies: usize) -> Arc<Shelf> {
+        let shelf = Shelf::alone(Budget::default());
+        (0..bodies).for_each(|_| shelf.enter());
+        shelf
+    }
+
+    fn dictionary(shelf: &Shelf) -> Arc<Dictionary> {
+        shelf.dictionary.read().clone().unwrap()
+    }
+
+    /// Packs again what can be packed better.
+    fn repack(shelf: &Shelf, all: &mut [Packed]) {
+        for packed in all {
+            if let Some(again) = shelf.repack(packed) {
+                *packed = again;
+            }
+        }
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_what_another_dictionary_packed_is_packed_again_and_that_one_goes() {
+        let shelf = of(50_000);
+        let mut all: Vec<Packed> = (0..3).map(|at| shelf.pack(&alike(at)).0).collect();
+        shelf.learn(lesson(alike, 300));
+        let first = Arc::downgrade(&dictionary(&shelf));
+        all.extend((3..30).map(|at| shelf.pack(&alike(at)).0));
+        all.extend((30..60).map(|at| shelf.pack(&others(at)).0));
+        shelf.learn(lesson(others, 300));
+        assert!(first.upgrade().is_some());
+        repack(&shelf, &mut all);
+        let newest = dictionary(&shelf);
+        for packed in &all[3..] {
+            assert!(
+                packed
+                    .dictionary()
+                    .is_some_and(|by| Arc::ptr_eq(by, &newest))
+            );
+            assert!(shelf.repack(packed).is_none());
+        }
+        assert!(first.upgrade().is_none());
+        let json = shelf.unpack(&all[40], <[u8]>::to_vec).unwrap();
+        assert_eq!(json, others(40));
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_a_dictionary_goes_where_most_of_the_objects_went() {
+        let shelf = of(50_000);
+        shelf.learn(lesson(alike, 300));
+        let first = Arc::downgrade(&dictionary(&shelf));
+        let mut all: Vec<Packed> = (0..10).map(|at| shelf.pack(&alike(at)).0).collect();
+        assert!(!shelf.is_left() && !shelf.give_up());
+        (0..49_990).for_each(|_| shelf.leave());
+        assert!(shelf.is_left() && shelf.give_up());
+        assert!(!shelf.is_left() && !shelf.give_up());
+        repack(&shelf, &mut all);
+        assert!(first.upgrade().is_none());
+        assert_eq!(shelf.unpack(&all[7], <[u8]>::to_vec).unwrap(), alike(7));
+        assert!(!shelf.pack(&alike(10)).1);
+        // They come back, and so does it.
+        (0..49_990).for_each(|_| shelf.enter());
+        assert!(shelf.pack(&alike(10)).1);
     }
 }

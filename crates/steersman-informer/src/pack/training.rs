@@ -21,6 +21,11 @@ const KEPT_BACK: usize = 4;
 const WINDOW: usize = 1024;
 /// Where training was of no use, it is tried again once there are so many times the objects.
 const LATER: usize = 4;
+/// After so many windows in turn that were packed badly another dictionary is made, however often that was
+/// of no use before.
+const PATIENCE: u32 = 64;
+/// The samples of a store are looked at in an order that is all over it from the first few on.
+const SPREAD: usize = 7919;
 
 /// Objects to learn from.
 #[derive(Debug, Default)]
@@ -35,6 +40,8 @@ pub(crate) struct Lesson {
     pub(crate) dictionary: Dictionary,
     /// What it saves of each object, in bytes.
     saves: usize,
+    /// What it left of objects that it does not know.
+    share: Share,
 }
 
 /// When to train.
@@ -42,6 +49,13 @@ pub(crate) struct Lesson {
 pub(crate) struct Learning {
     stage: Stage,
     window: Window,
+    /// What is known was learned of what arrived, and nobody has looked at what is stored.
+    is_early: bool,
+    /// What it came to then, while somebody looks.
+    before: Option<Share>,
+    /// How many windows in turn were packed badly, and how many have to be for another dictionary.
+    worse: u32,
+    patience: u32,
 }
 
 #[derive(Debug)]
@@ -54,13 +68,13 @@ enum Stage {
     Due(Samples),
     /// Somebody is at it.
     Training,
-    /// There is a dictionary; how well it packed at first, as soon as that is known.
+    /// There is a dictionary; how well it packs, as soon as that is known.
     Learned(Option<Share>),
 }
 
 /// What packing left of so many bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+pub(crate) struct Share {
     json: usize,
     packed: usize,
 }
@@ -69,6 +83,13 @@ struct Share {
 struct Window {
     share: Share,
     objects: usize,
+}
+
+/// Of which of so many stored objects samples are wanted: of all over.
+pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> {
+    let count = stored.min(ENOUGH);
+    // It is a prime, so each is met once.
+    (0..count).map(move |number| number * SPREAD % count * stored / count)
 }
 
 // ===== impl Samples =====
@@ -86,23 +107,41 @@ impl Samples {
         self.sizes.len() >= ENOUGH || self.bytes.len() >= ENOUGH_BYTES
     }
 
-    /// Learns a dictionary, where it would pack by a fifth better than none. It takes long: some tenths
-    /// of a second.
-    pub(crate) fn train(&self, tools: &Tools) -> Option<Lesson> {
+    /// Learns a dictionary, where it would pack by a fifth better than none, and as well as the present one.
+    /// It takes long: some tenths of a second.
+    pub(crate) fn train(&self, tools: &Tools, present: Option<&Arc<Dictionary>>) -> Option<Lesson> {
         let (known, unknown) = self.parted();
         let size = LARGEST.min(known.bytes.len() / SAMPLES_PER_BYTE);
         let mut trained = Vec::with_capacity(size);
         zstd_safe::train_from_buffer(&mut trained, &known.bytes, &known.sizes).ok()?;
         let dictionary = Arc::new(Dictionary::new(&trained)?);
-        let held = |by: Option<&Arc<Dictionary>>| {
-            let packed = unknown.each().map(|json| tools.pack(json, by).held());
-            packed.sum::<usize>()
-        };
-        let (without, with) = (held(None), held(Some(&dictionary)));
+        let without = unknown.packed(tools, None).packed;
+        let share = unknown.packed(tools, Some(&dictionary));
+        let with = share.packed;
+        if present.is_some_and(|present| unknown.packed(tools, Some(present)).packed < with) {
+            return None;
+        }
         // What was packed with it here is gone again.
         let dictionary = Arc::into_inner(dictionary)?;
         let saves = without.saturating_sub(with) / unknown.sizes.len().max(1);
-        (with * 5 <= without * 4).then_some(Lesson { dictionary, saves })
+        (with * 5 <= without * 4).then_some(Lesson {
+            dictionary,
+            saves,
+            share,
+        })
+    }
+
+    /// What packing leaves of a part of them.
+    pub(crate) fn share(&self, tools: &Tools, by: &Arc<Dictionary>) -> Share {
+        self.parted().1.packed(tools, Some(by))
+    }
+
+    fn packed(&self, tools: &Tools, by: Option<&Arc<Dictionary>>) -> Share {
+        let packed = self.each().map(|json| tools.pack(json, by).held());
+        Share {
+            json: self.bytes.len(),
+            packed: packed.sum(),
+        }
     }
 
     /// Those to learn from, and those to try it on.
@@ -134,6 +173,11 @@ impl Lesson {
     fn is_worth(&self, objects: usize) -> bool {
         self.saves.saturating_mul(objects) > 2 * self.dictionary.size()
     }
+
+    /// Of fewer objects than these it saves only half of what it takes.
+    pub(crate) fn few(&self) -> usize {
+        self.dictionary.size() / 2 / self.saves.max(1)
+    }
 }
 
 // ===== impl Learning =====
@@ -145,6 +189,10 @@ impl Learning {
         Self {
             stage: Stage::Waiting(trains.then_some(FEW)),
             window: Window::default(),
+            is_early: false,
+            before: None,
+            worse: 0,
+            patience: 1,
         }
     }
 
@@ -160,19 +208,23 @@ impl Learning {
                 samples.add(json);
                 if samples.is_enough() {
                     self.stage = Stage::Due(std::mem::take(samples));
+                    self.is_early = true;
                     return true;
                 }
                 false
             }
-            Stage::Learned(first) => {
+            Stage::Learned(expected) => {
                 let Some(share) = self.window.put(json.len(), packed) else {
                     return false;
                 };
-                let worse = share.is_worse_than(first.get_or_insert(share));
-                if worse {
+                let worse = share.is_worse_than(expected.get_or_insert(share));
+                self.worse = if worse { self.worse + 1 } else { 0 };
+                let due = self.worse >= self.patience;
+                if due {
+                    self.worse = 0;
                     self.stage = Stage::Collecting(Samples::default());
                 }
-                worse
+                due
             }
             Stage::Waiting(_) | Stage::Due(_) | Stage::Training => false,
         }
@@ -181,6 +233,29 @@ impl Learning {
     /// Whether somebody waits for more samples than came by themselves.
     pub(crate) fn is_collecting(&self) -> bool {
         matches!(self.stage, Stage::Collecting(_))
+    }
+
+    /// Whether samples of what is stored are wanted, now that there is a store: what arrived first may be of
+    /// one namespace and like nothing else (PACK-5).
+    pub(crate) fn wants(&mut self) -> bool {
+        if self.is_early && !matches!(self.stage, Stage::Training) {
+            if let Stage::Learned(expected) = self.stage {
+                self.before = expected;
+            }
+            self.stage = Stage::Collecting(Samples::default());
+        }
+        self.is_early = false;
+        self.is_collecting()
+    }
+
+    /// Whether [`wants`](Self::wants) would say so.
+    pub(crate) fn may_want(&self) -> bool {
+        self.is_early || self.is_collecting()
+    }
+
+    /// Whether it matters how well the present dictionary packs what is stored.
+    pub(crate) fn doubts(&self) -> bool {
+        self.before.is_some()
     }
 
     /// The samples to train with, where it is time to.
@@ -194,29 +269,49 @@ impl Learning {
         }
     }
 
-    /// These are all the samples there are: time to train with them.
-    pub(crate) fn complete(&mut self, samples: Samples) {
-        if self.is_collecting() {
-            self.stage = Stage::Due(samples);
+    /// These are all the samples there are: time to train with them, if the present dictionary does not
+    /// pack them, to `share`, as it did what it was learned of.
+    pub(crate) fn complete(&mut self, samples: Samples, share: Option<Share>) {
+        let before = self.before.take();
+        if !self.is_collecting() {
+            return;
         }
+        self.is_early = false;
+        self.stage = match (before, share) {
+            (Some(before), Some(share)) if !share.is_worse_than(&before) => {
+                Stage::Learned(Some(share))
+            }
+            _ => Stage::Due(samples),
+        };
+    }
+
+    /// The dictionary is given up; there may be use for one where there are so many objects.
+    pub(crate) fn give_up(&mut self, until: usize) {
+        self.stage = Stage::Waiting(Some(until.max(FEW)));
+        self.window = Window::default();
     }
 
     /// What training came to, of a kind that has so many objects and a dictionary or none. Answers the
-    /// dictionary to use from now on, where it is a new one.
+    /// lesson whose dictionary is to be used from now on, where it is a new one.
     pub(crate) fn end(
         &mut self,
         lesson: Option<Lesson>,
         objects: usize,
         has_dictionary: bool,
-    ) -> Option<Dictionary> {
+    ) -> Option<Lesson> {
         self.window = Window::default();
         let lesson = lesson.filter(|lesson| lesson.is_worth(objects));
         self.stage = match (&lesson, has_dictionary) {
-            // The next objects say what is to be expected of it.
-            (Some(_), _) | (None, true) => Stage::Learned(None),
+            (Some(lesson), _) => Stage::Learned(Some(lesson.share)),
+            // The next objects say what is to be expected.
+            (None, true) => Stage::Learned(None),
             (None, false) => Stage::Waiting(Some(objects.max(FEW) * LATER)),
         };
-        lesson.map(|lesson| lesson.dictionary)
+        // What arrives may be like nothing of what is stored for good.
+        if lesson.is_some() && has_dictionary {
+            self.patience = PATIENCE.min(2 * self.patience);
+        }
+        lesson
     }
 }
 
@@ -233,16 +328,18 @@ impl Window {
 impl Share {
     /// By a third at least.
     fn is_worse_than(&self, other: &Self) -> bool {
-        self.packed * other.json * 3 > other.packed * self.json * 4
+        // The product of two windows is more than 32 bits hold, and may be more than 64.
+        let cross = |packed: usize, json: usize| packed as u128 * json as u128;
+        cross(self.packed, other.json) * 3 > cross(other.packed, self.json) * 4
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Objects of a kind that have most in common.
-    fn alike(number: usize) -> Vec<u8> {
+    pub(in crate::pack) fn alike(number: usize) -> Vec<u8> {
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let name = format!("service-{number}-{hash:x}");
         let container = r#""image":"registry.example.com/platform/service:1.2.3","imagePullPolicy":"IfNotPresent","terminationMessagePath":"/dev/termination-log""#;
@@ -265,10 +362,23 @@ mod tests {
         (0..600).map(|_| next()).collect()
     }
 
-    fn lesson(object: fn(usize) -> Vec<u8>, objects: usize) -> Option<Lesson> {
+    /// Objects that have most in common, and nothing with those.
+    pub(in crate::pack) fn others(number: usize) -> Vec<u8> {
+        let rule = r#"{"apiGroups":["batch.example.com"],"resources":["tasks","timers"],"verbs":["get","watch"]}"#;
+        format!(r#"{{"subject":"robot-{number}","rules":[{rule},{rule}],"since":{number}}}"#)
+            .into_bytes()
+    }
+
+    pub(in crate::pack) fn samples(object: fn(usize) -> Vec<u8>) -> Samples {
+        let mut samples = Samples::default();
+        (0..ENOUGH).for_each(|number| samples.add(&object(number)));
+        samples
+    }
+
+    pub(in crate::pack) fn lesson(object: fn(usize) -> Vec<u8>, objects: usize) -> Option<Lesson> {
         let mut samples = Samples::default();
         (0..objects).for_each(|number| samples.add(&object(number)));
-        samples.train(&Tools::default())
+        samples.train(&Tools::default(), None)
     }
 
     /// Puts in so many objects; says whether there was something to do at any of them.
@@ -291,7 +401,7 @@ mod tests {
         assert_eq!(samples.sizes.len(), ENOUGH);
         // Somebody is at it.
         assert!(learning.begin().is_none() && !note(&mut learning, 600..9_000, 300));
-        let lesson = samples.train(&Tools::default()).unwrap();
+        let lesson = samples.train(&Tools::default(), None).unwrap();
         assert!(lesson.saves > 100, "{lesson:?}");
         let few = learning.end(self::lesson(alike, ENOUGH), FEW, false);
         assert!(few.is_none(), "it takes more than it saves");
@@ -305,17 +415,106 @@ mod tests {
     #[test]
     fn pack_5_what_packs_no_longer_as_it_did_is_learned_anew() {
         let mut learning = Learning::new(true);
-        learning.end(lesson(alike, ENOUGH), 50_000, false).unwrap();
-        assert!(!note(&mut learning, 0..3 * WINDOW, 60));
-        assert!(!note(&mut learning, 0..WINDOW, 70));
-        assert!(note(&mut learning, 0..WINDOW, 120));
+        let lesson = learning.end(lesson(alike, ENOUGH), 50_000, false).unwrap();
+        let usual = lesson.share.packed / ENOUGH.div_ceil(KEPT_BACK);
+        assert!(!note(&mut learning, 0..3 * WINDOW, usual));
+        assert!(!note(&mut learning, 0..WINDOW, usual * 5 / 4));
+        assert!(note(&mut learning, 0..WINDOW, 2 * usual));
         assert!(learning.is_collecting());
-        learning.complete(Samples::default());
+        learning.complete(Samples::default(), None);
         assert!(learning.begin().is_some());
         // Nothing better is to be had: that is what is expected from now on.
         assert!(learning.end(None, 50_000, true).is_none());
-        assert!(!note(&mut learning, 0..3 * WINDOW, 120));
-        assert!(note(&mut learning, 0..WINDOW, 200));
+        assert!(!note(&mut learning, 0..3 * WINDOW, 2 * usual));
+        assert!(note(&mut learning, 0..WINDOW, 3 * usual));
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_a_dictionary_that_helps_nobody_from_the_first_is_seen_and_not_tried_for_ever() {
+        let mut learning = Learning::new(true);
+        let plain = alike(1).len();
+        let mut trainings = 0;
+        let mut has_dictionary = false;
+        for _ in 0..1000 {
+            trainings += 1;
+            learning.end(lesson(alike, ENOUGH), 50_000, has_dictionary);
+            has_dictionary = true;
+            let windows = (1..=200).find(|_| note(&mut learning, 0..WINDOW, plain));
+            assert_eq!(windows, Some(1 << (trainings - 1).min(6)));
+            if trainings == 9 {
+                break;
+            }
+        }
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_what_arrived_first_and_was_odd_does_not_settle_it() {
+        // Nothing came of them, or a dictionary that packs none of the others; once they are stored, samples
+        // of all are taken.
+        for odd in [apart as fn(usize) -> Vec<u8>, others] {
+            let mut learning = Learning::new(true);
+            for number in 0..FEW + ENOUGH {
+                learning.note(&odd(number), 300, number + 1);
+            }
+            let early = learning.begin().unwrap();
+            let early = early.train(&Tools::default(), None);
+            let early = learning.end(early, 20_000, false);
+            assert!(!learning.is_collecting());
+            assert!(learning.wants());
+            let (tools, stored) = (Tools::default(), samples(alike));
+            let present = early.map(|lesson| Arc::new(lesson.dictionary));
+            let share = present.as_ref().map(|by| stored.share(&tools, by));
+            learning.complete(stored, share);
+            let late = learning.begin().unwrap().train(&tools, present.as_ref());
+            assert!(learning.end(late, 20_000, present.is_some()).is_some());
+            // Once is enough.
+            assert!(!learning.wants());
+        }
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_what_arrived_first_and_was_like_the_rest_is_not_learned_twice() {
+        let mut learning = Learning::new(true);
+        note(&mut learning, 0..FEW + ENOUGH, 300);
+        let tools = Tools::default();
+        let early = learning.begin().unwrap().train(&tools, None);
+        let early = learning.end(early, 20_000, false).unwrap();
+        assert!(learning.wants() && learning.doubts());
+        let stored = samples(alike);
+        let share = stored.share(&tools, &Arc::new(early.dictionary));
+        learning.complete(stored, Some(share));
+        assert!(learning.begin().is_none() && !learning.wants());
+        let usual = share.packed / ENOUGH.div_ceil(KEPT_BACK);
+        assert!(!note(&mut learning, 0..3 * WINDOW, usual));
+    }
+
+    #[test]
+    fn shares_of_whatever_size_are_compared() {
+        let json = usize::MAX / 2;
+        let (all, half) = (
+            Share { json, packed: json },
+            Share {
+                json,
+                packed: json / 2,
+            },
+        );
+        assert!(all.is_worse_than(&half) && !half.is_worse_than(&all));
+    }
+
+    #[test]
+    fn samples_are_of_all_over_from_the_first_few_on() {
+        for stored in [1, 7, ENOUGH, 301, 7919, 50_000] {
+            let wanted: Vec<usize> = spread(stored).collect();
+            let distinct: std::collections::BTreeSet<_> = wanted.iter().collect();
+            assert_eq!(distinct.len(), stored.min(ENOUGH));
+            assert!(wanted.iter().all(|at| *at < stored));
+        }
+        let first: Vec<usize> = spread(50_000).take(8).collect();
+        let halves = first.iter().filter(|at| **at < 25_000).count();
+        assert!((2..=6).contains(&halves), "{first:?}");
     }
 
     // PACK-4
@@ -323,7 +522,8 @@ mod tests {
     fn pack_4_nothing_is_learned_of_secrets() {
         let mut learning = Learning::new(false);
         assert!(!note(&mut learning, 0..4 * ENOUGH, 300));
-        learning.complete(Samples::default());
+        assert!(!learning.wants());
+        learning.complete(Samples::default(), None);
         assert!(learning.begin().is_none());
     }
 }

@@ -71,6 +71,9 @@ impl Core {
         }
         self.change(&mut writer, changes);
         self.pools.sweep(self.shared.indexer.read().len());
+        if self.shelf.is_left() {
+            self.learn.notify_one();
+        }
         let seats = writer.fanout.seats();
         drop(writer);
         // RYOW-2: after the store has it, so that who looks again sees it.

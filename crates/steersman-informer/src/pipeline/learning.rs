@@ -1,55 +1,121 @@
 //! Driver: learns how to pack the objects beside what is going on, and packs again what came before.
 
-use super::Core;
-use crate::pack::{Lesson, Samples};
+use std::sync::Arc;
 
-/// So many bodies are packed again, or looked at for that, before others get their turn.
-const AT_ONCE: usize = 64;
+use super::Core;
+use crate::pack::{Dictionary, Lesson, Samples};
+
+/// So many bytes of JSON are packed again, or looked at for that, before others get their turn: that takes
+/// as long as some dozens of small messages.
+const AT_ONCE: usize = 64 << 10;
+/// What looking at a body takes at least, in bytes.
+const LOOK: usize = 1 << 10;
+
+/// Gives others their turn, by what was done since the last one.
+#[derive(Default)]
+struct Turns {
+    done: usize,
+}
 
 /// Trains where there is something to learn; ends when it is dropped.
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
 pub(super) async fn learn(core: &Core) {
     loop {
         core.learn.notified().await;
-        complete(core);
-        if let Some(samples) = core.shelf.samples() {
-            let lesson = train(core, samples).await;
+        let given_up = core.shelf.give_up();
+        complete(core).await;
+        if let Some((samples, present)) = core.shelf.samples() {
+            let lesson = train(core, samples, present).await;
             core.shelf.learn(lesson);
         }
-        repack(core).await;
+        if given_up || core.shelf.has_dictionary() {
+            repack(core).await;
+        }
     }
 }
 
 /// Once there is a store, the samples are of all of it: what arrives may be of one namespace, or one object.
-fn complete(core: &Core) {
+async fn complete(core: &Core) {
+    if !core.shelf.wants() {
+        return;
+    }
     let stored = core.entries();
     let Some(wanted) = core.shelf.wanted(stored.len()) else {
         return;
     };
-    let mut samples = Samples::default();
+    let (mut samples, mut turns) = (Samples::default(), Turns::default());
     for at in wanted {
-        stored[at].raw_body().sample(|json| samples.add(json));
+        let body = stored[at].raw_body();
+        body.sample(|json| samples.add(json));
+        if samples.is_enough() {
+            break;
+        }
+        turns.after(body.bytes()).await;
     }
     core.shelf.complete(samples);
 }
 
 /// Training takes long, so it has a thread of its own (PACK-5).
-async fn train(core: &Core, samples: Samples) -> Option<Lesson> {
+async fn train(core: &Core, samples: Samples, present: Option<Arc<Dictionary>>) -> Option<Lesson> {
     let budget = core.options.budget.clone();
-    let trained = tokio::task::spawn_blocking(move || samples.train(budget.tools()));
+    let train = move || samples.train(budget.tools(), present.as_ref());
+    let trained = tokio::task::spawn_blocking(train);
     // It neither panics nor is it cancelled but with the runtime.
     trained.await.ok().flatten()
 }
 
-/// Packs anew what was packed before there was a dictionary, a few at a time.
+/// Packs anew what was packed by no dictionary, or another one, a few at a time.
 async fn repack(core: &Core) {
-    if !core.shelf.has_dictionary() {
-        return;
+    let mut turns = Turns::default();
+    for entry in core.entries() {
+        let body = entry.raw_body();
+        let done = if body.repack() { AT_ONCE } else { body.bytes() };
+        turns.after(done).await;
     }
-    for (number, entry) in core.entries().into_iter().enumerate() {
-        // Others get their turn often: each takes as long as a dozen of small messages.
-        if entry.raw_body().repack() || number % AT_ONCE == 0 {
+}
+
+impl Turns {
+    /// So many bytes were looked at.
+    async fn after(&mut self, bytes: usize) {
+        self.done += bytes.max(LOOK);
+        if self.done >= AT_ONCE {
+            self.done = 0;
             tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn others_get_their_turn_by_how_much_was_done() {
+        let turns_of_others = Cell::new(0);
+        let others = async {
+            loop {
+                turns_of_others.set(turns_of_others.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        };
+        let work = async {
+            let mut turns = Turns::default();
+            for (objects, bytes, at_least) in [(200, 1 << 20, 200), (640, 100, 10), (8, 8 << 10, 1)]
+            {
+                let before = turns_of_others.get();
+                for _ in 0..objects {
+                    turns.after(bytes).await;
+                }
+                let since: usize = turns_of_others.get() - before;
+                assert!((at_least..=at_least + 1).contains(&since), "{since}");
+            }
+        };
+        tokio::select! {
+            biased;
+            () = work => {}
+            () = others => {}
         }
     }
 }
