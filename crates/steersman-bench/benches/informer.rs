@@ -56,6 +56,11 @@ fn reads(criterion: &mut Criterion) {
         .add_index("batch", batch)
         .unwrap_or_else(|problem| panic!("no index: {problem}"));
     fed.informer.index_labels();
+    let ten = store.by_index("batch", "7").unwrap_or_default();
+    assert_eq!(ten.len() as u64, TOGETHER);
+    let labelled = Query::new().labels(LabelSelector::label(SHARED, "7"));
+    let labelled = store.objects(&labelled);
+    assert!(labelled.is_ok_and(|found| found.objects == ten));
     let mut group = criterion.benchmark_group("store");
     group.bench_function("get, one key", |bencher| {
         bencher.iter(|| store.get(black_box(&keys[0])));
@@ -80,7 +85,7 @@ fn reads(criterion: &mut Criterion) {
                 let batch = batches.next().unwrap_or_default();
                 Query::new().labels(LabelSelector::label(SHARED, batch))
             },
-            |query| store.select(&query),
+            |query| store.objects(&query),
             BatchSize::SmallInput,
         );
     });

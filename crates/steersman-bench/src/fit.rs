@@ -33,9 +33,54 @@ impl Fit {
     }
 }
 
+/// What one costs at the last point, as a multiple of what it costs at the point of so many: of what
+/// begins at nothing.
+pub(crate) fn of_each(points: &[Point], from: f64) -> Option<f64> {
+    let first = points.iter().find(|point| point.0 >= from)?;
+    let each = |(objects, cost): Point| cost / objects;
+    times(each(*points.last()?), each(*first))
+}
+
+/// What one more costs on the way to the last point, as a multiple of what it costs from the point of so
+/// many on: what is there besides does not count.
+pub(crate) fn of_one_more(points: &[Point], from: f64) -> Option<f64> {
+    let mut steps = points.iter().zip(points.iter().skip(1));
+    let last = steps.clone().next_back()?;
+    let first = steps.find(|(point, _)| point.0 >= from)?;
+    let more = |(few, many): (&Point, &Point)| (many.1 - few.1) / (many.0 - few.0);
+    times(more(last), more(first))
+}
+
+/// One cost by another. One that was not measurable is nothing to compare with.
+fn times(last: f64, first: f64) -> Option<f64> {
+    (first > 0.0).then_some(last / first)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Fit;
+    use super::{Fit, Point, of_each, of_one_more};
+
+    #[test]
+    fn what_bends_a_little_is_seen_at_its_end() {
+        let points = |cost: &dyn Fn(f64) -> f64| -> Vec<Point> {
+            let objects = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5];
+            objects.map(|many| (many, cost(many))).to_vec()
+        };
+        let straight = points(&|many| 2.0 * many);
+        let base = points(&|many| 9e4 + 2.0 * many);
+        let near = |ratio: Option<f64>, wanted: f64| (ratio.unwrap() - wanted).abs() < 0.01;
+        assert!(near(of_each(&straight, 1e4), 1.0) && near(of_one_more(&straight, 1e4), 1.0));
+        assert!(near(of_one_more(&base, 1e4), 1.0));
+        // A line explains this, and at its end one costs almost twice as much.
+        let bent = points(&|many| many.powf(1.2));
+        assert!(Fit::of(&bent).explained > 0.99);
+        assert!(near(of_each(&bent, 1e4), 1.82));
+        assert!(of_one_more(&bent, 1e4).unwrap() > 1.3);
+        // Nothing to compare with.
+        assert_eq!(of_each(&straight, 1e6), None);
+        assert_eq!(of_one_more(&straight, 2e5), None);
+        assert_eq!(of_one_more(&[(1.0, 4.0), (2.0, 4.0)], 1.0), None);
+    }
 
     #[test]
     fn a_line_explains_what_lies_on_it() {

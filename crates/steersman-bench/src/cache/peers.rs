@@ -1,7 +1,5 @@
 //! Driver: a cache of one kind, ours and the peer's, from a cold start to many reads.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use futures::{StreamExt, future};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::core::NamespaceResourceScope;
@@ -18,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::reads::{KEYS, Rounds, cpu_of, spread};
 use super::words::{Asked, Synced, Who};
 use crate::process::{Outcome, cpu_time, memory};
-use crate::samples::{SHARED, TOGETHER};
+use crate::samples::{NUMBER, SHARED, TOGETHER};
 
 /// More objects than these are not listed as a whole.
 const LISTED: u64 = 10_000;
@@ -75,32 +73,32 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
         _ => Rounds::MANY,
     };
     let some: Vec<&ObjectKey> = spread(&keys);
-    synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some());
-    synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some());
+    synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some())?;
+    synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some())?;
     if asked.by == Who::Decoded {
         let get = |at: usize| {
             let read = cache.get::<K>(some[at]);
             async { read.await.is_ok() }
         };
-        synced.cache_ns = rounds.timed_async(some.len(), get).await;
+        synced.cache_ns = rounds.timed_async(some.len(), get).await?;
         let client = steersman_client::Client::new(cache.clone(), connection);
         let get = |at: usize| {
             let read = client.get::<K>(some[at]);
             async { read.await.is_ok() }
         };
-        synced.client_ns = rounds.timed_async(some.len(), get).await;
+        synced.client_ns = rounds.timed_async(some.len(), get).await?;
         found(&informer, rounds, asked.objects, &mut synced)?;
     }
     // All of many objects, decoded at once, are more than a machine may have.
     if asked.by == Who::Packed && asked.objects <= LISTED {
-        synced.list_cpu = cpu_of(|| store.list().len());
+        synced.list_cpu = cpu_of(|| store.list().len() as u64 == asked.objects)?;
     }
     cancel.cancel();
     running.await??;
     Ok(synced)
 }
 
-/// Ten objects at a time, by an index of a field and by one of a label.
+/// Ten objects at a time, read by an index of a field and by one of a label.
 fn found<V: Object>(
     informer: &Informer<V>,
     rounds: Rounds,
@@ -109,22 +107,31 @@ fn found<V: Object>(
 ) -> Outcome<()> {
     let store = informer.store();
     let groups = (objects / TOGETHER).max(1);
-    informer.add_index("group", move |object: &V| {
-        let mut hasher = DefaultHasher::new();
-        object.uid_str().hash(&mut hasher);
-        vec![(hasher.finish() % groups).to_string()]
+    informer.add_index("group", |object: &V| {
+        let annotations = object.meta().annotations.as_ref();
+        let number = annotations.and_then(|all| all.get(NUMBER));
+        let number: Option<u64> = number.and_then(|number| number.parse().ok());
+        let group = number.map(|number| (number / TOGETHER).to_string());
+        group.into_iter().collect()
     })?;
     let many = usize::try_from(groups)?.min(KEYS);
     let names: Vec<String> = (0..many).map(|group| group.to_string()).collect();
-    let by_index = |at: usize| store.by_index("group", &names[at]).is_ok();
-    synced.index_ns = rounds.timed(many, by_index);
+    let is_group = |found: &[_]| found.len() as u64 == TOGETHER;
+    let by_index = |at: usize| {
+        let found = store.by_index("group", &names[at]);
+        found.is_ok_and(|found| is_group(&found))
+    };
+    synced.index_ns = rounds.timed(many, by_index)?;
     informer.index_label(SHARED)?;
     let queries: Vec<Query> = names
         .iter()
         .map(|name| Query::new().labels(LabelSelector::label(SHARED, name)))
         .collect();
-    let by_label = |at: usize| store.select(&queries[at]).is_ok();
-    synced.label_ns = rounds.timed(many, by_label);
+    let by_label = |at: usize| {
+        let found = store.objects(&queries[at]);
+        found.is_ok_and(|found| is_group(&found.objects))
+    };
+    synced.label_ns = rounds.timed(many, by_label)?;
     Ok(())
 }
 
@@ -166,8 +173,8 @@ where
     synced.bytes_each = serde_json::to_vec(&*first)?.len() as u64;
     let some = spread(&keys);
     let rounds = Rounds::MANY;
-    synced.hot_ns = rounds.timed(1, |_| reader.get(some[0]).is_some());
-    synced.spread_ns = rounds.timed(some.len(), |at| reader.get(some[at]).is_some());
+    synced.hot_ns = rounds.timed(1, |_| reader.get(some[0]).is_some())?;
+    synced.spread_ns = rounds.timed(some.len(), |at| reader.get(some[at]).is_some())?;
     running.abort();
     Ok(synced)
 }
@@ -178,4 +185,21 @@ fn expect(found: usize, asked: &Asked) -> Outcome<()> {
         return Ok(());
     }
     Err(format!("{found} of {wanted} {of} are there").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rounds, Synced, found};
+    use crate::micro::Fed;
+
+    #[test]
+    fn a_list_that_does_not_find_its_ten_is_no_figure() {
+        let fed = Fed::with(95).unwrap();
+        let mut synced = Synced::default();
+        found(&fed.informer, Rounds::FEW, 90, &mut synced).unwrap();
+        assert!(synced.index_ns > 0.0 && synced.label_ns > 0.0);
+        // The tenth group has five.
+        let fed = Fed::with(95).unwrap();
+        assert!(found(&fed.informer, Rounds::FEW, 100, &mut synced).is_err());
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::sync::in_turns;
 use super::words::{Synced, Who};
-use crate::fit::{Fit, Point};
+use crate::fit::{Fit, Point, of_each, of_one_more};
 use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
@@ -18,6 +18,8 @@ struct Size {
     often: u64,
     /// More objects than these are not measured with the peer, which keeps them all decoded.
     together: u64,
+    /// What one costs with the most is told as a multiple of what it costs with so many.
+    from: u64,
 }
 
 const FULL: Size = Size {
@@ -27,6 +29,7 @@ const FULL: Size = Size {
     runs: 5,
     often: 50_000,
     together: 50_000,
+    from: 10_000,
 };
 
 const QUICK: Size = Size {
@@ -34,6 +37,7 @@ const QUICK: Size = Size {
     runs: 1,
     often: 500,
     together: 500,
+    from: 200,
 };
 
 /// What is measured at each number of objects.
@@ -68,9 +72,9 @@ const RESIDENT: Scaled = Scaled {
 
 const GET: Scaled = Scaled {
     id: "scaling/get",
-    what: "read by key, one key",
+    what: "read by key, a thousand keys in turn",
     unit: "ns",
-    of: |one| one.hot_ns,
+    of: |one| one.spread_ns,
 };
 
 /// The runs of one number of objects.
@@ -95,7 +99,10 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
         figures.extend(steps.iter().map(|step| scaled.at(step)));
     }
     figures.push(SECONDS.linear(&steps, 1e6, "µs"));
+    figures.extend(SECONDS.bent("one", of_each, &steps, size));
     figures.push(RESIDENT.linear(&steps, 1e3, "kB"));
+    // The program and its budget are there with the first.
+    figures.extend(RESIDENT.bent("one more", of_one_more, &steps, size));
     figures.extend(flat(&steps));
     Ok(figures)
 }
@@ -129,11 +136,7 @@ impl Scaled {
     /// How well a straight line fits, and what an object costs by it: `each` of the unit are one of
     /// that of an object.
     fn linear(self, steps: &[Step], each: f64, unit: &str) -> Figure {
-        let points: Vec<Point> = steps
-            .iter()
-            .map(|step| (step.objects as f64, Spread::over(&step.own, self.of).median))
-            .collect();
-        let fit = Fit::of(&points);
+        let fit = Fit::of(&self.points(steps));
         let what = format!(
             "{}, by a straight line: {:.2} {unit} an object and {:.1} {} besides; how much of the differences it explains (R²)",
             self.what,
@@ -149,6 +152,31 @@ impl Scaled {
         )
         .at_least(0.99)
     }
+
+    /// What one costs with the most objects, as a multiple of what it costs with fewer. A line explains
+    /// much of what bends; this does not.
+    fn bent(
+        self,
+        one: &str,
+        times: fn(&[Point], f64) -> Option<f64>,
+        steps: &[Step],
+        size: Size,
+    ) -> Option<Figure> {
+        let (most, from) = (steps.last()?.objects, size.from);
+        let times = times(&self.points(steps), from as f64)?;
+        let what = format!(
+            "{}: what {one} costs with {most} objects, as a multiple of that with {from}",
+            self.what
+        );
+        let id = format!("{}/bent", self.id);
+        Some(Figure::new(&id, what, "", Spread::one(times)).at_most(1.3))
+    }
+
+    fn points(self, steps: &[Step]) -> Vec<Point> {
+        let median = |step: &Step| Spread::over(&step.own, self.of).median;
+        let points = steps.iter().map(|step| (step.objects as f64, median(step)));
+        points.collect()
+    }
 }
 
 /// What a read costs with the most objects, by what it costs with the fewest.
@@ -156,8 +184,8 @@ fn flat(steps: &[Step]) -> Option<Figure> {
     let (few, many) = (steps.first()?, steps.last()?);
     let median = |step: &Step| Spread::over(&step.own, GET.of).median;
     let what = format!(
-        "read by key with {} objects, as a multiple of that with {}",
-        many.objects, few.objects
+        "{}: with {} objects, as a multiple of that with {}",
+        GET.what, many.objects, few.objects
     );
     let times = Spread::one(median(many) / median(few));
     Some(Figure::new("scaling/get/flat", what, "", times).at_most(1.5))

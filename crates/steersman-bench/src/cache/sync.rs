@@ -1,7 +1,7 @@
 //! Driver: one process that caches the objects of a world.
 
 use super::words::{Asked, Synced, Who};
-use crate::process::{Actor, Outcome};
+use crate::process::{Actor, Outcome, progress};
 use crate::world::World;
 
 /// What a process is told of a world.
@@ -32,7 +32,8 @@ pub(crate) async fn in_turns<const N: usize>(
     runs: u32,
 ) -> Outcome<[Vec<Synced>; N]> {
     let mut all = [const { Vec::new() }; N];
-    for _ in 0..runs {
+    for run in 1..=runs {
+        progress(format!("run {run} of {runs}"));
         for (by, synced) in of.into_iter().zip(&mut all) {
             synced.push(sync(world, by, objects).await?);
         }
