@@ -6,6 +6,7 @@
 //! What was measured goes to the standard output, a figure a line, as JSON.
 
 mod process;
+mod stops;
 mod samples;
 mod wire;
 mod report;
@@ -120,17 +121,11 @@ async fn within(
     asked: Foreign,
     measure: impl AsyncFnOnce(&mut Worlds, bool) -> Outcome<Vec<Figure>>,
 ) -> Outcome<Vec<Figure>> {
-    let mut worlds = Worlds::of(asked.against.as_deref()).await?;
-    let measured = tokio::select! {
-        measured = measure(&mut worlds, asked.asked.quick) => measured,
-        interrupt = tokio::signal::ctrl_c() => {
-            Err(interrupt.map_or_else(Into::into, |()| "interrupted".into()))
-        }
-    };
-    let ended = worlds.end().await;
-    let figures = measured?;
-    ended?;
-    Ok(figures)
+    let mut stops = stops::listen()?;
+    let worlds = Worlds::of(asked.against.as_deref()).await?;
+    let quick = asked.asked.quick;
+    let measure = async |worlds: &mut Worlds| measure(worlds, quick).await;
+    worlds.lend(&mut stops, measure).await
 }
 
 /// Measures, and prints the figures.

@@ -2,11 +2,15 @@
 
 mod foreign;
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+
+use futures::FutureExt;
 
 use crate::process::{Actor, Outcome, progress};
 use crate::samples::Sample;
 use crate::server::serve::{Order, Ready};
+use crate::stops::Stops;
 use crate::world::foreign::{Cluster, Namespace};
 
 /// Where the worlds of a measurement are.
@@ -73,11 +77,32 @@ impl Worlds {
         })
     }
 
-    /// Removes what is left on a server of others.
-    pub(crate) async fn end(self) -> Outcome<()> {
-        match self {
-            Self::Own => Ok(()),
-            Self::Foreign(cluster) => cluster.end().await,
+    /// Lends them to a measurement, and removes what it leaves on a server of others, whether it comes to
+    /// its end, fails, panics or is stopped. Who is stopped again while removing leaves the rest there,
+    /// and names it.
+    pub(crate) async fn lend<T>(
+        mut self,
+        stops: &mut Stops,
+        measure: impl AsyncFnOnce(&mut Self) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let measured = tokio::select! {
+            measured = AssertUnwindSafe(measure(&mut self)).catch_unwind() => {
+                measured.unwrap_or_else(|_| Err("a measurement panicked".into()))
+            }
+            Some(()) = stops.recv() => Err("interrupted".into()),
+        };
+        let Self::Foreign(mut cluster) = self else {
+            return measured;
+        };
+        progress("removing what was made on the server; an interrupt leaves it there");
+        let removed = tokio::select! {
+            removed = cluster.end() => removed,
+            Some(()) = stops.recv() => Err(cluster.told("interrupted")),
+        };
+        match (measured, removed) {
+            (Err(problem), Err(left)) => Err(format!("{problem}\n{left}").into()),
+            (measured, Ok(())) => measured,
+            (Ok(_), Err(left)) => Err(left),
         }
     }
 }
@@ -125,7 +150,13 @@ impl World {
     pub(crate) async fn end(self) -> Outcome<()> {
         match self.side {
             Side::Own { actor, .. } => actor.end().await,
-            Side::Foreign(namespace) => namespace.remove().await,
+            Side::Foreign(namespace) => {
+                // It is tried again when everything is over.
+                if let Err(problem) = namespace.remove().await {
+                    progress(problem);
+                }
+                Ok(())
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Driver: namespaces of a server that is not ours: made for a measurement, filled, and removed.
 
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,9 @@ const STEP: u64 = 10_000;
 const NAMESPACES: &str = "/api/v1/namespaces";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "widgets.bench.example.com";
+
+/// So often everything is tried to be removed: a server may be busy once.
+const TRIES: usize = 3;
 
 /// A server, and what was made on it.
 pub(crate) struct Cluster {
@@ -58,25 +62,32 @@ impl Cluster {
     /// A new one, empty.
     pub(crate) async fn namespace(&mut self, of: Sample) -> Outcome<Namespace> {
         if of == Sample::Widget && !self.defined {
-            let made = send(&self.client, Method::POST, DEFINITIONS, Some(&widgets()?)).await;
-            made.map_err(|problem| {
-                format!("{problem}; where {WIDGETS} is left from an earlier run, delete it")
-            })?;
+            // Noted before it is asked for: who is interrupted in between does not know whether it is there.
             self.defined = true;
+            let made = request(&self.client, Method::POST, DEFINITIONS, Some(&widgets()?)).await;
+            if let Err(error) = made {
+                self.defined = !is_refused(&error);
+                let left = format!("where {WIDGETS} is left from an earlier run, delete it");
+                return Err(format!("POST {DEFINITIONS}: {error}; {left}").into());
+            }
             self.established().await?;
         }
-        let wanted = json!({"metadata": {"generateName": "steersman-bench-"}});
-        let made = send(&self.client, Method::POST, NAMESPACES, Some(&wanted)).await?;
-        let name = made["metadata"]["name"].as_str();
+        let random = RandomState::new().hash_one(self.left.len());
         let namespace = Namespace {
             client: self.client.clone(),
-            name: name
-                .ok_or("a namespace was made without a name")?
-                .to_owned(),
+            name: format!("steersman-bench-{random:016x}"),
             of,
             objects: 0,
         };
+        let wanted = json!({"metadata": {"name": namespace.name}});
         self.left.push(namespace.clone());
+        let made = request(&self.client, Method::POST, NAMESPACES, Some(&wanted)).await;
+        if let Err(error) = made {
+            if is_refused(&error) {
+                self.left.pop();
+            }
+            return Err(format!("POST {NAMESPACES}: {error}").into());
+        }
         if of == Sample::Pod {
             namespace.account().await?;
         }
@@ -98,16 +109,44 @@ impl Cluster {
         Err(format!("{WIDGETS} is not served after ten seconds").into())
     }
 
-    /// Removes what is there still.
-    pub(crate) async fn end(self) -> Outcome<()> {
-        for namespace in &self.left {
-            namespace.remove().await?;
+    /// Removes all that can be, and tells the rest by name. It may be dropped at any time: what is left then
+    /// is known.
+    pub(crate) async fn end(&mut self) -> Outcome<()> {
+        let mut problems: Vec<String> = Vec::new();
+        for _ in 0..TRIES {
+            problems.clear();
+            let mut at = 0;
+            while let Some(namespace) = self.left.get(at) {
+                match namespace.remove().await {
+                    Ok(()) => drop(self.left.remove(at)),
+                    Err(problem) => {
+                        problems.push(problem.to_string());
+                        at += 1;
+                    }
+                }
+            }
+            if self.defined {
+                match remove(&self.client, &format!("{DEFINITIONS}/{WIDGETS}"), None).await {
+                    Ok(()) => self.defined = false,
+                    Err(problem) => problems.push(problem.to_string()),
+                }
+            }
+            if problems.is_empty() {
+                return Ok(());
+            }
         }
-        if self.defined {
-            let path = format!("{DEFINITIONS}/{WIDGETS}");
-            send(&self.client, Method::DELETE, &path, None).await?;
-        }
-        Ok(())
+        Err(self.told(&problems.join("; ")))
+    }
+
+    /// What is left, by name, and why.
+    pub(crate) fn told(&self, why: &str) -> Box<dyn std::error::Error + Send + Sync> {
+        let names = self
+            .left
+            .iter()
+            .map(|one| format!("namespace {}", one.name));
+        let definition = self.defined.then(|| WIDGETS.to_owned());
+        let left: Vec<String> = names.chain(definition).collect();
+        format!("left on the server: {} ({why})", left.join(", ")).into()
     }
 }
 
@@ -165,22 +204,26 @@ impl Namespace {
     /// Removes it and what is in it; nothing where it is gone. Where nobody empties namespaces, its
     /// objects go at least.
     pub(crate) async fn remove(&self) -> Outcome<()> {
-        let path = format!("{NAMESPACES}/{}", self.name);
-        for (path, body) in [
-            (
-                self.of.path(&self.name),
-                Some(json!({"gracePeriodSeconds": 0})),
-            ),
-            (path, None),
-        ] {
-            match request(&self.client, Method::DELETE, &path, body.as_ref()).await {
-                Ok(_) => {}
-                Err(kube_client::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                Err(error) => return Err(format!("DELETE {path}: {error}").into()),
-            }
-        }
-        Ok(())
+        let at_once = json!({"gracePeriodSeconds": 0});
+        let objects = remove(&self.client, &self.of.path(&self.name), Some(&at_once)).await;
+        // Most servers empty it then.
+        remove(&self.client, &format!("{NAMESPACES}/{}", self.name), None).await?;
+        objects
     }
+}
+
+/// Removes what is there; nothing where it is gone, or going.
+async fn remove(client: &Client, path: &str, body: Option<&Value>) -> Outcome<()> {
+    match request(client, Method::DELETE, path, body).await {
+        Ok(_) => Ok(()),
+        Err(kube_client::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(format!("DELETE {path}: {error}").into()),
+    }
+}
+
+/// Whether the server said that it did nothing.
+fn is_refused(error: &kube_client::Error) -> bool {
+    matches!(error, kube_client::Error::Api(status) if status.code < 500)
 }
 
 async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>) -> Outcome<Value> {
@@ -204,3 +247,6 @@ async fn request(
         .map_err(kube_client::Error::HttpError)?;
     client.request(request).await
 }
+
+#[cfg(test)]
+mod tests;

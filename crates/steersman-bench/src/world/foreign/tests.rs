@@ -1,0 +1,141 @@
+//! What is left on a server after measurements that end in all sorts of ways.
+
+use std::time::Duration;
+
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::{Answer, Verb};
+use tokio::sync::mpsc;
+
+use super::{Cluster, WIDGETS};
+use crate::process::Outcome;
+use crate::samples::Sample;
+use crate::world::Worlds;
+
+fn cluster(server: &ApiServer) -> Cluster {
+    Cluster {
+        kubeconfig: "nowhere".into(),
+        client: kube_client::Client::new(server.service(), "default"),
+        left: Vec::new(),
+        defined: false,
+    }
+}
+
+/// The namespaces that were made, and are neither gone nor going.
+fn namespaces(server: &ApiServer) -> Vec<String> {
+    let all = server.list("namespaces", "");
+    let stays = all
+        .iter()
+        .filter(|one| one["metadata"]["deletionTimestamp"].is_null());
+    let names = stays.filter_map(|one| one["metadata"]["name"].as_str());
+    let made = names.filter(|name| name.starts_with("steersman-bench-"));
+    made.map(ToOwned::to_owned).collect()
+}
+
+fn pods(server: &ApiServer) -> usize {
+    server.list("pods", "").len()
+}
+
+#[tokio::test]
+async fn what_cannot_be_removed_is_named_and_the_rest_goes() {
+    let server = ApiServer::new();
+    let mut cluster = cluster(&server);
+    let mut names = Vec::new();
+    for of in [Sample::Pod, Sample::Widget, Sample::Pod] {
+        let mut namespace = cluster.namespace(of).await.unwrap();
+        namespace.grow(3).await.unwrap();
+        names.push(namespace.name().to_owned());
+    }
+    assert_eq!((namespaces(&server).len(), pods(&server)), (3, 6));
+    let stuck = names[0].clone();
+    let fault = server.faults().answer_matching(
+        move |request| {
+            request.does(Verb::Delete)
+                && request.is_for("namespaces")
+                && request.name.as_ref() == Some(&stuck)
+        },
+        Answer::code(500),
+    );
+    let left = cluster.end().await.unwrap_err().to_string();
+    assert!(
+        left.contains(&names[0]) && !left.contains(&names[1]) && !left.contains(&names[2]),
+        "{left}"
+    );
+    assert!(!left.contains(WIDGETS), "{left}");
+    assert_eq!(namespaces(&server), names[..1]);
+    assert_eq!(pods(&server), 0);
+    assert!(
+        server
+            .get("customresourcedefinitions", "", WIDGETS)
+            .is_none()
+    );
+    drop(fault);
+    cluster.end().await.unwrap();
+    assert_eq!(namespaces(&server), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_once_is_asked_again() {
+    let server = ApiServer::new();
+    let mut cluster = cluster(&server);
+    let mut namespace = cluster.namespace(Sample::Pod).await.unwrap();
+    namespace.grow(3).await.unwrap();
+    let busy = Answer::code(429).times(1);
+    let _busy = server.faults().answer(Verb::DeleteCollection, "pods", busy);
+    cluster.end().await.unwrap();
+    assert_eq!((namespaces(&server).len(), pods(&server)), (0, 0));
+}
+
+/// Lends a world with objects to a measurement that ends so, and answers what it said.
+async fn lent(
+    server: &ApiServer,
+    stopped: bool,
+    ends: impl AsyncFnOnce() -> Outcome<u32>,
+) -> Outcome<u32> {
+    let (stop, mut stops) = mpsc::unbounded_channel();
+    let worlds = Worlds::Foreign(cluster(server));
+    let measure = async |worlds: &mut Worlds| {
+        worlds.start(Sample::Pod, 3).await?;
+        assert_eq!(pods(server), 3);
+        if stopped {
+            stop.send(())?;
+        }
+        ends().await
+    };
+    let said = worlds.lend(&mut stops, measure).await;
+    assert_eq!((namespaces(server).len(), pods(server)), (0, 0));
+    said
+}
+
+#[tokio::test]
+async fn nothing_is_left_however_a_measurement_ends() {
+    let server = ApiServer::new();
+    assert_eq!(lent(&server, false, async || Ok(7)).await.unwrap(), 7);
+    let failed = lent(&server, false, async || Err("it failed".into())).await;
+    assert_eq!(failed.unwrap_err().to_string(), "it failed");
+    let panicked = lent(&server, false, async || panic!("on purpose")).await;
+    assert_eq!(panicked.unwrap_err().to_string(), "a measurement panicked");
+    let stopped = lent(&server, true, async || std::future::pending().await).await;
+    assert_eq!(stopped.unwrap_err().to_string(), "interrupted");
+}
+
+#[tokio::test]
+async fn who_is_stopped_again_hears_what_is_left() {
+    let server = ApiServer::new();
+    let (stop, mut stops) = mpsc::unbounded_channel();
+    let faults = server.faults();
+    let _slow = faults.delay(Verb::DeleteCollection, "pods", Duration::from_secs(3600));
+    let measure = async |worlds: &mut Worlds| -> Outcome<u32> {
+        worlds.start(Sample::Pod, 3).await?;
+        stop.send(())?;
+        stop.send(())?;
+        std::future::pending().await
+    };
+    let worlds = Worlds::Foreign(cluster(&server));
+    let said = worlds.lend(&mut stops, measure).await;
+    let said = said.unwrap_err().to_string();
+    assert!(
+        said.starts_with("interrupted\nleft on the server: namespace"),
+        "{said}"
+    );
+    assert!(said.contains(&namespaces(&server)[0]), "{said}");
+}
