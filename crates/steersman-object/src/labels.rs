@@ -5,15 +5,17 @@ use std::fmt;
 
 /// The labels of an object, in the order of their keys.
 ///
-/// Immutable, and two allocations however many there are: most objects have labels, and a cache holds
+/// Immutable, and one allocation however many there are: most objects have labels, and a cache holds
 /// many objects.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Labels {
-    /// Key, value, key, value, without anything between.
+    /// Key, value, key, value; before each of them a character that says how long it is.
     text: Box<str>,
-    /// Where each of them ends.
-    ends: Box<[u32]>,
 }
+
+/// From here on there are so many numbers that are no characters.
+const SURROGATES: u32 = 0xd800;
+const NO_CHARACTERS: u32 = 0x800;
 
 impl Labels {
     /// The value of a label.
@@ -25,26 +27,25 @@ impl Labels {
 
     /// Each label and its value, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut start = 0;
-        let mut texts = self.ends.iter().map(move |end| {
-            let end = *end as usize;
-            let text = self.text.get(start..end).unwrap_or_default();
-            start = end;
-            text
-        });
-        std::iter::from_fn(move || Some((texts.next()?, texts.next()?)))
+        let mut rest = &*self.text;
+        std::iter::from_fn(move || {
+            let (key, more) = first(rest)?;
+            let (value, more) = first(more)?;
+            rest = more;
+            Some((key, value))
+        })
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len() / 2
+        self.iter().count()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.text.is_empty()
     }
 
     /// As objects spell them.
@@ -57,19 +58,38 @@ impl Labels {
 
 impl From<&BTreeMap<String, String>> for Labels {
     fn from(labels: &BTreeMap<String, String>) -> Self {
-        let length = labels.iter().map(|(key, value)| key.len() + value.len());
+        let parts = || labels.iter().flat_map(|(key, value)| [key, value]);
+        let length = parts().map(|part| part.len() + sign(part).len_utf8());
         let mut text = String::with_capacity(length.sum());
-        let mut ends = Vec::with_capacity(2 * labels.len());
-        for part in labels.iter().flat_map(|(key, value)| [key, value]) {
+        for part in parts() {
+            text.push(sign(part));
             text.push_str(part);
-            // No request is as long as this could count.
-            ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
         }
-        Self {
-            text: text.into(),
-            ends: ends.into(),
-        }
+        Self { text: text.into() }
     }
+}
+
+/// The character that says how long a part is. Servers let a part be some hundred bytes long, and this could
+/// say a million.
+fn sign(part: &str) -> char {
+    let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
+    let skipped = if length < SURROGATES {
+        0
+    } else {
+        NO_CHARACTERS
+    };
+    char::from_u32(length.saturating_add(skipped)).unwrap_or(char::MAX)
+}
+
+/// The part that a text begins with, and what comes behind it.
+fn first(text: &str) -> Option<(&str, &str)> {
+    let mut characters = text.chars();
+    let sign = u32::from(characters.next()?);
+    let skipped = if sign < SURROGATES { 0 } else { NO_CHARACTERS };
+    // What is longer than can be said is all there is. Lengths are those of whole parts.
+    let rest = characters.as_str();
+    let length = usize::try_from(sign - skipped).unwrap_or(usize::MAX);
+    rest.split_at_checked(length).or(Some((rest, "")))
 }
 
 impl fmt::Debug for Labels {
@@ -97,6 +117,13 @@ mod tests {
             for key in map.keys().chain(other.keys()) {
                 prop_assert_eq!(labels.get(key), map.get(key).map(String::as_str));
             }
+        }
+    }
+    #[test]
+    fn labels_of_any_length_are_what_they_were() {
+        for length in [0, 127, 128, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0x1_2345] {
+            let map = BTreeMap::from([("ä".repeat(length / 2), "b".repeat(length))]);
+            assert_eq!(Labels::from(&map).to_map(), map);
         }
     }
 }
