@@ -9,7 +9,7 @@ use futures::stream::{Stream, StreamExt as _};
 use futures::{FutureExt as _, future};
 use steersman_api::{Decoded, Error, ListPart, RawObject, WatchEvent};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use crate::body::Extent;
 use crate::delta::Arrived;
@@ -160,7 +160,9 @@ where
             parts.collect::<Ready<T>>()
         };
         if self.threads > 0 {
-            self.working.push_back(spawn_blocking(work));
+            // A batch is short. By the runtime's own threads, because the allocator gives room that was let go
+            // of to the threads it came from: others would leave holes behind that nobody fills.
+            self.working.push_back(tokio::spawn(async move { work() }));
         } else {
             self.ready.extend(work());
         }
