@@ -1,6 +1,7 @@
 //! Machine: the body of one object: packed, and what the types that look at it made of that.
 
 mod forms;
+pub(crate) mod kept;
 
 use std::any::TypeId;
 use std::fmt;

@@ -11,6 +11,7 @@ mod view;
 mod replace;
 mod indexer;
 mod query;
+mod collect;
 mod reader;
 
 pub use query::{IndexedValue, Objects, Query, Selected};

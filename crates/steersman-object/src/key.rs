@@ -16,7 +16,7 @@ use crate::kind::Kind;
 ///
 /// Displays and parses as `namespace/name`, or `name` for a cluster-scoped object. A namespace is
 /// never empty: an empty one is no namespace. Cheap to clone: clones share one text.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Eq)]
 pub struct ObjectKey {
     /// As it is displayed.
     text: Arc<str>,
@@ -102,6 +102,13 @@ impl ObjectKey {
             Some(_) if !kind.is_namespaced() => Cow::Owned(Self::cluster(self.name())),
             _ => Cow::Borrowed(self),
         }
+    }
+}
+
+/// Most keys that are looked up are clones of those they are found under.
+impl PartialEq for ObjectKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
     }
 }
 

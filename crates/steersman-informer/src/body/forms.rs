@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use steersman_object::Object;
 
+/// An object of some type.
+pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;
+
 /// What types made of the body. Most objects are looked at as one type, or none.
 pub(crate) enum Forms {
     Nothing,
-    One(Arc<dyn Any + Send + Sync>),
+    One(Decoded),
     Several(Box<[Form]>),
 }
 
 /// The body as a type: decoded, or what is wrong with it.
 pub(crate) struct Form {
     pub(crate) of: TypeId,
-    pub(crate) decoded: Result<Arc<dyn Any + Send + Sync>, Arc<str>>,
+    pub(crate) decoded: Result<Decoded, Arc<str>>,
     pub(crate) charge: usize,
 }
 
@@ -59,6 +62,19 @@ impl Forms {
             Self::Nothing => false,
             Self::One(_) => true,
             Self::Several(forms) => forms.iter().any(|form| form.decoded.is_ok()),
+        }
+    }
+
+    /// The object as a `K`, where it is decoded: it stays where it is.
+    pub(crate) fn object<K: Object>(&self) -> Option<&Decoded> {
+        match self {
+            Self::Nothing => None,
+            Self::One(object) => (**object).is::<K>().then_some(object),
+            Self::Several(forms) => {
+                let of = TypeId::of::<K>();
+                let form = forms.iter().find(|form| form.of == of)?;
+                form.decoded.as_ref().ok()
+            }
         }
     }
 

@@ -283,3 +283,17 @@ fn pack_2_many_at_once_lose_no_byte_of_the_budget() {
     }
     assert_eq!(budget.charged(), 0);
 }
+
+// STORE-7
+#[test]
+fn store_7_who_goes_over_many_waits_for_nobody_who_changes_one_of_them() {
+    let body = body();
+    decoded::<ConfigMap>(&body).unwrap();
+    let kept = || body.0.kept::<ConfigMap>().map(|kept| kept.shared_by());
+    assert!(is_at_hand(&body) && kept() == Some(1));
+    assert!(body.0.kept::<Metadata>().is_none(), "of another type");
+    let changing = body.0.held.write();
+    assert!(kept().is_none());
+    drop(changing);
+    assert!(is_at_hand(&body) && kept() == Some(1));
+}

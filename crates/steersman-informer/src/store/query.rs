@@ -185,6 +185,21 @@ pub(crate) fn select<'a, 'q>(
     Ok(())
 }
 
+/// As [`select`] of a single term: the name of the index and the value in it.
+pub(crate) fn having<'a, 'q>(
+    view: &'a View,
+    name: &'q str,
+    value: &str,
+    namespace: Option<&str>,
+    found: impl FnMut(&'a RawEntry),
+) -> Result<(), &'q str> {
+    let index = view.index(name).filter(|_| !name.is_empty());
+    if let Some(entries) = index.ok_or(name)?.get(value) {
+        entries.within(namespace).for_each(found);
+    }
+    Ok(())
+}
+
 /// The least of the places that an index knows for a query, where one does; or the name of an index that
 /// there is not.
 fn narrowest<'a, 'q>(

@@ -10,8 +10,11 @@ use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
+use crate::store::collect::Collected;
 use crate::store::indexer::Indexer;
-use crate::store::query::{IndexedValue, Objects, Query, Selected, distinct, select, unreadable};
+use crate::store::query::{
+    IndexedValue, Objects, Query, Selected, distinct, having, select, unreadable,
+};
 use crate::store::view::{Held, View};
 
 /// The store as its reader and its writer share it.
@@ -64,6 +67,15 @@ impl<K: Object> Store<K> {
         };
         // STORE-7: whoever decodes keeps nobody waiting.
         entry.decoded().ok()
+    }
+
+    /// One object, where it is decoded and nobody changes the store at the moment: whoever does is not
+    /// waited for. None says nothing: [`try_get`](Self::try_get) does.
+    #[must_use]
+    pub fn get_at_hand(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        let indexer = self.shared.indexer.try_read()?;
+        let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
+        entry.at_hand()?.ok()
     }
 
     /// One object, where an object that is there and cannot be read is no absent one.
@@ -134,23 +146,16 @@ impl<K: Object> Store<K> {
     ///
     /// Where there is no index of a name that the query has.
     pub fn objects(&self, query: &Query) -> Result<Objects<K>, Error> {
-        let mut objects = Vec::new();
-        let mut later: Vec<RawEntry> = Vec::new();
-        let (version, mut unreadable) =
-            self.look(query, |entry| match entry.raw_body().shown() {
-                Some(Ok(object)) if later.is_empty() => objects.push(object),
-                _ => later.push(entry.clone()),
-            })?;
-        // STORE-7: as in `get`. What is gone over once is kept for nobody (PACK-3).
-        for entry in later {
-            match entry.raw_body().read() {
-                Ok(object) => objects.push(object),
-                // CACHE-4: it could be read when it came, and is not left out in silence.
-                Err(problem) => {
-                    unreadable.get_or_insert_with(|| entry.malformed(&problem));
-                }
-            }
-        }
+        let (found, (version, mut unreadable)) = {
+            let indexer = self.shared.indexer.read();
+            let mut found = Collected::new();
+            let looked = self.look(&indexer, query, |entry| found.push(entry))?;
+            (found.end(), looked)
+        };
+        let objects = whole(found, |malformed| {
+            // CACHE-4: it could be read when it came, and is not left out in silence.
+            unreadable.get_or_insert(malformed);
+        });
         Ok(Objects {
             objects,
             version,
@@ -165,7 +170,9 @@ impl<K: Object> Store<K> {
     /// Where there is no index of a name that the query has.
     pub fn select(&self, query: &Query) -> Result<Selected<K>, Error> {
         let mut entries = Vec::new();
-        let (version, unreadable) = self.look(query, |entry| entries.push(entry.cast()))?;
+        let indexer = self.shared.indexer.read();
+        let (version, unreadable) =
+            self.look(&indexer, query, |entry| entries.push(entry.cast()))?;
         Ok(Selected {
             entries,
             version,
@@ -180,7 +187,8 @@ impl<K: Object> Store<K> {
     /// As [`select`](Self::select).
     pub fn keys(&self, query: &Query) -> Result<Vec<ObjectKey>, Error> {
         let mut keys = Vec::new();
-        self.look(query, |entry| keys.push(entry.key().clone()))?;
+        let indexer = self.shared.indexer.read();
+        self.look(&indexer, query, |entry| keys.push(entry.key().clone()))?;
         Ok(keys)
     }
 
@@ -231,9 +239,17 @@ impl<K: Object> Store<K> {
         value: &str,
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<K>>, Error> {
-        let mut query = Query::new().term(name, value);
-        query.namespace = namespace.map(Into::into);
-        Ok(self.objects(&query)?.objects)
+        let found = {
+            let indexer = self.shared.indexer.read();
+            let Some(view) = self.view(&indexer) else {
+                return Ok(Vec::new());
+            };
+            let mut found = Collected::new();
+            having(view, name, value, namespace, |entry| found.push(entry))
+                .map_err(|name| self.no_such_index(name, Some(view)))?;
+            found.end()
+        };
+        Ok(whole(found, drop))
     }
 
     /// Whether there is an index of this name.
@@ -297,21 +313,21 @@ impl<K: Object> Store<K> {
         indexer.malformed().get(key).or_else(aside).cloned()
     }
 
-    /// Hands what a query selects to `found`, in the order of the keys, under the lock. Answers the
-    /// version of that, and what may fall under the query and cannot be read.
-    fn look(
+    /// Hands what a query selects to `found`, in the order of the keys. Answers the version of that, and
+    /// what may fall under the query and cannot be read.
+    fn look<'a>(
         &self,
+        indexer: &'a Indexer,
         query: &Query,
-        found: impl FnMut(&RawEntry),
+        found: impl FnMut(&'a RawEntry),
     ) -> Result<(ResourceVersion, Option<Malformed>), Error> {
-        let indexer = self.shared.indexer.read();
         let version = indexer.version().clone();
-        let Some(view) = self.view(&indexer) else {
+        let Some(view) = self.view(indexer) else {
             return Ok((version, None));
         };
-        let selected = select(&indexer, Some(view), query, found);
+        let selected = select(indexer, Some(view), query, found);
         selected.map_err(|name| self.no_such_index(name, Some(view)))?;
-        let unreadable = unreadable(&indexer, Some(view), query.namespace.as_deref());
+        let unreadable = unreadable(indexer, Some(view), query.namespace.as_deref());
         Ok((version, unreadable))
     }
 
@@ -334,6 +350,21 @@ impl<K: Object> Store<K> {
             known,
         }
     }
+}
+
+/// What was collected, in its order, with what has to be decoded for it; what cannot be is told.
+fn whole<K: Object>(
+    (mut objects, later): (Vec<Arc<K>>, Vec<RawEntry>),
+    mut tell: impl FnMut(Malformed),
+) -> Vec<Arc<K>> {
+    // STORE-7: as in `get`. What is gone over once is kept for nobody (PACK-3).
+    for entry in later {
+        match entry.raw_body().read() {
+            Ok(object) => objects.push(object),
+            Err(problem) => tell(entry.malformed(&problem)),
+        }
+    }
+    objects
 }
 
 impl<K> Store<K> {

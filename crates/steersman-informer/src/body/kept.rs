@@ -1,0 +1,39 @@
+//! Machine: what a body holds decoded, looked at where it is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
+use steersman_object::Object;
+
+use super::Body;
+use crate::body::forms::Decoded;
+
+/// What a type made of a body: as long as this is held it stays where it is.
+pub(crate) struct Kept<'a>(MappedRwLockReadGuard<'a, Decoded>);
+
+impl Body {
+    /// What a `K` was made of it, where that is at hand and nobody changes what is held. It does not
+    /// count as read.
+    pub(crate) fn kept<K: Object>(&self) -> Option<Kept<'_>> {
+        let held = self.held.try_read()?;
+        let object = RwLockReadGuard::try_map(held, |held| held.forms.object::<K>());
+        object.ok().map(Kept)
+    }
+
+    /// Whether it was read since the budget asked.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched.load(Ordering::Relaxed)
+    }
+}
+
+impl Kept<'_> {
+    /// How many share the object. This only looks.
+    pub(crate) fn shared_by(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    pub(crate) fn object<K: Object>(&self) -> Option<Arc<K>> {
+        Arc::clone(&self.0).downcast().ok()
+    }
+}

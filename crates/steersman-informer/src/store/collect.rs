@@ -1,0 +1,109 @@
+//! Machine: the objects of many entries, as far as they are at hand.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use steersman_object::Object;
+
+use crate::body::kept::Kept;
+use crate::entry::RawEntry;
+
+/// So many entries are looked at together.
+const TOGETHER: usize = 16;
+
+/// Collects the objects of entries, in their order.
+///
+/// Each takes a lock and a count of references, and a processor begins nothing new before such a step has
+/// what it works on. Entries and objects lie all over the memory: one after another, ten of them are ten
+/// waits for the entry and ten for the object. So some at a time are only looked at first, which is
+/// waited for all at once, and worked on when they are near.
+pub(crate) struct Collected<'a, K> {
+    objects: Vec<Arc<K>>,
+    /// The first that was not at hand, and whatever came after it.
+    later: Vec<RawEntry>,
+    ahead: [Option<&'a RawEntry>; TOGETHER],
+    waiting: usize,
+}
+
+impl<'a, K: Object> Collected<'a, K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            objects: Vec::new(),
+            later: Vec::new(),
+            ahead: [None; TOGETHER],
+            waiting: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, entry: &'a RawEntry) {
+        self.ahead[self.waiting] = Some(entry);
+        self.waiting += 1;
+        if self.waiting == TOGETHER {
+            self.settle();
+        }
+    }
+
+    /// The objects, and the entries of those that follow them and were not at hand.
+    pub(crate) fn end(mut self) -> (Vec<Arc<K>>, Vec<RawEntry>) {
+        self.settle();
+        (self.objects, self.later)
+    }
+
+    fn settle(&mut self) {
+        let ahead = std::mem::replace(&mut self.ahead, [None; TOGETHER]);
+        let waiting = std::mem::take(&mut self.waiting);
+        let entries = || ahead.iter().flatten();
+        // Each of the two passes only looks, so that what the next one works on is near by then.
+        black_box(entries().fold(false, |any, entry| any ^ entry.raw_body().is_touched()));
+        let kept = ahead.map(|entry| entry?.raw_body().kept::<K>());
+        black_box(kept.iter().flatten().map(Kept::shared_by).max());
+        self.objects.reserve(waiting);
+        for (entry, kept) in entries().zip(kept) {
+            match kept {
+                Some(kept) if self.later.is_empty() => self.objects.extend(kept.object()),
+                _ => self.later.push(RawEntry::clone(entry)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::entry::Entry;
+
+    fn entry(number: usize) -> RawEntry {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(number.to_string());
+        Entry::new(map).cast()
+    }
+
+    fn collected(entries: &[RawEntry]) -> (Vec<usize>, Vec<usize>) {
+        let mut collected = Collected::<ConfigMap>::new();
+        entries.iter().for_each(|entry| collected.push(entry));
+        let (objects, later) = collected.end();
+        let names = objects.iter().map(|map| map.metadata.name.clone().unwrap());
+        let later = later.iter().map(|entry| entry.key().name().to_owned());
+        let numbers = |name: String| name.parse().unwrap();
+        (names.map(numbers).collect(), later.map(numbers).collect())
+    }
+
+    #[test]
+    fn whatever_is_at_hand_is_collected_in_its_order_up_to_the_first_that_is_not() {
+        let all: Vec<usize> = (0..3 * TOGETHER + 1).collect();
+        for many in [0, 1, TOGETHER - 1, TOGETHER, TOGETHER + 1, all.len()] {
+            let entries: Vec<RawEntry> = all[..many].iter().map(|number| entry(*number)).collect();
+            assert_eq!(collected(&entries), (all[..many].to_vec(), Vec::new()));
+            // What is away once stays so: the first of them is what counts.
+            for away in [2 * TOGETHER, TOGETHER, TOGETHER - 1, 0] {
+                if let Some(entry) = entries.get(away) {
+                    entry.raw_body().evict();
+                    let expected = (all[..away].to_vec(), all[away..many].to_vec());
+                    assert_eq!(collected(&entries), expected);
+                }
+            }
+        }
+    }
+}
