@@ -121,8 +121,19 @@ impl Cache {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
+        if let Some(found) = self.get_at_hand(key) {
+            return Ok(found);
+        }
         let coverage = self.shared.coverage_of::<K>();
-        get(&self.shared, &coverage, key, caller).await
+        // Larger than a read that finds its object at hand should carry along.
+        Box::pin(get(&self.shared, &coverage, key, caller)).await
+    }
+
+    /// The object, shared, where it is in memory and decoded and may be read as by [`get`](Self::get): this
+    /// waits for nobody and asks for nothing. None says nothing: [`get`](Self::get) does.
+    #[must_use]
+    pub fn get_at_hand<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.shared.typed_at_hand(key)
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -215,7 +226,7 @@ impl Cache {
     /// Every informer that was declared and has not synced, and why.
     #[must_use]
     pub fn all_unsynced(&self) -> Vec<Unsynced> {
-        let entries = self.shared.registry.lock().entries();
+        let entries = self.shared.registry.read().entries();
         entries
             .iter()
             .filter(|e| !e.has_synced())
@@ -280,7 +291,7 @@ impl Cache {
         };
         let mut known = known.iter().filter(|e| !e.is_removed()).peekable();
         if let Some(first) = known.peek()
-            && self.shared.registry.lock().phase() == Phase::Stopped
+            && self.shared.registry.read().phase() == Phase::Stopped
         {
             let kind = first.kind().clone();
             return Err(Error::Stopped { kind });
@@ -332,7 +343,7 @@ impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
             .field("options", &self.shared.options)
-            .field("registry", &*self.shared.registry.lock())
+            .field("registry", &*self.shared.registry.read())
             .finish_non_exhaustive()
     }
 }

@@ -81,6 +81,15 @@ impl Coverage {
         }
     }
 
+    /// As [`informer_for`](Self::informer_for), for those who do without where there is none.
+    pub(crate) fn place_of(&self, key: &ObjectKey) -> Option<&Option<Arc<str>>> {
+        match key.namespace().filter(|_| self.kind.is_namespaced()) {
+            Some(namespace) => Some(&self.place_in(namespace)?.namespace),
+            None if self.kind.is_namespaced() => None,
+            None => Some(&None),
+        }
+    }
+
     /// The informers a list needs: all of them, or the one that covers a namespace.
     pub(crate) fn informers_for(
         &self,
@@ -204,10 +213,7 @@ impl Coverage {
     }
 
     fn informer_in(&self, namespace: &str) -> Result<Option<Arc<str>>, Error> {
-        let named = |place: &&Place| place.namespace.as_deref() == Some(namespace);
-        let others = |place: &&Place| place.namespace.is_none();
-        let place = self.places.iter().find(named);
-        match place.or_else(|| self.places.iter().find(others)) {
+        match self.place_in(namespace) {
             Some(place) => Ok(place.namespace.clone()),
             None => Err(Error::OutsideScope {
                 kind: self.kind.clone(),
@@ -215,6 +221,13 @@ impl Coverage {
                 scope: self.scope(),
             }),
         }
+    }
+
+    fn place_in(&self, namespace: &str) -> Option<&Place> {
+        let named = |place: &&Place| place.namespace.as_deref() == Some(namespace);
+        let others = |place: &&Place| place.namespace.is_none();
+        let place = self.places.iter().find(named);
+        place.or_else(|| self.places.iter().find(others))
     }
 }
 

@@ -1,8 +1,17 @@
 //! Machine: the types that one informer is looked at as; the only `Any` downcast.
 
 use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What there is of some types: each read looks it up.
+pub(crate) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<AsItIs>>;
+
+/// A `TypeId` is a hash already, which nobody outside the program chooses.
+#[derive(Default)]
+pub(crate) struct AsItIs(u64);
 
 /// Values of any types, one of each.
 #[derive(Default)]
@@ -51,6 +60,22 @@ impl Types {
             let used = value.used.swap(false, Ordering::Relaxed);
             used || value.meant.load(Ordering::Relaxed)
         });
+    }
+}
+
+impl Hasher for AsItIs {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -18,7 +18,7 @@ impl Cache {
 
     /// As [`remove`](Self::remove), of a kind known only at runtime.
     pub fn remove_kind(&self, kind: &Kind) -> usize {
-        let removed = self.shared.registry.lock().remove(kind.gvk());
+        let removed = self.shared.registry.write().remove(kind.gvk());
         for entry in &removed {
             // Outside the lock: subscribers are told.
             entry.end();

@@ -44,8 +44,7 @@ pub(crate) enum Outcome {
     Stopped,
 }
 
-/// The reads of one kind in one cache, counted under a lock that each read takes anyway: nobody else
-/// writes meanwhile, so this costs no more than to add one.
+/// The reads of one kind in one cache.
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounts {
     gets: AtomicU64,
@@ -130,13 +129,13 @@ impl CacheMetrics {
 }
 
 impl ReadCounts {
-    /// Counts a read. Of two calls at once only one would count: callers hold one lock.
+    /// Counts a read.
     pub(crate) fn count(&self, verb: Verb) {
         let reads = match verb {
             Verb::Get => &self.gets,
             Verb::List => &self.lists,
         };
-        reads.store(reads.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        reads.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -122,7 +122,7 @@ impl Cache {
                 }
             }
         }
-        for entry in self.shared.registry.lock().entries() {
+        for entry in self.shared.registry.read().entries() {
             let advice = entry.advice();
             add(&advice.coverage, advice.namespace.clone());
         }

@@ -139,7 +139,10 @@ impl<K: Object> Reads<K> {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        get(&self.shared, &self.coverage, key, caller).await
+        if let Some(found) = self.shared.at_hand(&self.coverage, key) {
+            return Ok(found);
+        }
+        Box::pin(get(&self.shared, &self.coverage, key, caller)).await
     }
 
     /// As [`get_opt`](Self::get_opt), with the version that the informer was read at: an object that is

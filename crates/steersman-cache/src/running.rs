@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, kube_client};
 use steersman_informer::{Informer, Mirror, State};
-use steersman_object::{Kind, Object};
+use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -102,6 +102,13 @@ impl Declared {
         self.inner.types.read().get::<Informer<K>>(false).cloned()
     }
 
+    /// One of its objects, where it is looked at as a `K` and is at hand: this waits for nobody, and
+    /// shares nothing but the object. None says nothing.
+    pub(crate) fn at_hand<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        let types = self.inner.types.try_read()?;
+        types.get::<Informer<K>>(false)?.as_store().get_at_hand(key)
+    }
+
     /// Stops looking at the objects as types that nobody has read them as for a while.
     pub(crate) fn sweep(&self) {
         self.inner.types.write().sweep();
@@ -129,7 +136,7 @@ impl Declared {
         }
     }
 
-    /// Counts a read, under the registry's lock, as [`ReadCounts`] needs it.
+    /// Counts a read.
     pub(crate) fn count(&self, verb: Verb) {
         if let Some(reads) = &self.inner.reads {
             reads.count(verb);

@@ -10,13 +10,14 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use steersman_informer::{Budget, Informer, InformerOptions, Mirror, Subscription};
-use steersman_object::{Gvk, Kind, Object, TypedObject};
+use steersman_object::{Gvk, Kind, Object, ObjectKey, TypedObject};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use crate::advice::Advice;
 use crate::coverage::Coverage;
+use crate::erased::ByType;
 use crate::error::Error;
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
@@ -28,14 +29,14 @@ pub(crate) use crate::shared::life::Running;
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
-    pub(crate) registry: Mutex<Registry<Declared>>,
+    pub(crate) registry: RwLock<Registry<Declared>>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
     /// Kinds that a read started, and the log says so.
     told: Mutex<HashSet<Gvk>>,
     /// Where the reads of each kind are counted, if they are.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
     /// The same by Rust type, so that a read does not put the names of its kind together.
-    typed: RwLock<HashMap<TypeId, Arc<Coverage>>>,
+    typed: RwLock<ByType<Arc<Coverage>>>,
     /// Whose credentials are used, for people; known from the run on.
     credentials: Arc<OnceLock<String>>,
     /// What all informers keep decoded, but those with a budget of their own.
@@ -60,11 +61,11 @@ impl Shared {
         Self {
             budget: Budget::new(options.decoded_budget),
             options,
-            registry: Mutex::new(Registry::new()),
+            registry: RwLock::new(Registry::new()),
             coverages: Mutex::new(HashMap::new()),
             told: Mutex::default(),
             reads: Mutex::default(),
-            typed: RwLock::new(HashMap::new()),
+            typed: RwLock::default(),
             credentials: Arc::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
@@ -101,13 +102,41 @@ impl Shared {
     /// Whether reads of a kind are answered from memory.
     pub(crate) fn is_cached(&self, coverage: &Coverage) -> bool {
         coverage.is_cached(|| {
-            let registry = self.registry.lock();
+            let registry = self.registry.read();
             let gvk = coverage.kind().gvk();
             coverage.informers().into_iter().any(|namespace| {
                 let entry = registry.at(gvk, &namespace);
                 entry.is_some_and(Declared::is_meant)
             })
         })
+    }
+
+    /// An object of a kind known at compile time, as [`at_hand`](Self::at_hand).
+    pub(crate) fn typed_at_hand<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        let typed = self.typed.read();
+        self.at_hand(typed.get(&TypeId::of::<K>())?, key)
+    }
+
+    /// An object that is at hand in an informer that may be read: this waits for nobody who syncs or
+    /// changes it, asks for nothing, and counts as the read that it saves. None says nothing.
+    pub(crate) fn at_hand<K: Object>(
+        &self,
+        coverage: &Coverage,
+        key: &ObjectKey,
+    ) -> Option<Arc<K>> {
+        let kind = coverage.kind();
+        let place = coverage.place_of(key)?;
+        let registry = self.registry.read();
+        // CACHE-10
+        if registry.phase() == Phase::Stopped {
+            return None;
+        }
+        let entry = registry.at(kind.gvk(), place)?;
+        coverage.allows_read(entry.is_meant()).ok()?;
+        entry.touch();
+        let found = entry.at_hand(&key.placed(kind))?;
+        entry.count(Verb::Get);
+        Some(found)
     }
 
     /// The informer of a place, once it may be read.
@@ -175,7 +204,7 @@ impl Shared {
         // CACHE-8: it stays as long as this waits.
         let (entry, read) = self.entry(kind, place, Use::Read(caller), look)?;
         {
-            let registry = self.registry.lock();
+            let registry = self.registry.read();
             if let Some(verb) = verb.filter(|_| !is_counted) {
                 entry.count(verb);
             }
@@ -210,7 +239,7 @@ impl Shared {
         };
         match settled {
             // CACHE-10: informers end before the cache has.
-            Ok(_) if self.registry.lock().phase() == Phase::Stopped => Outcome::Stopped,
+            Ok(_) if self.registry.read().phase() == Phase::Stopped => Outcome::Stopped,
             Ok(true) => Outcome::Synced,
             Ok(false) => Outcome::Unavailable,
             Err(_) => Outcome::Timeout,
@@ -251,7 +280,7 @@ impl Shared {
         place: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Result<Option<Declared>, Error> {
-        let registry = self.registry.lock();
+        let registry = self.registry.read();
         // CACHE-10
         if registry.phase() == Phase::Stopped {
             return Err(Error::Stopped { kind: kind.clone() });
@@ -289,7 +318,7 @@ impl Shared {
             namespace: place.clone(),
         };
         let (entry, new) = {
-            let mut registry = self.registry.lock();
+            let mut registry = self.registry.write();
             if registry.phase() == Phase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
@@ -391,7 +420,7 @@ impl Shared {
         let known = OnceLock::new();
         let all = async {
             self.reaches(|phase| *phase != Phase::Declaring).await;
-            let entries = known.get_or_init(|| self.registry.lock().entries());
+            let entries = known.get_or_init(|| self.registry.read().entries());
             for entry in entries {
                 says(entry.clone()).await;
             }
@@ -400,7 +429,7 @@ impl Shared {
         tokio::select! {
             _elapsed = bounded => {}
             () = self.reaches(|phase| *phase == Phase::Stopped) => {
-                known.get_or_init(|| self.registry.lock().entries());
+                known.get_or_init(|| self.registry.read().entries());
             }
         }
         known.into_inner()

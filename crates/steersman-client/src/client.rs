@@ -306,19 +306,44 @@ impl Client {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
+        match self.at_hand(key) {
+            Some(found) => Ok(found),
+            // Larger than a read that finds its object at hand should carry along.
+            None => Box::pin(self.find(key, caller)).await,
+        }
+    }
+
+    /// The object, where the cache has it at hand and this client may read it there as it is.
+    fn at_hand<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        // RYOW-1: before the cache is read. Mostly nothing is owed to anybody.
+        if self.shared.owes() {
+            return None;
+        }
+        let own = self.shared.options().namespace.as_deref();
+        if own.is_some_and(|own| key.namespace() != Some(own)) {
+            return None;
+        }
+        // Of an uncached kind nothing is at hand (CLIENT-1).
+        self.cache().get_at_hand(key)
+    }
+
+    async fn find<K: TypedObject>(
+        &self,
+        key: &ObjectKey,
+        caller: &'static Location<'static>,
+    ) -> Result<Arc<K>, Error> {
         let reads = self.cache().typed::<K>();
         match route(reads.is_cached()) {
             Route::Cache => {
                 let kind = reads.kind();
                 let key = self.shared.place(kind, key)?;
                 let read = reads.get_at(&key, caller);
-                // Mostly nothing is owed to anybody.
                 match self.shared.owes() {
                     false => Ok(read.await?),
-                    true => Box::pin(cached::get(&self.shared, kind, &key, read)).await,
+                    true => cached::get(&self.shared, kind, &key, read).await,
                 }
             }
-            Route::Live => Ok(Arc::new(Box::pin(self.live().get::<K>(key)).await?)),
+            Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
         }
     }
 }

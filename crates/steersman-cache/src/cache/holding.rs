@@ -54,7 +54,7 @@ impl Cache {
 
     fn mirror_at(&self, gvk: &Gvk, namespace: Option<Arc<str>>) -> Option<Mirror> {
         let gvk = gvk.clone();
-        let entry = self.shared.registry.lock().get(&Slot { gvk, namespace })?;
+        let entry = self.shared.registry.read().get(&Slot { gvk, namespace })?;
         Some(entry.mirror().clone()).filter(Mirror::is_running)
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Running {
 impl Shared {
     /// Begins the one run; `None` where there was one.
     pub(crate) fn begin(shared: &Arc<Self>) -> Option<Running> {
-        if !shared.registry.lock().start() {
+        if !shared.registry.write().start() {
             return None;
         }
         shared.phase.send_replace(Phase::Running);
@@ -50,7 +50,7 @@ impl Shared {
         let mut sweep = Instant::now() + SWEEP;
         let mut linger = Linger::new(self.options.linger, Instant::now().into_std());
         loop {
-            for entry in self.registry.lock().take_unstarted() {
+            for entry in self.registry.write().take_unstarted() {
                 let task = tasks.spawn(entry.run(client.clone(), Arc::clone(&turns), cancel));
                 kinds.insert(task.id(), entry.kind().clone());
             }
@@ -59,14 +59,14 @@ impl Shared {
                 () = self.declared.notified() => {}
                 () = sleep_until(sweep) => {
                     sweep += SWEEP;
-                    let entries = self.registry.lock().entries();
+                    let entries = self.registry.read().entries();
                     entries.iter().for_each(Declared::sweep);
                 }
                 () = at(linger.next_look()) => self.end_idle(&mut linger),
                 Some(ended) = tasks.join_next_with_id() => accept(ended, &mut kinds)?,
             }
         }
-        self.registry.lock().stop();
+        self.registry.write().stop();
         while let Some(ended) = tasks.join_next_with_id().await {
             accept(ended, &mut kinds)?;
         }
@@ -76,12 +76,12 @@ impl Shared {
     /// CACHE-8: ends what nobody declared and nobody has used for long enough.
     fn end_idle(&self, linger: &mut Linger) {
         // Not under the lock that each read takes: a count of subscribers waits for whoever writes.
-        let slots = self.registry.lock().slots();
+        let slots = self.registry.read().slots();
         let undeclared = slots.into_iter().filter(|(_, entry)| !entry.is_meant());
         let undeclared = undeclared.map(|(slot, entry)| (slot, entry.take_used()));
         for slot in linger.handle_look(undeclared, Instant::now().into_std()) {
             // Who came since then is noted under this lock, and keeps it.
-            let Some(idle) = self.registry.lock().remove_if(&slot, Declared::may_end) else {
+            let Some(idle) = self.registry.write().remove_if(&slot, Declared::may_end) else {
                 continue;
             };
             idle.end();
@@ -117,7 +117,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let declared = {
-            let mut registry = self.shared.registry.lock();
+            let mut registry = self.shared.registry.write();
             registry.stop();
             registry.entries()
         };

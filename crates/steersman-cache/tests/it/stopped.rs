@@ -1,5 +1,6 @@
 //! CACHE-10: a cache that has stopped says so, whoever reads whatever.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
@@ -28,8 +29,11 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     world.cache.wait_for_sync().await.unwrap();
     let cache = world.cache.clone();
     let here = key("a", "c");
-    cache.get::<ConfigMap>(&here).await.unwrap();
+    let read = cache.get::<ConfigMap>(&here).await.unwrap();
+    let at_hand = || cache.get_at_hand::<ConfigMap>(&here);
+    assert!(Arc::ptr_eq(&read, &at_hand().unwrap()));
     world.stop().await.unwrap();
+    assert!(at_hand().is_none());
 
     let everything = ListOptions::new();
     let maps = cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
