@@ -3,8 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use k8s_openapi::api::core::v1::Pod;
-use steersman_bench::micro::{Fed, SHARED, TOGETHER};
+use steersman_bench::micro::{Fed, SHARED, TOGETHER, batch};
 use steersman_informer::Query;
 use steersman_object::{LabelSelector, ObjectKey};
 
@@ -47,11 +46,6 @@ fn reads(criterion: &mut Criterion) {
     let fed = fed();
     let store = fed.informer.store();
     let keys: Vec<ObjectKey> = store.keys(&Query::new()).unwrap_or_default();
-    let batch = |pod: &Pod| -> Vec<String> {
-        let labels = pod.metadata.labels.iter().flatten();
-        let shared = labels.filter(|(name, _)| *name == SHARED);
-        shared.map(|(_, value)| value.clone()).collect()
-    };
     fed.informer
         .add_index("batch", batch)
         .unwrap_or_else(|problem| panic!("no index: {problem}"));

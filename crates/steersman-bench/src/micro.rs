@@ -1,4 +1,5 @@
-//! Handle: an informer on a script, for the micro benchmarks: objects arrive when these say so.
+//! Handle: what the micro benchmarks work on: an informer on a script, whose objects arrive when these say
+//! so, and a cache with its client.
 
 use std::ops::Range;
 
@@ -7,15 +8,19 @@ use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use steersman_api::{
-    Decoded, Error, ListPage, ListQuery, ListStream, ListWatch, RawObject, WatchEvent,
+    Connection, Decoded, Error, ListPage, ListQuery, ListStream, ListWatch, RawObject, WatchEvent,
     WatchOptions, WatchStream,
 };
+use steersman_apiserver::ApiServer;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_client::Client;
 use steersman_informer::{Budget, Delivery, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, ResourceVersion};
 use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::samples::Sample;
+use crate::server::fill::fill;
 
 pub use crate::samples::{SHARED, TOGETHER};
 
@@ -39,10 +44,32 @@ pub struct Fed {
     wire: mpsc::UnboundedSender<Item>,
 }
 
+/// A cache of so many Pods of a server in the same process, all of them decoded, and a client over it.
+#[derive(Debug)]
+pub struct Served {
+    /// What drives it.
+    pub runtime: Runtime,
+    /// The cache, which has synced.
+    pub cache: Cache,
+    /// The client that reads from it.
+    pub client: Client,
+    /// Its informer of Pods.
+    pub informer: Informer<Pod>,
+    _running: DropGuard,
+}
+
 /// A list, and then a watch.
 struct Script {
     page: Mutex<Vec<Decoded<RawObject>>>,
     watch: Mutex<Option<mpsc::UnboundedReceiver<Item>>>,
+}
+
+/// The label that so many Pods share, for an index of what is in them.
+#[must_use]
+pub fn batch(pod: &Pod) -> Vec<String> {
+    let labels = pod.metadata.labels.iter().flatten();
+    let shared = labels.filter(|(name, _)| *name == SHARED);
+    shared.map(|(_, value)| value.clone()).collect()
 }
 
 /// The Pod of that number as a server sends it at that version.
@@ -145,6 +172,39 @@ impl Fed {
                 take(subscriber, events).await;
             }
         });
+    }
+}
+
+impl Served {
+    /// One of so many Pods.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being made.
+    pub fn with(objects: u64) -> Outcome<Self> {
+        let server = ApiServer::new();
+        fill(&server, Sample::Pod, 0..objects)?;
+        let connection = Connection::in_process(server.service(), NAMESPACE);
+        let cache = Cache::new(CacheOptions::new().decoded_budget(None))?;
+        let informers = cache.informers_of::<Pod>(&Kind::of::<Pod>())?;
+        let informer = informers.into_iter().next().ok_or("no informer")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        let cancel = CancellationToken::new();
+        runtime.spawn(cache.run(connection.clone(), cancel.clone()));
+        runtime.block_on(cache.wait_for_sync())?;
+        // Each is decoded from now on.
+        for pod in informer.store().entries(None) {
+            pod.body();
+        }
+        Ok(Self {
+            client: Client::new(cache.clone(), connection),
+            runtime,
+            cache,
+            informer,
+            _running: cancel.drop_guard(),
+        })
     }
 }
 

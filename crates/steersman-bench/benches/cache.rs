@@ -1,0 +1,79 @@
+//! Reads through a cache and through a client: what they add to those of a store.
+
+use std::hint::black_box;
+
+use criterion::{Bencher, Criterion, criterion_group, criterion_main};
+use k8s_openapi::api::core::v1::Pod;
+use steersman_bench::micro::{Served, TOGETHER, batch};
+use steersman_cache::ListOptions;
+use steersman_informer::Query;
+use steersman_object::ObjectKey;
+use tokio::time::Instant;
+
+const OBJECTS: u64 = 10_000;
+
+fn served() -> Served {
+    Served::with(OBJECTS).unwrap_or_else(|problem| panic!("no cache: {problem}"))
+}
+
+/// Times reads that are awaited, in one task.
+fn awaited<R>(bencher: &mut Bencher<'_>, served: &Served, mut read: impl AsyncFnMut() -> R) {
+    bencher.iter_custom(|rounds| {
+        served.runtime.block_on(async {
+            let began = Instant::now();
+            for _ in 0..rounds {
+                black_box(read().await);
+            }
+            began.elapsed()
+        })
+    });
+}
+
+fn reads(criterion: &mut Criterion) {
+    let served = served();
+    let (cache, client) = (&served.cache, &served.client);
+    let keys = served.informer.store().keys(&Query::new());
+    let keys: Vec<ObjectKey> = keys.unwrap_or_default();
+    served
+        .informer
+        .add_index("batch", batch)
+        .unwrap_or_else(|problem| panic!("no index: {problem}"));
+    let batches: Vec<ListOptions> = (0..OBJECTS / TOGETHER)
+        .map(|batch| ListOptions::new().index("batch", batch.to_string()))
+        .collect();
+
+    let mut group = criterion.benchmark_group("cache");
+    group.bench_function("get, one key", |bencher| {
+        awaited(bencher, &served, async || cache.get::<Pod>(&keys[0]).await);
+    });
+    group.bench_function("get, a thousand keys in turn", |bencher| {
+        let mut at = (0..keys.len()).step_by(10).cycle();
+        let mut next = || &keys[at.next().unwrap_or_default()];
+        awaited(bencher, &served, async || cache.get::<Pod>(next()).await);
+    });
+    group.bench_function("list by index, ten", |bencher| {
+        let mut at = (0..batches.len()).cycle();
+        let mut next = || &batches[at.next().unwrap_or_default()];
+        awaited(bencher, &served, async || cache.list::<Pod>(next()).await);
+    });
+    group.finish();
+
+    let mut group = criterion.benchmark_group("client");
+    group.bench_function("get, one key", |bencher| {
+        awaited(bencher, &served, async || client.get::<Pod>(&keys[0]).await);
+    });
+    group.bench_function("get, a thousand keys in turn", |bencher| {
+        let mut at = (0..keys.len()).step_by(10).cycle();
+        let mut next = || &keys[at.next().unwrap_or_default()];
+        awaited(bencher, &served, async || client.get::<Pod>(next()).await);
+    });
+    group.bench_function("list by index, ten", |bencher| {
+        let mut at = (0..batches.len()).cycle();
+        let mut next = || &batches[at.next().unwrap_or_default()];
+        awaited(bencher, &served, async || client.list::<Pod>(next()).await);
+    });
+    group.finish();
+}
+
+criterion_group!(benches, reads);
+criterion_main!(benches);
