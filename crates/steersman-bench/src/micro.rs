@@ -196,7 +196,7 @@ impl Served {
         runtime.block_on(cache.wait_for_sync())?;
         // Each is decoded from now on.
         for pod in informer.store().entries(None) {
-            pod.body();
+            drop(pod.body());
         }
         Ok(Self {
             client: Client::new(cache.clone(), connection),

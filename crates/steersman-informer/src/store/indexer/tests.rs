@@ -1,16 +1,15 @@
 //! The indexer against a naive map.
 
+mod room;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
-use steersman_api::RawObject;
 
 use super::*;
-use crate::body::Body;
-use crate::entry::{Entry, Pools};
+use crate::entry::Entry;
 use crate::event::{Event, RawEvent};
-use crate::pack::{Budget, Shelf};
 use crate::store::index::{Index, IndexFn};
 
 type Map = ConfigMap;
@@ -460,70 +459,4 @@ fn store_4_what_is_said_of_another_uid_is_no_final_state_and_no_version_of_what_
     assert_eq!(told(&mut bench, broken), ["-2?"]);
     assert!(bench.indexer.get(&key(2)).is_none());
     assert_eq!(bench.indexer.malformed()[&key(2)].uid, "99");
-}
-
-/// The Pod of a number as it comes over the wire, without a spec; those of ten are of one ReplicaSet.
-fn pod(number: usize) -> RawObject {
-    let set = number / 10;
-    let uid = |kind: u8, number: usize| format!("b6589fc6-000{kind}-4000-a000-{number:012x}");
-    let pod = serde_json::json!({"metadata": {
-        "namespace": format!("team-{:02}", set % 50),
-        "name": format!("svc-{set:03}-b6589fc6ab-{number:05}"),
-        "uid": uid(0, number),
-        "resourceVersion": (1_000_000_000 + number).to_string(),
-        "generation": 3,
-        "finalizers": ["example.com/tidy"],
-        "labels": {"app.kubernetes.io/name": format!("svc-{set:03}"), "tier": "front"},
-        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": true,
-            "name": format!("svc-{set:03}-b6589fc6ab"), "uid": uid(1, set)}],
-    }});
-    RawObject::from_json(pod.to_string().into_bytes()).unwrap()
-}
-
-/// Bytes for each of so many Pods, their bodies aside, after `put` has put them in.
-fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
-    const PODS: usize = 20_000;
-    let pods: Vec<RawObject> = (0..PODS).map(pod).collect();
-    let json: usize = pods.iter().map(|pod| pod.json().len()).sum();
-    let (mut indexer, pools) = (Indexer::default(), Pools::default());
-    let shelf = Shelf::alone(Budget::default());
-    let counted = allocation_counter::measure(|| {
-        let ingest =
-            |pod: &RawObject| RawEntry::ingest(pod.clone(), Extent::Whole, &shelf, None, &pools);
-        let entries = pods.iter().map(ingest).collect();
-        put(&mut indexer, entries);
-    });
-    assert_eq!(indexer.len(), PODS);
-    let all = usize::try_from(counted.bytes_current).unwrap();
-    // Until it is packed, JSON is shared as it came.
-    let shared = size_of::<Box<[u8]>>() + 2 * size_of::<usize>();
-    (all - json) / PODS - size_of::<Body>() - shared
-}
-
-// STORE-8, POOL-1
-#[test]
-fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
-    let listed = bytes_each(|indexer, entries| {
-        let items = entries
-            .into_iter()
-            .map(|entry| (Decoded::Good(entry), Findings::new()));
-        let version = ResourceVersion::new("7");
-        *indexer = indexer
-            .replaced(items.collect(), version, Origin::Initial, Extent::Whole)
-            .0;
-    });
-    let one_by_one = bytes_each(|indexer, entries| {
-        for entry in entries {
-            let mut applied = indexer.unchanged();
-            indexer.apply(
-                Change::Put(Decoded::Good(entry), Findings::new()),
-                &mut applied,
-            );
-        }
-    });
-    // What ten Pods share is a tenth of itself for each.
-    assert!(
-        listed <= 200 && one_by_one <= 200,
-        "{listed} and {one_by_one} bytes"
-    );
 }
