@@ -12,4 +12,4 @@ pub use budget::Budget;
 pub(crate) use budget::{Holder, Leavers, Place};
 pub(crate) use codec::{Broken, Dictionary, Packed};
 pub(crate) use shelf::Shelf;
-pub(crate) use training::{Lesson, Samples};
+pub(crate) use training::{KEPT_BACK, Lesson, Samples, Share};

@@ -11,7 +11,7 @@ use steersman_object::Object;
 use crate::metrics::Counters;
 use crate::pack::budget::Budget;
 use crate::pack::codec::{Broken, Dictionary, Packed};
-use crate::pack::training::{FEW, Learning, Lesson, Samples, spread};
+use crate::pack::training::{FEW, Learning, Lesson, Samples, Share, spread};
 use crate::pack::weight::weigh;
 
 /// How much more memory a decoded object takes than its JSON, before any has been weighed.
@@ -139,17 +139,33 @@ impl Shelf {
     }
 
     /// Of which of so many stored objects samples are wanted. None where none are.
-    pub(crate) fn wanted(&self, stored: usize) -> Option<impl Iterator<Item = usize> + use<>> {
+    pub(crate) fn wanted(
+        &self,
+        stored: usize,
+    ) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
         let wants = stored >= FEW && self.learning.lock().wants();
         wants.then(|| spread(stored))
     }
 
+    /// The dictionary, where it matters how well it packs what is stored.
+    pub(crate) fn doubted(&self) -> Option<Arc<Dictionary>> {
+        let doubts = self.learning.lock().doubts();
+        self.dictionary.read().clone().filter(|_| doubts)
+    }
+
+    /// Tries it on the JSON of an object.
+    pub(crate) fn try_on(&self, by: &Arc<Dictionary>, json: &[u8], share: &mut Share) {
+        share.add(json.len(), self.budget.tools().pack(json, Some(by)).held());
+    }
+
+    /// That is what came of it: whether the dictionary is as good as it seemed.
+    pub(crate) fn confirms(&self, share: Share) -> bool {
+        self.learning.lock().confirms(share)
+    }
+
     /// These are the samples that were wanted.
     pub(crate) fn complete(&self, samples: Samples) {
-        let doubted = self.learning.lock().doubts();
-        let dictionary = self.dictionary.read().clone().filter(|_| doubted);
-        let share = dictionary.map(|by| samples.share(self.budget.tools(), &by));
-        self.learning.lock().complete(samples, share);
+        self.learning.lock().complete(samples);
     }
 
     /// What training came to.

@@ -16,7 +16,7 @@ const LARGEST: usize = 64 << 10;
 /// nothing.
 const SAMPLES_PER_BYTE: usize = 10;
 /// Of so many samples one is kept back, to see what the dictionary does for what it does not know.
-const KEPT_BACK: usize = 4;
+pub(crate) const KEPT_BACK: usize = 4;
 /// After so many objects it is seen how well they were packed.
 const WINDOW: usize = 1024;
 /// Where training was of no use, it is tried again once there are so many times the objects.
@@ -86,7 +86,7 @@ struct Window {
 }
 
 /// Of which of so many stored objects samples are wanted: of all over.
-pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> + Clone {
     let count = stored.min(ENOUGH);
     // It is a prime, so each is met once.
     (0..count).map(move |number| number * SPREAD % count * stored / count)
@@ -131,17 +131,12 @@ impl Samples {
         })
     }
 
-    /// What packing leaves of a part of them.
-    pub(crate) fn share(&self, tools: &Tools, by: &Arc<Dictionary>) -> Share {
-        self.parted().1.packed(tools, Some(by))
-    }
-
     fn packed(&self, tools: &Tools, by: Option<&Arc<Dictionary>>) -> Share {
-        let packed = self.each().map(|json| tools.pack(json, by).held());
-        Share {
-            json: self.bytes.len(),
-            packed: packed.sum(),
+        let mut share = Share::default();
+        for json in self.each() {
+            share.add(json.len(), tools.pack(json, by).held());
         }
+        share
     }
 
     /// Those to learn from, and those to try it on.
@@ -258,6 +253,20 @@ impl Learning {
         self.before.is_some()
     }
 
+    /// The present dictionary left so much of what is stored: whether that is as it was of what it was learned
+    /// of, and there is nothing more to do.
+    pub(crate) fn confirms(&mut self, share: Share) -> bool {
+        let as_before = self
+            .before
+            .is_some_and(|before| !share.is_worse_than(&before));
+        let confirmed = as_before && self.is_collecting();
+        if confirmed {
+            self.before = None;
+            self.stage = Stage::Learned(Some(share));
+        }
+        confirmed
+    }
+
     /// The samples to train with, where it is time to.
     pub(crate) fn begin(&mut self) -> Option<Samples> {
         match std::mem::replace(&mut self.stage, Stage::Training) {
@@ -269,20 +278,13 @@ impl Learning {
         }
     }
 
-    /// These are all the samples there are: time to train with them, if the present dictionary does not
-    /// pack them, to `share`, as it did what it was learned of.
-    pub(crate) fn complete(&mut self, samples: Samples, share: Option<Share>) {
-        let before = self.before.take();
-        if !self.is_collecting() {
-            return;
+    /// These are all the samples there are: time to train with them.
+    pub(crate) fn complete(&mut self, samples: Samples) {
+        self.before = None;
+        if self.is_collecting() {
+            self.is_early = false;
+            self.stage = Stage::Due(samples);
         }
-        self.is_early = false;
-        self.stage = match (before, share) {
-            (Some(before), Some(share)) if !share.is_worse_than(&before) => {
-                Stage::Learned(Some(share))
-            }
-            _ => Stage::Due(samples),
-        };
     }
 
     /// The dictionary is given up; there may be use for one where there are so many objects.
@@ -318,14 +320,19 @@ impl Learning {
 impl Window {
     /// What packing left of the objects of a window, at its end.
     fn put(&mut self, json: usize, packed: usize) -> Option<Share> {
-        self.share.json += json;
-        self.share.packed += packed;
+        self.share.add(json, packed);
         self.objects += 1;
         (self.objects >= WINDOW).then(|| std::mem::take(self).share)
     }
 }
 
 impl Share {
+    /// An object of so many bytes was packed into so many.
+    pub(crate) fn add(&mut self, json: usize, packed: usize) {
+        self.json += json;
+        self.packed += packed;
+    }
+
     /// By a third at least.
     fn is_worse_than(&self, other: &Self) -> bool {
         // The product of two windows is more than 32 bits hold, and may be more than 64.
@@ -421,7 +428,7 @@ pub(super) mod tests {
         assert!(!note(&mut learning, 0..WINDOW, usual * 5 / 4));
         assert!(note(&mut learning, 0..WINDOW, 2 * usual));
         assert!(learning.is_collecting());
-        learning.complete(Samples::default(), None);
+        learning.complete(Samples::default());
         assert!(learning.begin().is_some());
         // Nothing better is to be had: that is what is expected from now on.
         assert!(learning.end(None, 50_000, true).is_none());
@@ -465,8 +472,9 @@ pub(super) mod tests {
             assert!(learning.wants());
             let (tools, stored) = (Tools::default(), samples(alike));
             let present = early.map(|lesson| Arc::new(lesson.dictionary));
-            let share = present.as_ref().map(|by| stored.share(&tools, by));
-            learning.complete(stored, share);
+            let share = present.as_ref().map(|by| stored.packed(&tools, Some(by)));
+            assert!(!share.is_some_and(|share| learning.confirms(share)));
+            learning.complete(stored);
             let late = learning.begin().unwrap().train(&tools, present.as_ref());
             assert!(learning.end(late, 20_000, present.is_some()).is_some());
             // Once is enough.
@@ -484,10 +492,10 @@ pub(super) mod tests {
         let early = learning.end(early, 20_000, false).unwrap();
         assert!(learning.wants() && learning.doubts());
         let stored = samples(alike);
-        let share = stored.share(&tools, &Arc::new(early.dictionary));
-        learning.complete(stored, Some(share));
+        let share = stored.packed(&tools, Some(&Arc::new(early.dictionary)));
+        assert!(learning.confirms(share));
         assert!(learning.begin().is_none() && !learning.wants());
-        let usual = share.packed / ENOUGH.div_ceil(KEPT_BACK);
+        let usual = share.packed / ENOUGH;
         assert!(!note(&mut learning, 0..3 * WINDOW, usual));
     }
 
@@ -523,7 +531,7 @@ pub(super) mod tests {
         let mut learning = Learning::new(false);
         assert!(!note(&mut learning, 0..4 * ENOUGH, 300));
         assert!(!learning.wants());
-        learning.complete(Samples::default(), None);
+        learning.complete(Samples::default());
         assert!(learning.begin().is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Core;
-use crate::pack::{Dictionary, Lesson, Samples};
+use crate::pack::{Dictionary, KEPT_BACK, Lesson, Samples, Share};
 
 /// So many bytes of JSON are packed again, or looked at for that, before others get their turn: that takes
 /// as long as some dozens of small messages.
@@ -43,7 +43,21 @@ async fn complete(core: &Core) {
     let Some(wanted) = core.shelf.wanted(stored.len()) else {
         return;
     };
-    let (mut samples, mut turns) = (Samples::default(), Turns::default());
+    let mut turns = Turns::default();
+    if let Some(dictionary) = core.shelf.doubted() {
+        // As many as a new one would be tried on. Nothing is kept of them, so a list holds no more for it
+        // (STORE-6).
+        let mut share = Share::default();
+        for at in wanted.clone().step_by(KEPT_BACK) {
+            let body = stored[at].raw_body();
+            body.sample(|json| core.shelf.try_on(&dictionary, json, &mut share));
+            turns.after(body.bytes()).await;
+        }
+        if core.shelf.confirms(share) {
+            return;
+        }
+    }
+    let mut samples = Samples::default();
     for at in wanted {
         let body = stored[at].raw_body();
         body.sample(|json| samples.add(json));
