@@ -337,7 +337,7 @@ mod tests {
                 length,
             },
             Packed::By {
-                bytes: bytes.clone(),
+                bytes: Arc::clone(&bytes),
                 length: length - 1,
                 dictionary,
             },

@@ -431,7 +431,8 @@ mod tests {
             readers.read(0..100);
             readers.read(100..50_000);
             let mut round = || readers.read(20_000..20_000 + hot);
-            (round(), round());
+            round();
+            round();
             for _ in 0..5 {
                 assert_eq!(round(), hot);
             }
