@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::http::negotiate::{MetaVersion, Shape};
 use crate::http::query::IncludeObject;
-use crate::http::table::{TableMaker, TableMeta, partial};
+use crate::http::table::{TableMaker, TableMeta, partial_text};
 use crate::registry::{Object, WatchEvent};
 use crate::schema::Resource;
 use crate::store::Made;
@@ -80,7 +80,7 @@ impl EventEncoder {
     fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
         let value = match &self.view {
             View::Whole => return object.bytes(),
-            View::Partial(version) => partial(&object.look(), *version),
+            View::Partial(version) => return partial_text(object, *version).into(),
             View::Table(maker) => {
                 let value = object.look();
                 let version = value["metadata"]["resourceVersion"].as_str();

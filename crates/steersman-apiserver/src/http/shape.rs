@@ -104,9 +104,7 @@ impl View {
                 };
                 maker.table(std::iter::once(value), &meta, true, self.now)
             }
-            Shape::Partial(version) | Shape::PartialList(version) => {
-                partial(&object.look(), version)
-            }
+            Shape::Partial(version) | Shape::PartialList(version) => partial(object, version),
         };
         Ok(self.value(code, &value))
     }
@@ -259,7 +257,7 @@ fn partial_page(page: &Page, version: MetaVersion) -> Value {
     let items: Vec<Value> = page
         .items
         .iter()
-        .map(|object| partial(&object.look(), version))
+        .map(|object| partial(object, version))
         .collect();
     json!({
         "kind": "PartialObjectMetadataList",

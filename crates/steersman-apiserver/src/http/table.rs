@@ -23,6 +23,7 @@ use self::columns::{Columns, Heading};
 use crate::http::jsonpath::JsonPath;
 use crate::http::negotiate::MetaVersion;
 use crate::http::query::IncludeObject;
+use crate::registry::Object;
 use crate::schema::{PrinterColumn, Resource};
 
 /// Makes the Tables of one resource. The columns are prepared once.
@@ -168,7 +169,7 @@ impl TableMaker {
         let included = match self.include {
             IncludeObject::None => Value::Null,
             IncludeObject::Object => object.clone(),
-            IncludeObject::Metadata => partial(object, self.version),
+            IncludeObject::Metadata => partial_of(&object["metadata"], self.version),
         };
         let mut row = json!({ "cells": cells, "object": included });
         if let Some(condition) = completion(object) {
@@ -179,12 +180,26 @@ impl TableMaker {
 }
 
 /// The metadata of an object, as a PartialObjectMetadata.
-pub(crate) fn partial(object: &Value, version: MetaVersion) -> Value {
+pub(crate) fn partial(object: &Object, version: MetaVersion) -> Value {
+    // It was written from a value, so it can be read.
+    let metadata = serde_json::from_str(object.metadata());
+    partial_of(&metadata.unwrap_or_default(), version)
+}
+
+fn partial_of(metadata: &Value, version: MetaVersion) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": version.api_version(),
-        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+        "metadata": metadata,
     })
+}
+
+/// The same as text.
+pub(crate) fn partial_text(object: &Object, version: MetaVersion) -> String {
+    let (api_version, metadata) = (version.api_version(), object.metadata());
+    format!(
+        r#"{{"apiVersion":"{api_version}","kind":"PartialObjectMetadata","metadata":{metadata}}}"#
+    )
 }
 
 fn default_column() -> PrinterColumn {

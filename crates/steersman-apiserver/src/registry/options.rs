@@ -256,6 +256,12 @@ impl Object {
         self.stored.look_whole()
     }
 
+    /// Its metadata as JSON. Nothing is decoded for it.
+    #[must_use]
+    pub fn metadata(&self) -> &str {
+        self.stored.metadata()
+    }
+
     /// The decoded object, which stays decoded as long as this lives.
     #[must_use]
     pub fn value(&self) -> &Value {

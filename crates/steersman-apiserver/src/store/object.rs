@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::decoded::{Decoded, Draft, MANAGED};
@@ -243,6 +245,14 @@ impl Stored {
         self.value.look_whole()
     }
 
+    /// The object's metadata as it was written. What is around it is not decoded for that.
+    #[must_use]
+    pub fn metadata(&self) -> &str {
+        let parts = serde_json::from_slice::<Parts<'_>>(&self.bytes);
+        // The bytes were written from a value; one without metadata has none to show.
+        parts.map_or("null", |parts| parts.metadata.get())
+    }
+
     /// The uids of the owners.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.head.owners()
@@ -273,6 +283,13 @@ thread_local! {
 
 /// As much room for writing is kept.
 const MOST_SCRATCH: usize = 1 << 20;
+
+/// What is read of an object's JSON by those who need no more.
+#[derive(Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    metadata: &'a RawValue,
+}
 
 /// An object as JSON.
 struct Encoded {

@@ -36,6 +36,8 @@ fn managed_fields_stand_beside_the_object_and_are_shown_in_it() {
             assert_eq!(stored.managed(), Some(entries().to_string().as_str()));
             let sent: Value = serde_json::from_slice(&stored.bytes).unwrap();
             assert_eq!(sent, object);
+            let metadata: Value = serde_json::from_str(stored.metadata()).unwrap();
+            assert_eq!(metadata, object["metadata"]);
             assert_eq!(stored.draft().value, lean);
             assert!(stored.holds(&stored.draft()));
         }
@@ -57,5 +59,8 @@ fn an_object_without_managed_fields_has_one_form() {
         let stored = made(odd.clone());
         assert_eq!(stored.managed(), None);
         assert_eq!(stored.folded().lean(), stored.folded().lean());
+        let metadata: Value = serde_json::from_str(stored.metadata()).unwrap();
+        let known = odd.get("metadata").cloned().unwrap_or_default();
+        assert_eq!(metadata, known, "{odd}");
     }
 }
