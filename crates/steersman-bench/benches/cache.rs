@@ -29,6 +29,31 @@ fn awaited<R>(bencher: &mut Bencher<'_>, served: &Served, mut read: impl AsyncFn
     });
 }
 
+/// The reads that a cache and a client have in common, by name only.
+macro_rules! reads_of {
+    ($name:literal, $reader:ident, $criterion:ident, $served:ident, $keys:ident, $batches:ident) => {
+        let mut group = $criterion.benchmark_group($name);
+        group.bench_function("get, one key", |bencher| {
+            awaited(bencher, &$served, async || {
+                $reader.get::<Pod>(&$keys[0]).await
+            });
+        });
+        group.bench_function("get, a thousand keys in turn", |bencher| {
+            let mut at = (0..$keys.len()).step_by(10).cycle();
+            let mut next = || &$keys[at.next().unwrap_or_default()];
+            awaited(bencher, &$served, async || $reader.get::<Pod>(next()).await);
+        });
+        group.bench_function("list by index, ten", |bencher| {
+            let mut at = (0..$batches.len()).cycle();
+            let mut next = || &$batches[at.next().unwrap_or_default()];
+            awaited(bencher, &$served, async || {
+                $reader.list::<Pod>(next()).await
+            });
+        });
+        group.finish();
+    };
+}
+
 fn reads(criterion: &mut Criterion) {
     let served = served();
     let (cache, client) = (&served.cache, &served.client);
@@ -42,37 +67,8 @@ fn reads(criterion: &mut Criterion) {
         .map(|batch| ListOptions::new().index("batch", batch.to_string()))
         .collect();
 
-    let mut group = criterion.benchmark_group("cache");
-    group.bench_function("get, one key", |bencher| {
-        awaited(bencher, &served, async || cache.get::<Pod>(&keys[0]).await);
-    });
-    group.bench_function("get, a thousand keys in turn", |bencher| {
-        let mut at = (0..keys.len()).step_by(10).cycle();
-        let mut next = || &keys[at.next().unwrap_or_default()];
-        awaited(bencher, &served, async || cache.get::<Pod>(next()).await);
-    });
-    group.bench_function("list by index, ten", |bencher| {
-        let mut at = (0..batches.len()).cycle();
-        let mut next = || &batches[at.next().unwrap_or_default()];
-        awaited(bencher, &served, async || cache.list::<Pod>(next()).await);
-    });
-    group.finish();
-
-    let mut group = criterion.benchmark_group("client");
-    group.bench_function("get, one key", |bencher| {
-        awaited(bencher, &served, async || client.get::<Pod>(&keys[0]).await);
-    });
-    group.bench_function("get, a thousand keys in turn", |bencher| {
-        let mut at = (0..keys.len()).step_by(10).cycle();
-        let mut next = || &keys[at.next().unwrap_or_default()];
-        awaited(bencher, &served, async || client.get::<Pod>(next()).await);
-    });
-    group.bench_function("list by index, ten", |bencher| {
-        let mut at = (0..batches.len()).cycle();
-        let mut next = || &batches[at.next().unwrap_or_default()];
-        awaited(bencher, &served, async || client.list::<Pod>(next()).await);
-    });
-    group.finish();
+    reads_of!("cache", cache, criterion, served, keys, batches);
+    reads_of!("client", client, criterion, served, keys, batches);
 }
 
 criterion_group!(benches, reads);

@@ -35,6 +35,9 @@ pub(crate) struct Made {
 /// The annotation that says which write it was that left an object as it is.
 pub(crate) const NUMBER: &str = "bench.example.com/number";
 
+/// What one Pod in about three is labelled with.
+pub(crate) const SELECTED: &str = "tier=data";
+
 /// The label that so many Pods share.
 pub const SHARED: &str = "bench.example.com/batch";
 /// How many of them.

@@ -29,11 +29,14 @@ const QUICK: Size = Size {
 };
 
 /// The options, by the names that they have in ids and for people.
-const OPTIONS: [(Who, &str, &str); 5] = [
+const OPTIONS: [(Who, &str, &str); 8] = [
     (Who::Defaults, "defaults", "defaults"),
     (Who::Packed, "packed", "a budget of 0: everything packed"),
     (Who::Decoded, "decoded", "no budget: everything decoded"),
     (Who::Metadata, "metadata", "metadata alone"),
+    (Who::Small, "small", "as a struct with one field"),
+    (Who::Tree, "dynamic", "as `DynamicObject`"),
+    (Who::Selected, "selected", "one in three, by a label"),
     (Who::Whole, "managed-fields", "`managedFields` kept"),
 ];
 

@@ -1,6 +1,7 @@
 //! Driver: reads of a cache, each kind of them so often that the clock does not matter.
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -8,6 +9,9 @@ use crate::process::{Outcome, cpu_time};
 
 /// So many keys are read in turn.
 pub(super) const KEYS: usize = 1000;
+
+/// No round begins after that: reads that unpack are slow enough to be told by a few.
+const ENOUGH: Duration = Duration::from_secs(1);
 
 /// How often each of many keys is read.
 #[derive(Debug, Clone, Copy)]
@@ -34,19 +38,23 @@ impl Rounds {
     /// # Errors
     /// Where one does not find what is there.
     pub(super) fn timed(self, many: usize, mut read: impl FnMut(usize) -> bool) -> Outcome<f64> {
-        let rounds = self.timed * u32::try_from(KEYS / many.max(1)).unwrap_or(1);
+        let repeats = u32::try_from(KEYS / many.max(1)).unwrap_or(1);
         let mut found = true;
         for _ in 0..self.before {
             found &= (0..many).all(&mut read);
         }
         let before = Instant::now();
-        for _ in 0..rounds {
-            for at in 0..many {
-                found &= black_box(read(at));
+        let mut timed = 0;
+        while timed < self.timed && before.elapsed() < ENOUGH {
+            for _ in 0..repeats {
+                for at in 0..many {
+                    found &= black_box(read(at));
+                }
             }
+            timed += 1;
         }
         let took = before.elapsed().as_nanos() as f64;
-        each(took, rounds, many, found)
+        each(took, timed * repeats, many, found)
     }
 
     /// The same of reads that wait.
@@ -65,13 +73,15 @@ impl Rounds {
             }
         }
         let before = Instant::now();
-        for _ in 0..self.timed {
+        let mut timed = 0;
+        while timed < self.timed && before.elapsed() < ENOUGH {
             for at in 0..many {
                 found &= black_box(read(at).await);
             }
+            timed += 1;
         }
         let took = before.elapsed().as_nanos() as f64;
-        each(took, self.timed, many, found)
+        each(took, timed, many, found)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
-use kube_client::core::{NamespaceResourceScope, PartialObjectMeta};
+use kube_client::core::object::{NotUsed, Object};
+use kube_client::core::{DynamicObject, NamespaceResourceScope, PartialObjectMeta};
+use serde::{Deserialize, Serialize};
 use steersman_object::TypedObject;
 
 use super::storm::Stormed;
@@ -65,6 +67,13 @@ impl Role {
     }
 }
 
+/// What somebody looks at who needs one field.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Small {
+    node_name: Option<String>,
+}
+
 async fn storm(asked: &Asked) -> Outcome<Stormed> {
     let (kubeconfig, objects) = (&asked.kubeconfig, asked.objects);
     match asked.by {
@@ -89,7 +98,9 @@ where
 {
     match asked.by {
         Who::Metadata => Box::pin(peers::steersman::<K, PartialObjectMeta<K>>(asked)).await,
-        Who::Defaults | Who::Packed | Who::Decoded | Who::Whole => {
+        Who::Small => Box::pin(peers::steersman::<K, Object<Small, NotUsed>>(asked)).await,
+        Who::Tree => Box::pin(peers::steersman::<K, DynamicObject>(asked)).await,
+        Who::Defaults | Who::Packed | Who::Decoded | Who::Whole | Who::Selected => {
             Box::pin(peers::steersman::<K, K>(asked)).await
         }
         Who::KubeRuntime | Who::KubeRuntimeBare => Box::pin(peers::kube_runtime::<K>(asked)).await,

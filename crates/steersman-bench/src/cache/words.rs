@@ -19,6 +19,12 @@ pub(crate) enum Who {
     Metadata,
     /// The cache, which keeps managedFields.
     Whole,
+    /// The cache, looked at as a struct of one field.
+    Small,
+    /// The cache, looked at as JSON.
+    Tree,
+    /// The cache of one in about three, which the server selects by a label.
+    Selected,
     /// kube-runtime's reflector.
     KubeRuntime,
     /// The same, which is told to drop managedFields.
