@@ -80,7 +80,7 @@ impl Decoder {
             Ok(_) => "metadata.name is missing".to_owned(),
             Err(error) => error,
         };
-        Decoded::Malformed(malformed(raw, error))
+        malformed(raw, error).into()
     }
 
     /// One object that nobody decodes yet; where not even its metadata is readable, or it says that it is
@@ -93,16 +93,16 @@ impl Decoder {
                 self.kind.gvk().kind(),
                 self.kind.gvk().api_version()
             );
-            return Decoded::Malformed(malformed(raw, problem));
+            return malformed(raw, problem).into();
         }
         let object = plain_object(prepared);
         match object.or_else(|json| RawObject::from_json(json.into_owned())) {
             Ok(object) => Decoded::Good(object),
             // An error may quote a value, and an annotation of a Secret may hold all of it.
             Err(error) if is_secret(&self.kind) && !error.starts_with("metadata.name") => {
-                Decoded::Malformed(malformed(raw, "its metadata has another shape".to_owned()))
+                malformed(raw, "its metadata has another shape".to_owned()).into()
             }
-            Err(error) => Decoded::Malformed(malformed(raw, error)),
+            Err(error) => malformed(raw, error).into(),
         }
     }
 

@@ -11,7 +11,7 @@ pub enum Decoded<K> {
     /// It decoded.
     Good(K),
     /// It did not. Its neighbours are not affected.
-    Malformed(Malformed),
+    Malformed(Box<Malformed>),
 }
 
 /// An object that does not decode as its kind, and what could still be read of it.
@@ -102,6 +102,12 @@ impl<K> Decoded<K> {
             Self::Good(object) => Decoded::Good(f(object)),
             Self::Malformed(malformed) => Decoded::Malformed(malformed),
         }
+    }
+}
+
+impl<K> From<Malformed> for Decoded<K> {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(Box::new(malformed))
     }
 }
 

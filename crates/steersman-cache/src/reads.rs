@@ -10,6 +10,7 @@ use std::sync::Arc;
 use steersman_api::Malformed;
 use steersman_informer::{Informer, Query, Selected, Subscription, Unread};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
+use tokio::task::coop;
 
 use crate::coverage::Coverage;
 use crate::error::{Error, absent_is_none};
@@ -226,8 +227,13 @@ impl<K: Object> Reads<K> {
         let mut verb = Some(Verb::List);
         for place in self.coverage.informers_for(options.selected_namespace())? {
             let informer = self.informer(place.clone(), verb.take(), caller).await?;
-            let found = informer.as_store().objects(&query);
-            let found = found.map_err(|_| self.unknown_index(&informer, &query))?;
+            let found = informer.as_store().find(&query);
+            let mut found = found.map_err(|_| self.unknown_index(&informer, &query))?;
+            // CACHE-12
+            while found.decode_next() {
+                coop::consume_budget().await;
+            }
+            let found = found.end();
             // CACHE-4
             if let Some(malformed) = found.unreadable.filter(|_| !options.skips_malformed()) {
                 return Err(self.malformed(malformed));
@@ -271,6 +277,8 @@ impl<K: Object> Reads<K> {
                     // CACHE-4
                     Err(malformed) => return Err(self.malformed(malformed)),
                 }
+                // CACHE-12
+                coop::consume_budget().await;
             }
             Ok(versions)
         }

@@ -140,7 +140,7 @@ pub(crate) async fn list<K: Object>(
     for item in page.items {
         match item {
             Decoded::Good(object) => good.push(object),
-            Decoded::Malformed(object) => malformed.push(object),
+            Decoded::Malformed(object) => malformed.push(*object),
         }
     }
     match malformed.first() {

@@ -2,20 +2,20 @@
 
 mod forms;
 pub(crate) mod kept;
+mod read;
 
 use std::any::TypeId;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
-use steersman_api::{RawObject, decode_json};
+use steersman_api::RawObject;
 use steersman_object::Object;
 
 use crate::body::forms::{Form, Forms};
 use crate::metrics::gauges::Gauges;
-use crate::pack::{Broken, Budget, Holder, Leavers, Packed, Place, Shelf};
+use crate::pack::{Budget, Holder, Leavers, Packed, Place, Shelf};
 
 pub(crate) use crate::body::forms::Shown;
 
@@ -153,6 +153,8 @@ impl Body {
         let Some(json) = self.held.read().packed.fresh() else {
             return false;
         };
+        // First, so that what is packed is not laid behind what goes, which would leave a hole.
+        self.settled(shelf.budget(), &holder);
         let (packed, due) = shelf.pack(&json);
         let (_gone, leavers) = {
             let mut held = self.held.write();
@@ -162,10 +164,15 @@ impl Body {
                 return due;
             }
             self.put(&mut held, packed);
-            self.settle(&mut held, shelf.budget(), holder)
+            self.settle(&mut held, shelf.budget(), &holder)
         };
         leavers.leave();
         due
+    }
+
+    fn settled(&self, budget: &Budget, holder: impl Fn() -> Weak<dyn Holder>) {
+        let (_gone, leavers) = self.settle(&mut self.held.write(), budget, holder);
+        leavers.leave();
     }
 
     /// Charges what was made of it while it was fresh, if it fits, and lets go of it else: it is answered
@@ -195,6 +202,10 @@ impl Body {
             return false;
         };
         let packed = self.held.read().packed.clone();
+        // What came just now is packed by who brought it, and what was made of it is settled then (PACK-6).
+        if matches!(packed, Packed::Fresh(_)) {
+            return false;
+        }
         let Some(again) = shelf.repack(&packed) else {
             return false;
         };
@@ -222,56 +233,7 @@ impl Body {
         }
     }
 
-    // ----- what types make of it -----
-
-    /// The object as a `K`, where that is at hand. This is a read: it keeps the object at hand.
-    pub(crate) fn at_hand<K: Object>(&self) -> Option<Shown<K>> {
-        let form = self.held.read().forms.get::<K>()?;
-        // Who reads what was read just now writes nothing that others wait for.
-        if !self.touched.load(Ordering::Relaxed) {
-            self.touched.store(true, Ordering::Relaxed);
-        }
-        if let Some(shelf) = &self.shelf {
-            shelf.counters().hit();
-        }
-        Some(form)
-    }
-
-    /// The object as a `K`; decoded where that is not at hand, and kept within the budget.
-    pub(crate) fn decoded<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
-        match self.at_hand() {
-            Some(form) => form,
-            None => self.made(holder, Room::Made),
-        }
-    }
-
-    /// The object as a `K`, for those who judge it as it arrives, or all there are: this is no read.
-    pub(crate) fn judged<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>) -> Shown<K> {
-        self.shown()
-            .unwrap_or_else(|| self.made(holder, Room::Found))
-    }
-
-    /// The object as a `K`, where that is at hand, for those who go over many: it does not count as read.
-    pub(crate) fn shown<K: Object>(&self) -> Option<Shown<K>> {
-        self.held.read().forms.get()
-    }
-
-    /// The object as a `K`: what is at hand, or decoded and not kept (VIEW-5, PACK-3).
-    pub(crate) fn read<K: Object>(&self) -> Shown<K> {
-        self.shown().unwrap_or_else(|| self.decode(|_| ()).0)
-    }
-
-    /// Whether it decodes as a `K`; it is decoded no second time to find that out. Nobody reads it yet.
-    pub(crate) fn check<K: Object>(
-        &self,
-        holder: impl Fn() -> Weak<dyn Holder>,
-    ) -> Result<(), Arc<str>> {
-        let bit = self.bit::<K>();
-        if bit != 0 && self.reads_as.load(Ordering::Relaxed) & bit != 0 {
-            return Ok(());
-        }
-        self.judged::<K>(holder).map(drop)
-    }
+    // ----- what types made of it -----
 
     /// Lets go of what these types made of it.
     pub(crate) fn forget(&self, types: &[TypeId]) {
@@ -282,89 +244,6 @@ impl Body {
         // Freeing what is large takes a while, and needs no lock.
         let (_gone, leavers) = self.retain(|form| !types.contains(&form.of));
         leavers.leave();
-    }
-
-    /// Decodes it, and keeps what came of that where it may.
-    fn made<K: Object>(&self, holder: impl Fn() -> Weak<dyn Holder>, room: Room) -> Shown<K> {
-        let charge = |json: &[u8]| {
-            let shelf = self.shelf.as_ref();
-            shelf.map_or(0, |shelf| shelf.charge::<K>(json))
-        };
-        let (made, charge) = self.decode::<K, _>(charge);
-        let Some(charge) = charge else {
-            return made;
-        };
-        if made.is_ok() {
-            self.reads_as.fetch_or(self.bit::<K>(), Ordering::Relaxed);
-        }
-        let form = Form {
-            of: TypeId::of::<K>(),
-            charge: if made.is_ok() { charge } else { 0 },
-            decoded: made.clone().map(|object| object as _),
-        };
-        let leavers = {
-            let mut held = self.held.write();
-            // Another was faster: all share one.
-            if let Some(form) = held.forms.get() {
-                return form;
-            }
-            self.keep(&mut held, form, holder, room)
-        };
-        leavers.leave();
-        made
-    }
-
-    /// The object as a `K`, and what `also` makes of its JSON; nothing of it where the answer may be
-    /// another one later.
-    fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (Shown<K>, Option<R>) {
-        let packed = {
-            let held = self.held.read();
-            if Extent::of::<K>() > held.extent {
-                return (Err("only its metadata is known".into()), None);
-            }
-            held.packed.clone()
-        };
-        // STORE-7: from here on no lock is held, however long the type takes.
-        let quotes = self.shelf.as_ref().is_none_or(|shelf| shelf.quotes());
-        let look = |json: &[u8]| (decode(json, quotes), Some(also(json)));
-        let looked = match (&packed, &self.shelf) {
-            (Packed::Fresh(json), _) => Ok(look(json)),
-            (packed, Some(shelf)) => {
-                shelf.counters().unpack();
-                shelf.unpack(packed, look)
-            }
-            (_, None) => Err(Broken),
-        };
-        // It comes back (PACK-1), so this is for want of memory.
-        looked.unwrap_or_else(|Broken| (Err("it does not unpack".into()), None))
-    }
-
-    /// Keeps a form, where the budget has room for it or makes some (PACK-2).
-    fn keep(
-        &self,
-        held: &mut Held,
-        form: Form,
-        holder: impl Fn() -> Weak<dyn Holder>,
-        room: Room,
-    ) -> Leavers {
-        let mut leavers = Leavers::default();
-        let is_fresh = matches!(held.packed, Packed::Fresh(_));
-        // What is made of it before it is packed is settled then: all who judge it share one.
-        if let (Some(shelf), Ok(_), false) = (&self.shelf, &form.decoded, is_fresh) {
-            let charge = held.charge + form.charge;
-            match held.admit(shelf.budget(), charge, holder, room) {
-                Some(others) => leavers = others,
-                None => return leavers,
-            }
-            self.touched.store(false, Ordering::Relaxed);
-        }
-        let before = held.charge;
-        let mut forms = held.forms.take(before);
-        let charge = before + form.charge;
-        forms.push(form);
-        held.forms = Forms::of(forms);
-        self.count(held, charge);
-        leavers
     }
 
     /// Lets go of the other forms, which are answered to be dropped without a lock.
@@ -469,7 +348,7 @@ impl Held {
         Some(leavers)
     }
 
-    /// How much is packed: what has not been tried is on its way only.
+    /// How much is packed: what has not been tried will be in a moment.
     fn counted(&self) -> usize {
         match &self.packed {
             Packed::Fresh(_) => 0,
@@ -481,15 +360,6 @@ impl Held {
 /// None is as long as cannot be said.
 fn length(packed: &Packed) -> u32 {
     u32::try_from(packed.length()).unwrap_or(u32::MAX)
-}
-
-fn decode<K: Object>(json: &[u8], quotes: bool) -> Shown<K> {
-    let decoded = catch_unwind(AssertUnwindSafe(|| decode_json::<K>(json, quotes)));
-    match decoded {
-        Ok(Ok(object)) => Ok(Arc::new(object)),
-        Ok(Err(problem)) => Err(problem.into()),
-        Err(_) => Err("its type panicked while decoding it".into()),
-    }
 }
 
 impl fmt::Debug for Body {

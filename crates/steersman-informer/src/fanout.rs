@@ -49,6 +49,11 @@ impl Fanout {
         Subscription::new(seat, Arc::clone(held))
     }
 
+    /// Whether somebody is subscribed to what a view makes of the objects.
+    pub(crate) fn has_seat(&self, view: ViewId) -> bool {
+        self.seats.iter().any(|(of, _)| *of == view)
+    }
+
     /// Puts a view's events into the mailboxes of its subscribers; nobody waits for anybody
     /// (FAN-2).
     pub(crate) fn distribute(&mut self, view: ViewId, events: &[RawEvent]) {

@@ -8,9 +8,17 @@ pub(crate) type IndexValues = Arc<[Arc<str>]>;
 /// What a view makes of one object: its values in each index, or why it is kept aside.
 pub(crate) type Finding = Result<Vec<IndexValues>, Arc<str>>;
 
-/// What each view makes of an object, in the order of the views; empty where what is stored stays
-/// right.
-pub(crate) type Findings = Vec<Finding>;
+/// What each view makes of an object, in the order of the views. While a list arrives there is one for
+/// each object, so the usual one takes no memory of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Findings {
+    /// Nobody was asked: what is stored stays right.
+    #[default]
+    Unasked,
+    /// Each can read it, and none has an index.
+    Plain,
+    Each(Box<[Finding]>),
+}
 
 /// Stands for the views of a store with their indexes: another one where any of them is another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +31,67 @@ pub(crate) struct Judged {
     pub(crate) findings: Findings,
 }
 
+/// It can be read, and is in no index.
+static PLAIN: Finding = Ok(Vec::new());
+
+impl Findings {
+    /// Of the view of that number.
+    pub(crate) fn get(&self, number: usize) -> Option<&Finding> {
+        match self {
+            Self::Unasked => None,
+            Self::Plain => Some(&PLAIN),
+            Self::Each(each) => each.get(number),
+        }
+    }
+}
+
+impl FromIterator<Finding> for Findings {
+    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
+        let mut plain = 0;
+        let mut each = Vec::new();
+        for finding in findings {
+            if each.is_empty() && matches!(&finding, Ok(values) if values.is_empty()) {
+                plain += 1;
+                continue;
+            }
+            if each.is_empty() {
+                each.resize(plain, PLAIN.clone());
+            }
+            each.push(finding);
+        }
+        if each.is_empty() {
+            return Self::Plain;
+        }
+        Self::Each(each.into())
+    }
+}
+
 impl Outlook {
     pub(crate) fn change(&mut self) {
         self.0 += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_those_of_their_views_whatever_is_said_of_them() {
+        let filed = || Ok(vec![IndexValues::from(["red".into()])]);
+        let unreadable = || Err(Arc::from("no"));
+        let plain = || Ok(Vec::new());
+        for each in [
+            vec![plain(), plain()],
+            vec![plain(), filed(), plain()],
+            vec![plain(), plain(), unreadable()],
+            vec![filed(), plain()],
+        ] {
+            let findings: Findings = each.iter().cloned().collect();
+            for (number, finding) in each.iter().enumerate() {
+                assert_eq!(findings.get(number), Some(finding));
+            }
+        }
+        assert!(Findings::default().get(0).is_none());
     }
 }

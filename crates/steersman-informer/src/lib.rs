@@ -74,5 +74,5 @@ pub use options::{Failed, InformerOptions, OnFailure, WaysOut};
 pub use pack::Budget;
 pub use pass::{Pass, Unread};
 pub use state::{Reason, State};
-pub use store::{IndexedValue, Objects, Query, Selected, Store};
+pub use store::{Found, IndexedValue, Objects, Query, Selected, Store};
 pub use transform::Transform;

@@ -211,14 +211,12 @@ impl Counters {
         }
     }
 
-    /// Counts changes by their words.
-    pub(crate) fn events(&self, words: &[&str]) {
+    /// Counts changes, so many of each word.
+    pub(crate) fn events(&self, counts: impl IntoIterator<Item = (&'static str, u64)>) {
         if let Some(counted) = &self.counted {
-            // Most come in runs: those of a list all do.
-            for run in words.chunk_by(|one, another| one == another) {
-                let labels = [counted.name.as_str(), run[0]];
-                let events = counted.events.with_label_values(&labels);
-                events.inc_by(u64::try_from(run.len()).unwrap_or(u64::MAX));
+            for (word, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+                let labels = [counted.name.as_str(), word];
+                counted.events.with_label_values(&labels).inc_by(count);
             }
         }
     }

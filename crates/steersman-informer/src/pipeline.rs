@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
 use crate::delta::Delta;
-use crate::entry::Pools;
+use crate::entry::{Pools, RawEntry};
 use crate::error::Error;
 use crate::fanout::Fanout;
 use crate::glimpse::{Glimpse, Identity};
@@ -229,11 +229,21 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
     let driver = Driver::new(list_watch, inlet, &core.options, tally);
     let apply = async {
         while let Some(batch) = receiver.recv_batch().await {
-            core.apply_queued(batch);
-            tokio::task::coop::consume_budget().await;
+            let applied = Applied {
+                core: &core,
+                entries: core.apply_queued(batch),
+            };
+            if applied.entries.is_empty() {
+                tokio::task::coop::consume_budget().await;
+            } else {
+                // PACK-6: those who were told of it go first.
+                tokio::task::yield_now().await;
+            }
         }
     };
     tokio::select! {
+        // What the driver has brought is applied in the same turn.
+        biased;
         () = cancel.cancelled() => {}
         () = driver.run() => {}
         () = apply => {}
@@ -260,6 +270,18 @@ fn spread(every: Duration, seed: u64) -> Duration {
     every
         .max(RESYNC)
         .mul_f64(0.9 + Jitter::new(seed).fraction() / 5.0)
+}
+
+/// What was applied, and is packed when that is dropped: however the run ends.
+struct Applied<'a> {
+    core: &'a Core,
+    entries: Vec<RawEntry>,
+}
+
+impl Drop for Applied<'_> {
+    fn drop(&mut self) {
+        self.core.pack_all(&self.entries);
+    }
 }
 
 /// Marks the informer as stopped, however its run ends.

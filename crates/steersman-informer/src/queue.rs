@@ -74,6 +74,10 @@ impl Queue {
         self.waiting.drain(..).collect()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(crate) fn close(&mut self) {
         self.closed = true;
     }

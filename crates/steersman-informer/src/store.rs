@@ -14,6 +14,7 @@ mod query;
 mod collect;
 mod reader;
 
+pub use collect::Found;
 pub use query::{IndexedValue, Objects, Query, Selected};
 pub use reader::Store;
 

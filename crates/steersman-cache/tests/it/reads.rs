@@ -395,3 +395,40 @@ async fn every_read_can_say_what_version_it_is_of() {
     assert_eq!(reads.list(&all).await.unwrap().versions, expected);
     world.stop().await.unwrap();
 }
+
+/// CACHE-12
+#[tokio::test(start_paused = true)]
+async fn who_reads_many_packed_objects_gives_way() {
+    const OBJECTS: usize = 2000;
+    let mut world = World::under_own_budget(CacheOptions::new().decoded_budget(0));
+    for n in 0..OBJECTS {
+        world.config_map("a", &format!("c{n:04}"), &json!({}));
+    }
+    let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
+    reads.informers().unwrap();
+    world.start();
+    let all = ListOptions::new();
+    assert_eq!(soon(reads.keys(&all)).await.unwrap().len(), OBJECTS);
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counting = tokio::spawn({
+        let turns = Arc::clone(&turns);
+        async move {
+            loop {
+                turns.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut seen = 0;
+    reads.for_each(&all, |_| seen += 1).await.unwrap();
+    let passed = turns.swap(0, Ordering::Relaxed);
+    assert_eq!(reads.list(&all).await.unwrap().len(), OBJECTS);
+    let listed = turns.swap(0, Ordering::Relaxed);
+    // A hundred and some objects a turn.
+    assert!(
+        seen == OBJECTS && passed >= 10 && listed >= 10,
+        "{passed}, {listed}"
+    );
+    counting.abort();
+    world.stop().await.unwrap();
+}

@@ -159,7 +159,7 @@ impl<K: Object> Pages<K> {
         for item in page.items {
             match item {
                 Decoded::Good(object) => items.push(object),
-                Decoded::Malformed(object) => malformed.push(object),
+                Decoded::Malformed(object) => malformed.push(*object),
             }
         }
         Ok(Page {

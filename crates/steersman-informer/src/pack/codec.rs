@@ -128,11 +128,11 @@ impl fmt::Debug for Packed {
 // ===== impl Dictionary =====
 
 impl Dictionary {
-    /// Digests what training came to; none where there is no memory for it.
-    pub(crate) fn new(trained: &[u8]) -> Option<Self> {
+    /// Digests what training came to, or samples as they are; none where there is no memory for it.
+    pub(crate) fn new(learned: &[u8]) -> Option<Self> {
         Some(Self {
-            packs: CDict::try_create(trained, LEVEL)?,
-            unpacks: DDict::try_create(trained)?,
+            packs: CDict::try_create(learned, LEVEL)?,
+            unpacks: DDict::try_create(learned)?,
         })
     }
 

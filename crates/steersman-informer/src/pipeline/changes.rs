@@ -20,8 +20,16 @@ use crate::store::{Applied, Change, Judges};
 const TOGETHER: usize = 64;
 
 impl Core {
-    /// Applies what waited in the queue, and counts how long that took from when it came.
-    pub(super) fn apply_queued(&self, batch: Vec<Queued>) {
+    /// Applies what waited in the queue, and counts how long that took from when it came. Answers the
+    /// objects of it, which may have to be packed.
+    pub(super) fn apply_queued(&self, batch: Vec<Queued>) -> Vec<RawEntry> {
+        let applied = batch.iter().filter_map(|queued| entry(&queued.delta));
+        let applied = applied.collect();
+        self.apply_counted(batch);
+        applied
+    }
+
+    fn apply_counted(&self, batch: Vec<Queued>) {
         let Some(gauges) = self.counters.gauges() else {
             return self.apply(batch.into_iter().map(|queued| queued.delta).collect());
         };
@@ -132,13 +140,14 @@ impl Core {
                 same.is_some_and(|stored| entry.is_same_version_as(stored))
             };
             let findings = match &item {
-                Decoded::Good(entry) if is_stored(entry) => Findings::new(),
+                Decoded::Good(entry) if is_stored(entry) => Findings::default(),
                 item => judges.findings(item, judged, false),
             };
             (item, findings)
         });
         let items = items.collect();
-        let (mut next, applied) = stored.replaced(items, version, origin, extent);
+        let is_listened_to = |view| writer.fanout.has_seat(view);
+        let (mut next, applied) = stored.replaced(items, version, origin, extent, is_listened_to);
         drop(stored);
         // Nobody sees it yet: what users wrote runs without a lock that readers wait for.
         let fresh = next.reach(extent);
@@ -184,7 +193,7 @@ impl Core {
     /// Tells the subscribers of changes that the store has by now (FAN-3).
     fn distribute(&self, writer: &mut Writer, applied: &Applied) {
         self.tell(&applied.malformed);
-        self.counters.events(&applied.words);
+        self.counters.events(applied.counts.in_words());
         if let Some(gauges) = self.counters.gauges() {
             let indexer = self.shared.indexer.read();
             gauges.hold(indexer.len(), indexer.unreadable(), indexer.bytes());
@@ -207,6 +216,17 @@ impl Core {
                 "an object does not decode and is kept aside"
             );
         }
+    }
+}
+
+/// The object of a live event.
+fn entry(delta: &Delta) -> Option<RawEntry> {
+    match delta {
+        Delta::Put(arrived) | Delta::Removed(arrived) => match &arrived.item {
+            Decoded::Good(entry) => Some(entry.clone()),
+            Decoded::Malformed(_) => None,
+        },
+        Delta::Replaced { .. } | Delta::Bookmark { .. } | Delta::Resync => None,
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Core;
 use crate::body::Extent;
-use crate::delta::{Arrived, Delta};
+use crate::delta::{Arrived, Delta, Item};
 use crate::entry::RawEntry;
 use crate::queue::Queued;
 use crate::queue::channel::Sender;
@@ -15,10 +15,22 @@ use crate::reflector::driver::Sink;
 use crate::reflector::intake::{Change, Ingest};
 use crate::reflector::step::Problem;
 
+/// No more live events than these are on their way to the store without being packed.
+const FRESH: usize = 16;
+
 /// The reflector's end of the pipeline.
 pub(super) struct Inlet {
     pub(super) core: Arc<Core>,
     pub(super) sender: Sender,
+}
+
+impl Core {
+    /// Packs what came, where that was not done yet.
+    pub(super) fn pack_all(&self, entries: &[RawEntry]) {
+        if entries.iter().fold(false, |due, entry| entry.pack() | due) {
+            self.learn.notify_one();
+        }
+    }
 }
 
 impl Ingest for Arc<Core> {
@@ -47,7 +59,7 @@ impl Ingest for Arc<Core> {
                     let (shelf, before) = (&self.shelf, stored.as_ref());
                     RawEntry::ingest(object, extent, shelf, before, &self.pools)
                 }
-                Err(malformed) => return Decoded::Malformed(malformed).into(),
+                Err(malformed) => return Item::from(malformed).into(),
             },
         };
         // Every type that looks at it decodes it here, from the bytes at hand, before any lock is taken.
@@ -57,12 +69,15 @@ impl Ingest for Arc<Core> {
         // VIEW-6: so do their indexes. What is stored was judged when it came.
         let judges = judges.filter(|_| is_new);
         let judged = judges.map(|judges| judges.judge(&entry, change == Change::Deleted));
-        if entry.pack() {
-            self.learn.notify_one();
-        }
         Arrived {
             item: Decoded::Good(entry),
             judged,
+        }
+    }
+
+    fn pack(&self, arrived: &Arrived) {
+        if let Decoded::Good(entry) = &arrived.item {
+            self.pack_all(std::slice::from_ref(entry));
         }
     }
 }
@@ -76,6 +91,12 @@ impl Sink for Inlet {
 
     async fn send(&self, delta: Delta) {
         let since = Instant::now().into_std();
+        // PACK-6
+        if let Delta::Put(arrived) | Delta::Removed(arrived) = &delta
+            && self.sender.waiting() >= FRESH
+        {
+            self.core.pack(arrived);
+        }
         if let Some(gauges) = self.core.counters.gauges() {
             match &delta {
                 Delta::Bookmark { .. } => gauges.hear_bookmark(since),

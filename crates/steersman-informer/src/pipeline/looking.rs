@@ -94,7 +94,7 @@ impl Core {
     ) -> Result<Arc<K>, Malformed> {
         let object = match arrived {
             Decoded::Good(object) => self.transformed(object)?,
-            Decoded::Malformed(malformed) => return Err(malformed),
+            Decoded::Malformed(malformed) => return Err(*malformed),
         };
         let entry = RawEntry::ingest(object, Extent::Whole, &self.shelf, None, &self.pools);
         Unread::new(&entry).read()

@@ -472,8 +472,8 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
     let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
     let malformed = |number: u64| {
         let version = ResourceVersion::new("1");
-        let malformed = Malformed::new(key(number), format!("u{number}"), version, "odd");
-        Decoded::Malformed(malformed)
+        let uid = format!("u{number}");
+        Item::from(Malformed::new(key(number), uid, version, "odd"))
     };
     core.apply(vec![Delta::Replaced {
         version: ResourceVersion::new("1"),

@@ -49,6 +49,11 @@ impl Sender {
             self.shared.drained.notified().await;
         }
     }
+
+    /// How many deltas wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.queue.lock().len()
+    }
 }
 
 impl Drop for Sender {

@@ -1,32 +1,51 @@
 //! Machine: collects a whole list, from pages or from the beginning of a streaming list.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
-use steersman_api::Decoded;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use steersman_object::ObjectKey;
 
-use crate::delta::{Arrived, Item};
+use crate::delta::{Arrived, Item, key_of};
 
 /// The items of a list that is not complete yet, each key once, the newest of it.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     items: Vec<Option<Arrived>>,
-    places: HashMap<ObjectKey, usize>,
+    /// Where the item of a key is.
+    places: HashTable<usize>,
+    hasher: DefaultHashBuilder,
 }
 
 impl Gathered {
     pub(crate) fn put(&mut self, arrived: Arrived) {
-        let key = key_of(&arrived.item).clone();
-        let place = *self.places.entry(key).or_insert(self.items.len());
-        match self.items.get_mut(place) {
-            Some(slot) => *slot = Some(arrived),
-            None => self.items.push(Some(arrived)),
+        let Self {
+            items,
+            places,
+            hasher,
+        } = self;
+        let key = key_of(&arrived.item);
+        let is_here = |place: &usize| key_at(items, *place) == Some(key);
+        let rehash = |place: &usize| hasher.hash_one(key_at(items, *place));
+        match places.entry(hasher.hash_one(Some(key)), is_here, rehash) {
+            Entry::Occupied(place) => items[*place.get()] = Some(arrived),
+            Entry::Vacant(vacant) => {
+                vacant.insert(items.len());
+                items.push(Some(arrived));
+            }
         }
     }
 
     pub(crate) fn remove(&mut self, item: &Item) {
-        if let Some(place) = self.places.remove(key_of(item)) {
-            self.items[place] = None;
+        let Self {
+            items,
+            places,
+            hasher,
+        } = self;
+        let key = key_of(item);
+        let is_here = |place: &usize| key_at(items, *place) == Some(key);
+        if let Ok(place) = places.find_entry(hasher.hash_one(Some(key)), is_here) {
+            items[place.remove().0] = None;
         }
     }
 
@@ -37,21 +56,19 @@ impl Gathered {
     /// Takes what was gathered, in the order of arrival. Nothing of it stays: the next list may be days
     /// away (STORE-8).
     pub(crate) fn take(&mut self) -> Vec<Arrived> {
-        let Self { items, places: _ } = std::mem::take(self);
-        items.into_iter().flatten().collect()
+        std::mem::take(self).items.into_iter().flatten().collect()
     }
 }
 
-fn key_of(item: &Item) -> &ObjectKey {
-    match item {
-        Decoded::Good(entry) => entry.key(),
-        Decoded::Malformed(malformed) => &malformed.key,
-    }
+fn key_at(items: &[Option<Arrived>], place: usize) -> Option<&ObjectKey> {
+    let item = items.get(place)?.as_ref()?;
+    Some(key_of(&item.item))
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use steersman_api::Decoded;
 
     use super::*;
     use crate::entry::Entry;

@@ -24,6 +24,9 @@ pub(crate) trait Ingest: Clone + Send + Sync + 'static {
     /// Makes an entry of what arrived, reusing the stored one where it is the same. `extent` says
     /// how much of it was asked for.
     fn ingest(&self, change: Change, decoded: Decoded<RawObject>, extent: Extent) -> Arrived;
+
+    /// Packs what came of it.
+    fn pack(&self, arrived: &Arrived);
 }
 
 /// What a stream brings: objects, and what there is to say besides.
@@ -43,14 +46,16 @@ pub(crate) enum Change {
 
 /// A stream of which the objects become entries (REFL-7).
 ///
-/// In a crowd, as a list is, what has arrived is handed to other threads in batches: the next ones are read
-/// meanwhile. No more is read ahead than a batch for each thread, and one that waits. Where the runtime has
-/// one thread alone, and where nothing but live events is left, each object is worked on as it is read.
+/// In a crowd, as a list is, what has arrived is handed to other threads in batches, and packed there: the
+/// next ones are read meanwhile. No more is read ahead than a batch for each thread, and one that waits.
+/// Where the runtime has one thread alone, and where nothing but live events is left, each object is worked
+/// on as it is read. Live events are packed once those who wait for them were told (PACK-6).
 #[derive(Debug)]
 pub(crate) struct Intake<S, I, T> {
     parts: S,
     ingest: I,
     extent: Extent,
+    crowd: bool,
     /// How many batches may be worked on at once; none where each object is worked on as it is read.
     threads: usize,
     /// What waits to be worked on, and how much JSON it is.
@@ -75,6 +80,7 @@ where
             parts,
             ingest,
             extent,
+            crowd,
             threads: if crowd { threads() } else { 0 },
             waiting: Vec::new(),
             bytes: 0,
@@ -86,6 +92,7 @@ where
 
     /// The crowd is over: what comes now is not kept waiting for more.
     pub(crate) fn calm(&mut self) {
+        self.crowd = false;
         self.threads = 0;
     }
 
@@ -148,12 +155,17 @@ where
 
     /// Has what waits worked on: elsewhere in a crowd, else here.
     fn hand_over(&mut self) {
-        let (parts, ingest, extent) = (take(&mut self.waiting), self.ingest.clone(), self.extent);
+        let (parts, ingest) = (take(&mut self.waiting), self.ingest.clone());
+        let (extent, crowd) = (self.extent, self.crowd);
         self.bytes = 0;
         let work = move || {
             let parts = parts.into_iter().map(|part| match part {
                 Part::Object(change, object) => {
-                    Part::Object(change, ingest.ingest(change, object, extent))
+                    let arrived = ingest.ingest(change, object, extent);
+                    if crowd {
+                        ingest.pack(&arrived);
+                    }
+                    Part::Object(change, arrived)
                 }
                 Part::Other(other) => Part::Other(other),
             });

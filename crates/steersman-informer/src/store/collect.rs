@@ -2,11 +2,14 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::vec::IntoIter;
 
-use steersman_object::Object;
+use steersman_api::Malformed;
+use steersman_object::{Object, ResourceVersion};
 
 use crate::body::kept::Kept;
 use crate::entry::RawEntry;
+use crate::store::query::Objects;
 
 /// So many entries are looked at together.
 const TOGETHER: usize = 16;
@@ -23,6 +26,22 @@ pub(crate) struct Collected<'a, K> {
     later: Vec<RawEntry>,
     ahead: [Option<&'a RawEntry>; TOGETHER],
     waiting: usize,
+}
+
+/// The objects of entries, in their order, with the entries of those that follow and were not at hand.
+#[derive(Debug)]
+pub(crate) struct Pending<K> {
+    objects: Vec<Arc<K>>,
+    later: IntoIter<RawEntry>,
+}
+
+/// What a read found at one version, and may have to unpack and decode yet: each some tens of
+/// microseconds. It takes no lock for that, and keeps nothing at hand (PACK-3).
+#[derive(Debug)]
+pub struct Found<K> {
+    pub(crate) pending: Pending<K>,
+    pub(crate) version: ResourceVersion,
+    pub(crate) unreadable: Option<Malformed>,
 }
 
 impl<'a, K: Object> Collected<'a, K> {
@@ -43,10 +62,12 @@ impl<'a, K: Object> Collected<'a, K> {
         }
     }
 
-    /// The objects, and the entries of those that follow them and were not at hand.
-    pub(crate) fn end(mut self) -> (Vec<Arc<K>>, Vec<RawEntry>) {
+    pub(crate) fn end(mut self) -> Pending<K> {
         self.settle();
-        (self.objects, self.later)
+        Pending {
+            objects: self.objects,
+            later: self.later.into_iter(),
+        }
     }
 
     fn settle(&mut self) {
@@ -67,6 +88,48 @@ impl<'a, K: Object> Collected<'a, K> {
     }
 }
 
+impl<K: Object> Pending<K> {
+    /// Decodes the next one; none where all of them are.
+    fn decode_next(&mut self) -> Option<Result<(), Malformed>> {
+        let entry = self.later.next()?;
+        // STORE-7: no lock is held.
+        let decoded = entry.raw_body().read();
+        let decoded = decoded.map(|object| self.objects.push(object));
+        Some(decoded.map_err(|problem| entry.malformed(&problem)))
+    }
+
+    /// All of them; without those that do not decode.
+    pub(crate) fn whole(mut self) -> Vec<Arc<K>> {
+        while self.decode_next().is_some() {}
+        self.objects
+    }
+}
+
+impl<K: Object> Found<K> {
+    /// Decodes the next object; says whether there was one. Who reads many gives way in between.
+    pub fn decode_next(&mut self) -> bool {
+        let Some(decoded) = self.pending.decode_next() else {
+            return false;
+        };
+        if let Err(malformed) = decoded {
+            // CACHE-4: it could be read when it came, and is not left out in silence.
+            self.unreadable.get_or_insert(malformed);
+        }
+        true
+    }
+
+    /// The objects: those that are left are decoded now.
+    #[must_use]
+    pub fn end(mut self) -> Objects<K> {
+        while self.decode_next() {}
+        Objects {
+            objects: self.pending.objects,
+            version: self.version,
+            unreadable: self.unreadable,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
@@ -83,9 +146,9 @@ mod tests {
     fn collected(entries: &[RawEntry]) -> (Vec<usize>, Vec<usize>) {
         let mut collected = Collected::<ConfigMap>::new();
         entries.iter().for_each(|entry| collected.push(entry));
-        let (objects, later) = collected.end();
+        let Pending { objects, later } = collected.end();
         let names = objects.iter().map(|map| map.metadata.name.clone().unwrap());
-        let later = later.iter().map(|entry| entry.key().name().to_owned());
+        let later = later.map(|entry| entry.key().name().to_owned());
         let numbers = |name: String| name.parse().unwrap();
         (names.map(numbers).collect(), later.map(numbers).collect())
     }

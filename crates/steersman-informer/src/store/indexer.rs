@@ -1,5 +1,7 @@
 //! Machine: objects, and what each view makes of them, changed together.
 
+mod relist;
+
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +13,11 @@ use crate::body::Extent;
 use crate::delta::{Item, key_of};
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin};
-use crate::finding::{Finding, Findings, Judged, Outlook};
+use crate::finding::{Findings, Judged, Outlook};
 use crate::store::index::Index;
 use crate::store::replace::{Fate, fate, is_of};
 use crate::store::table::{Ordered, Table};
-use crate::store::view::{Check, Fact, Held, Judge, Misread, Told, View, ViewId};
+use crate::store::view::{Check, Counts, Fact, Held, Judge, Misread, Told, View, ViewId};
 
 /// A change that was judged before any lock.
 #[derive(Debug)]
@@ -28,8 +30,8 @@ pub(crate) enum Change {
 /// What changes came to.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
-    /// One word for each change of a stored object.
-    pub(crate) words: Vec<&'static str>,
+    /// The changes of stored objects.
+    pub(crate) counts: Counts,
     /// Objects that nobody can read, at versions not seen before.
     pub(crate) malformed: Vec<Malformed>,
     /// What the onlookers of each view are told.
@@ -169,7 +171,7 @@ impl Judges {
     /// What was found when it arrived, where the views are the same, or what is found now (VIEW-6).
     pub(crate) fn findings(&self, item: &Item, judged: Option<Judged>, gone: bool) -> Findings {
         match (item, judged) {
-            (Decoded::Malformed(_), _) => Findings::new(),
+            (Decoded::Malformed(_), _) => Findings::default(),
             (_, Some(judged)) if judged.outlook == self.outlook => judged.findings,
             (Decoded::Good(entry), _) => self.judge(entry, gone).findings,
         }
@@ -243,7 +245,7 @@ impl Indexer {
             }
             Change::Put(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
-                self.set_aside(malformed, applied);
+                self.set_aside(*malformed, applied);
             }
             Change::Removed(Decoded::Good(last), findings) => {
                 self.advance(last.version());
@@ -257,7 +259,7 @@ impl Indexer {
                 self.advance(&malformed.version);
                 self.malformed.remove(&malformed.key);
                 if let Some(stored) = self.take(&malformed.key) {
-                    self.tell(&gone(stored), &[], applied);
+                    self.tell(&gone(stored), &Findings::default(), applied);
                 }
             }
             Change::Advance(version) => self.advance(&version),
@@ -267,101 +269,13 @@ impl Indexer {
     /// Everything once more, as it is. Nothing changes, so nobody who reads waits for it.
     pub(crate) fn repeated(&self) -> Applied {
         let mut applied = self.unchanged();
-        applied.words = vec!["updated"; self.len()];
+        applied.counts.updated = self.len() as u64;
         for (view, told) in self.views.iter().zip(&mut applied.told) {
             let seen = self.seen(view, None);
             let again = seen.map(|seen| Event::updated(seen.clone(), seen.clone(), Origin::Resync));
             told.events.extend(again);
         }
         applied
-    }
-
-    /// Builds what a relist makes of this, beside it: deletes first, then the rest in the order of
-    /// the list. Each key comes once.
-    pub(crate) fn replaced(
-        &self,
-        items: Vec<(Item, Findings)>,
-        version: ResourceVersion,
-        origin: Origin,
-        extent: Extent,
-    ) -> (Self, Applied) {
-        let mut next = Self {
-            by_key: Table::with_capacity(items.len()),
-            ordered: Ordered::default(),
-            views: self.views.clone(),
-            outlook: self.outlook,
-            malformed: BTreeMap::new(),
-            unreadable: 0,
-            bytes: 0,
-            version: Version(version),
-        };
-        for view in &mut next.views {
-            // Until the first list nobody knew how much of the objects there would be.
-            if view.is_ready() && view.needs() > extent {
-                view.set_ready(false);
-                next.outlook.change();
-            }
-        }
-        let mut applied = self.unchanged();
-        let mut listed = Vec::with_capacity(items.len());
-        let mut gone_first = Vec::new();
-        let mut changes = Vec::new();
-        for (item, findings) in items {
-            let stored = self.get(key_of(&item));
-            match fate(stored, Some(&item)) {
-                Fate::Appeared(new) => {
-                    listed.push(new.clone());
-                    changes.push((Fact::Appeared { new, origin }, findings));
-                }
-                Fate::Same { old, new } => {
-                    // VIEW-3: the stored one may have come while only metadata was asked for, and too
-                    // late to be completed when this arrived.
-                    old.raw_body().complete_as(new.raw_body());
-                    listed.push(old);
-                }
-                Fate::Kept(old) => listed.push(old),
-                Fate::Changed { old, new } => {
-                    listed.push(new.clone());
-                    changes.push((Fact::Changed { old, new }, findings));
-                }
-                // STORE-4
-                Fate::Recreated { old, new } => {
-                    listed.push(new.clone());
-                    gone_first.push(gone(old));
-                    let origin = Origin::Live;
-                    changes.push((Fact::Appeared { new, origin }, findings));
-                }
-                Fate::Gone(old) => gone_first.push(gone(old)),
-                Fate::Nothing => {}
-            }
-            if let Decoded::Malformed(malformed) = item {
-                if self.malformed.get(&malformed.key) != Some(&malformed) {
-                    applied.malformed.push(malformed.clone());
-                }
-                next.malformed.insert(malformed.key.clone(), malformed);
-            }
-        }
-        for entry in &listed {
-            next.bytes += entry.raw_body().bytes();
-            next.by_key.insert(entry.clone());
-        }
-        next.ordered = listed.into_iter().collect();
-        // STORE-3: what the relist does not name is gone; of an object that nobody can read, what
-        // happened to the good one under its name was decided above.
-        for old in self.ordered.iter() {
-            let named = next.get(old.key()).is_some() || next.malformed.contains_key(old.key());
-            if !named {
-                gone_first.push(gone(old.clone()));
-            }
-        }
-        for fact in gone_first {
-            next.tell(&fact, &[], &mut applied);
-        }
-        for (fact, findings) in changes {
-            next.tell(&fact, &findings, &mut applied);
-        }
-        next.count();
-        (next, applied)
     }
 
     /// Makes the views ready that need no more than `extent` and were not: what is there is judged
@@ -390,7 +304,7 @@ impl Indexer {
         ready
     }
 
-    fn put(&mut self, entry: RawEntry, findings: &[Finding], applied: &mut Applied) {
+    fn put(&mut self, entry: RawEntry, findings: &Findings, applied: &mut Applied) {
         // A good version heals.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key()).cloned();
@@ -401,7 +315,7 @@ impl Indexer {
             }
             Fate::Recreated { old, new } => {
                 self.insert(&new);
-                self.tell(&gone(old), &[], applied);
+                self.tell(&gone(old), &Findings::default(), applied);
                 let origin = Origin::Live;
                 self.tell(&Fact::Appeared { new, origin }, findings, applied);
             }
@@ -421,7 +335,7 @@ impl Indexer {
         if stored.is_some_and(|stored| !is_of(&malformed, stored))
             && let Some(old) = self.take(&malformed.key)
         {
-            self.tell(&gone(old), &[], applied);
+            self.tell(&gone(old), &Findings::default(), applied);
         }
         if self.malformed.get(&malformed.key) != Some(&malformed) {
             applied.malformed.push(malformed.clone());
@@ -430,8 +344,8 @@ impl Indexer {
     }
 
     /// Lets each view see what happened.
-    fn tell(&mut self, fact: &Fact, findings: &[Finding], applied: &mut Applied) {
-        applied.words.push(fact.word());
+    fn tell(&mut self, fact: &Fact, findings: &Findings, applied: &mut Applied) {
+        applied.counts.count(fact);
         for (number, view) in self.views.iter_mut().enumerate() {
             if let Some(told) = applied.told.get_mut(number) {
                 view.see(fact, findings.get(number), told);

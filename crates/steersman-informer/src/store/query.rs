@@ -296,6 +296,7 @@ mod tests {
     use steersman_api::Decoded;
 
     use super::*;
+    use crate::finding::Findings;
     use crate::store::indexer::Change;
     use crate::store::view::{Held, Told};
 
@@ -343,7 +344,7 @@ mod tests {
             let finding = judge.finding(&entry);
             let mut applied = indexer.unchanged();
             indexer.apply(
-                Change::Put(Decoded::Good(entry), vec![finding]),
+                Change::Put(Decoded::Good(entry), Findings::from_iter([finding])),
                 &mut applied,
             );
         }
@@ -425,7 +426,7 @@ mod tests {
             let key = ObjectKey::namespaced(namespace, name);
             let version = ResourceVersion::new("7");
             let malformed = Malformed::new(key, "", version, "broken");
-            let change = Change::Put(Decoded::Malformed(malformed), Vec::new());
+            let change = Change::Put(Decoded::Malformed(malformed.into()), Findings::default());
             let mut applied = indexer.unchanged();
             indexer.apply(change, &mut applied);
         }

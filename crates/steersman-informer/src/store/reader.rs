@@ -10,7 +10,7 @@ use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
-use crate::store::collect::Collected;
+use crate::store::collect::{Collected, Found};
 use crate::store::indexer::Indexer;
 use crate::store::query::{
     IndexedValue, Objects, Query, Selected, distinct, having, select, unreadable,
@@ -146,18 +146,20 @@ impl<K: Object> Store<K> {
     ///
     /// Where there is no index of a name that the query has.
     pub fn objects(&self, query: &Query) -> Result<Objects<K>, Error> {
-        let (found, (version, mut unreadable)) = {
-            let indexer = self.shared.indexer.read();
-            let mut found = Collected::new();
-            let looked = self.look(&indexer, query, |entry| found.push(entry))?;
-            (found.end(), looked)
-        };
-        let objects = whole(found, |malformed| {
-            // CACHE-4: it could be read when it came, and is not left out in silence.
-            unreadable.get_or_insert(malformed);
-        });
-        Ok(Objects {
-            objects,
+        Ok(self.find(query)?.end())
+    }
+
+    /// As [`objects`](Self::objects), for those who give way while objects are decoded.
+    ///
+    /// # Errors
+    ///
+    /// As [`objects`](Self::objects).
+    pub fn find(&self, query: &Query) -> Result<Found<K>, Error> {
+        let indexer = self.shared.indexer.read();
+        let mut found = Collected::new();
+        let (version, unreadable) = self.look(&indexer, query, |entry| found.push(entry))?;
+        Ok(Found {
+            pending: found.end(),
             version,
             unreadable,
         })
@@ -249,7 +251,7 @@ impl<K: Object> Store<K> {
                 .map_err(|name| self.no_such_index(name, Some(view)))?;
             found.end()
         };
-        Ok(whole(found, drop))
+        Ok(found.whole())
     }
 
     /// Whether there is an index of this name.
@@ -350,21 +352,6 @@ impl<K: Object> Store<K> {
             known,
         }
     }
-}
-
-/// What was collected, in its order, with what has to be decoded for it; what cannot be is told.
-fn whole<K: Object>(
-    (mut objects, later): (Vec<Arc<K>>, Vec<RawEntry>),
-    mut tell: impl FnMut(Malformed),
-) -> Vec<Arc<K>> {
-    // STORE-7: as in `get`. What is gone over once is kept for nobody (PACK-3).
-    for entry in later {
-        match entry.raw_body().read() {
-            Ok(object) => objects.push(object),
-            Err(problem) => tell(entry.malformed(&problem)),
-        }
-    }
-    objects
 }
 
 impl<K> Store<K> {

@@ -57,6 +57,14 @@ pub(crate) enum Fact {
     },
 }
 
+/// How many facts there were.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) created: u64,
+    pub(crate) updated: u64,
+    pub(crate) deleted: u64,
+}
+
 /// The objects of a store as one type sees them, with the indexes made for it.
 ///
 /// An object that the type cannot read is kept aside (VIEW-1): what was seen of it before stays
@@ -86,6 +94,8 @@ struct Aside {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) view: ViewId,
+    /// Whether there are any.
+    heard: bool,
     /// In the order in which subscribers shall see them.
     pub(crate) events: Vec<RawEvent>,
     /// Objects that were put aside, at versions not seen before.
@@ -141,14 +151,22 @@ pub(crate) fn values(function: &IndexFn, entry: &RawEntry) -> Result<IndexValues
     Ok(values.into_iter().map(Arc::from).collect())
 }
 
-impl Fact {
-    /// One word in lower case, as in labels of metrics.
-    pub(crate) fn word(&self) -> &'static str {
-        match self {
-            Self::Appeared { .. } => "created",
-            Self::Changed { .. } => "updated",
-            Self::Gone { .. } => "deleted",
+impl Counts {
+    pub(crate) fn count(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Appeared { .. } => self.created += 1,
+            Fact::Changed { .. } => self.updated += 1,
+            Fact::Gone { .. } => self.deleted += 1,
         }
+    }
+
+    /// With one word in lower case for each, as in labels of metrics.
+    pub(crate) fn in_words(&self) -> [(&'static str, u64); 3] {
+        [
+            ("created", self.created),
+            ("updated", self.updated),
+            ("deleted", self.deleted),
+        ]
     }
 }
 
@@ -156,9 +174,15 @@ impl Told {
     pub(crate) fn nothing(view: ViewId) -> Self {
         Self {
             view,
+            heard: true,
             events: Vec::new(),
             malformed: Vec::new(),
         }
+    }
+
+    /// Nobody listens: no events are kept for them.
+    pub(crate) fn unheard(&mut self) {
+        self.heard = false;
     }
 }
 
@@ -307,7 +331,7 @@ impl View {
                 })
             }
         };
-        told.events.extend(event);
+        told.events.extend(event.filter(|_| told.heard));
     }
 
     fn settle_if(

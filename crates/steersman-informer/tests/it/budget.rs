@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus::Registry;
 use serde_json::json;
-use steersman_informer::{Budget, InformerMetrics, InformerOptions};
+use steersman_informer::{Budget, Delivery, InformerMetrics, InformerOptions};
 use steersman_object::{LabelSelector, ObjectKey};
 
 use super::world::{World, put, server};
@@ -97,6 +97,46 @@ async fn pack_3_what_is_read_again_stays_though_others_go_over_everything() {
     assert!(of(&registry, "unpacks_total") > unpacked + 40);
     assert!(Arc::ptr_eq(&kept, &store.get(&key("m7")).unwrap()));
     assert!(decoded() <= 20_000);
+}
+
+// PACK-6
+#[tokio::test(start_paused = true)]
+async fn pack_6_who_is_told_of_a_live_event_reads_it_as_it_came() {
+    // As a controller is: in a task, which has its turn among others.
+    tokio::spawn(told_of_live_events()).await.unwrap();
+}
+
+async fn told_of_live_events() {
+    const MANY: usize = 100;
+    let server = server();
+    let (registry, options) = counted(Budget::bytes(0));
+    let world = World::<ConfigMap>::of_maps(&server, options);
+    world.informer.wait_for_sync().await.unwrap();
+    let mut events = world.informer.subscribe();
+    assert!(matches!(events.next().await, Some(Delivery::Synced)));
+    let store = world.informer.store();
+    let text = "some text ".repeat(20);
+    put(&server, "m0", &text);
+    let Some(Delivery::Event(event)) = events.next().await else {
+        panic!("no event")
+    };
+    let unpacks = || of(&registry, "unpacks_total");
+    assert!(store.get(event.key()).is_some());
+    assert_eq!(unpacks(), 0);
+    // Now it is packed, and nothing is kept decoded.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(store.get(event.key()).is_some());
+    assert_eq!(unpacks(), 1);
+    let each = of(&registry, "packed_bytes");
+
+    for number in 0..MANY {
+        put(&server, &format!("n{number:02}"), &text);
+    }
+    assert!(matches!(events.next().await, Some(Delivery::Event(_))));
+    let (there, packed) = (store.len() - 1, of(&registry, "packed_bytes") - each);
+    assert!(there > MANY / 2, "{there} came together");
+    // Of these a few were not packed when the first was told.
+    assert!(packed + 20 * each >= there * each, "{packed} of {there}");
 }
 
 // PACK-5

@@ -248,12 +248,9 @@ pub(crate) fn odd(name: &str, version: u64) -> Raw {
 }
 
 pub(crate) fn bad(name: &str, version: u64) -> Raw {
-    Decoded::Malformed(Malformed::new(
-        key(name),
-        format!("uid-of-{name}"),
-        ResourceVersion::new(version.to_string()),
-        "broken by the script",
-    ))
+    let version = ResourceVersion::new(version.to_string());
+    let uid = format!("uid-of-{name}");
+    Malformed::new(key(name), uid, version, "broken by the script").into()
 }
 
 pub(crate) fn key(name: &str) -> ObjectKey {

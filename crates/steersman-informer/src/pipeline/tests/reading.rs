@@ -59,7 +59,9 @@ fn handed_on(core: &Arc<Core>, number: u64, version: u64, spec: bool) -> Arrived
     let metadata = format!(r#""name":"m{number}","uid":"u{number}","resourceVersion":"{version}""#);
     let json = format!(r#"{{"metadata":{{{metadata}}},"data":{{"v":"v"}},"spec":{spec}}}"#);
     let object = RawObject::from_json(json.into_bytes()).unwrap();
-    core.ingest(Change::Added, Decoded::Good(object), Extent::Whole)
+    let arrived = core.ingest(Change::Added, Decoded::Good(object), Extent::Whole);
+    core.pack(&arrived);
+    arrived
 }
 
 fn list_of(core: &Arc<Core>, specs: &[bool]) {

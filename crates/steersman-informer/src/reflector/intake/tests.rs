@@ -55,8 +55,10 @@ impl Ingest for Noting {
         let key = decoded.good().unwrap().head().key.clone();
         (self.before)(key.name());
         self.worked.lock().push(key.name().to_owned());
-        Decoded::Malformed(Malformed::new(key, "", ResourceVersion::unset(), "")).into()
+        Decoded::from(Malformed::new(key, "", ResourceVersion::unset(), "")).into()
     }
+
+    fn pack(&self, _: &Arrived) {}
 }
 
 /// A signal that any thread may wait for.

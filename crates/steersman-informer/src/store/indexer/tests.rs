@@ -54,12 +54,7 @@ fn key(name: u8) -> ObjectKey {
 
 fn broken(name: u8, uid: u8, version: u64) -> Item {
     let version = ResourceVersion::new(version.to_string());
-    Decoded::Malformed(Malformed::new(
-        key(name),
-        uid.to_string(),
-        version,
-        "broken",
-    ))
+    Malformed::new(key(name), uid.to_string(), version, "broken").into()
 }
 
 /// Two values per object: its uid, and the last digit of its version.
@@ -73,11 +68,11 @@ fn values(entry: &RawEntry) -> Vec<String> {
 
 fn filed(entry: &RawEntry) -> Findings {
     let values = values(entry).into_iter().map(Arc::from);
-    vec![Ok(vec![values.collect()])]
+    Findings::from_iter([Ok(vec![values.collect()])])
 }
 
 fn unreadable() -> Findings {
-    vec![Err("odd".into())]
+    Findings::from_iter([Err("odd".into())])
 }
 
 fn said() -> impl Strategy<Value = Said> {
@@ -171,7 +166,7 @@ impl Bench {
             Said::Broken(name) => {
                 let uid = self.uid(name, false);
                 self.bad.insert(name);
-                Change::Put(broken(name, uid, version), Findings::new())
+                Change::Put(broken(name, uid, version), Findings::default())
             }
             Said::Odd(name) => {
                 let uid = self.uid(name, false);
@@ -200,7 +195,7 @@ impl Bench {
                 (Listed::Broken, before) => {
                     self.bad.insert(name);
                     world.extend(before.map(|before| (name, before)));
-                    items.push((broken(name, uid, version), Findings::new()));
+                    items.push((broken(name, uid, version), Findings::default()));
                 }
                 (Listed::Odd, before) => {
                     self.bad.insert(name);
@@ -226,7 +221,9 @@ impl Bench {
         self.world = world;
         let version = ResourceVersion::new(version.to_string());
         let origin = Origin::Live;
-        let (next, applied) = self.indexer.replaced(items, version, origin, Extent::Whole);
+        let (next, applied) = self
+            .indexer
+            .replaced(items, version, origin, Extent::Whole, |_| true);
         self.indexer = next;
         applied
     }
@@ -329,19 +326,20 @@ fn a_malformed_version_is_told_once() {
     let mut bench = Bench::new();
     let mut applied = bench.indexer.unchanged();
     for _ in 0..3 {
-        let change = Change::Put(broken(1, 7, 5), Findings::new());
+        let change = Change::Put(broken(1, 7, 5), Findings::default());
         bench.indexer.apply(change, &mut applied);
     }
     assert_eq!(applied.malformed.len(), 1);
-    let items = vec![(broken(1, 7, 5), Findings::new())];
+    let items = vec![(broken(1, 7, 5), Findings::default())];
     let version = ResourceVersion::new("9");
-    let (next, applied) = bench
-        .indexer
-        .replaced(items, version, Origin::Live, Extent::Whole);
+    let (next, applied) =
+        bench
+            .indexer
+            .replaced(items, version, Origin::Live, Extent::Whole, |_| true);
     assert!(applied.malformed.is_empty());
     bench.indexer = next;
     let mut applied = bench.indexer.unchanged();
-    let change = Change::Put(broken(1, 7, 6), Findings::new());
+    let change = Change::Put(broken(1, 7, 6), Findings::default());
     bench.indexer.apply(change, &mut applied);
     assert_eq!(applied.malformed.len(), 1);
 }
@@ -384,7 +382,7 @@ fn how_many_cannot_be_read_is_known_and_not_counted_each_time() {
     // Another who looks, and misses one that nobody can read as well.
     let view = View::new::<Map>(&bench.held, true);
     bench.indexer.add_view(view);
-    let broken = Change::Put(broken(1, 7, 6), Findings::new());
+    let broken = Change::Put(broken(1, 7, 6), Findings::default());
     let odd = Change::Put(Decoded::Good(object(2, 7, 6)), unreadable());
     let mut applied = bench.indexer.unchanged();
     bench.indexer.apply(broken, &mut applied);
@@ -455,7 +453,7 @@ fn store_4_what_is_said_of_another_uid_is_no_final_state_and_no_version_of_what_
     assert_eq!(told(&mut bench, removed), ["-1?"]);
 
     bench.step(Said::Put(2));
-    let broken = Change::Put(broken(2, 99, 60), Findings::new());
+    let broken = Change::Put(broken(2, 99, 60), Findings::default());
     assert_eq!(told(&mut bench, broken), ["-2?"]);
     assert!(bench.indexer.get(&key(2)).is_none());
     assert_eq!(bench.indexer.malformed()[&key(2)].uid, "99");

@@ -54,17 +54,23 @@ fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
     let listed = bytes_each(|indexer, entries| {
         let items = entries
             .into_iter()
-            .map(|entry| (Decoded::Good(entry), Findings::new()));
+            .map(|entry| (Decoded::Good(entry), Findings::default()));
         let version = ResourceVersion::new("7");
         *indexer = indexer
-            .replaced(items.collect(), version, Origin::Initial, Extent::Whole)
+            .replaced(
+                items.collect(),
+                version,
+                Origin::Initial,
+                Extent::Whole,
+                |_| true,
+            )
             .0;
     });
     let one_by_one = bytes_each(|indexer, entries| {
         for entry in entries {
             let mut applied = indexer.unchanged();
             indexer.apply(
-                Change::Put(Decoded::Good(entry), Findings::new()),
+                Change::Put(Decoded::Good(entry), Findings::default()),
                 &mut applied,
             );
         }

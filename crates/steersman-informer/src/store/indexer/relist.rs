@@ -1,0 +1,126 @@
+//! Machine: the store that a relist makes, beside the one that there is.
+
+use std::collections::BTreeMap;
+
+use steersman_api::Decoded;
+use steersman_object::ResourceVersion;
+
+use super::{Applied, Indexer, Version, gone};
+use crate::body::Extent;
+use crate::delta::{Item, key_of};
+use crate::event::Origin;
+use crate::finding::Findings;
+use crate::store::replace::{Fate, fate};
+use crate::store::table::{Ordered, Table};
+use crate::store::view::{Fact, Told, ViewId};
+
+impl Indexer {
+    /// Builds what a relist makes of this, beside it: deletes first, then the rest in the order of
+    /// the list. Each key comes once. No events are kept where nobody listens.
+    pub(crate) fn replaced(
+        &self,
+        items: Vec<(Item, Findings)>,
+        version: ResourceVersion,
+        origin: Origin,
+        extent: Extent,
+        is_listened_to: impl Fn(ViewId) -> bool,
+    ) -> (Self, Applied) {
+        let mut next = self.emptied(items.len(), version, extent);
+        let mut applied = self.unchanged();
+        let unheard = |told: &&mut Told| !is_listened_to(told.view);
+        applied
+            .told
+            .iter_mut()
+            .filter(unheard)
+            .for_each(Told::unheard);
+        let mut listed = Vec::with_capacity(items.len());
+        let mut gone_first = Vec::new();
+        let mut changes = Vec::new();
+        // Where nothing was there nothing goes first, and nothing has to be kept for later.
+        let is_first = self.ordered.is_empty();
+        for (item, findings) in items {
+            let stored = self.get(key_of(&item));
+            match fate(stored, Some(&item)) {
+                Fate::Appeared(new) => {
+                    listed.push(new.clone());
+                    let appeared = Fact::Appeared { new, origin };
+                    if is_first {
+                        next.tell(&appeared, &findings, &mut applied);
+                    } else {
+                        changes.push((appeared, findings));
+                    }
+                }
+                Fate::Same { old, new } => {
+                    // VIEW-3: the stored one may have come while only metadata was asked for, and too
+                    // late to be completed when this arrived.
+                    old.raw_body().complete_as(new.raw_body());
+                    listed.push(old);
+                }
+                Fate::Kept(old) => listed.push(old),
+                Fate::Changed { old, new } => {
+                    listed.push(new.clone());
+                    changes.push((Fact::Changed { old, new }, findings));
+                }
+                // STORE-4
+                Fate::Recreated { old, new } => {
+                    listed.push(new.clone());
+                    gone_first.push(gone(old));
+                    let origin = Origin::Live;
+                    changes.push((Fact::Appeared { new, origin }, findings));
+                }
+                Fate::Gone(old) => gone_first.push(gone(old)),
+                Fate::Nothing => {}
+            }
+            if let Decoded::Malformed(malformed) = item {
+                let malformed = *malformed;
+                if self.malformed.get(&malformed.key) != Some(&malformed) {
+                    applied.malformed.push(malformed.clone());
+                }
+                next.malformed.insert(malformed.key.clone(), malformed);
+            }
+        }
+        for entry in &listed {
+            next.bytes += entry.raw_body().bytes();
+            next.by_key.insert(entry.clone());
+        }
+        next.ordered = listed.into_iter().collect();
+        // STORE-3: what the relist does not name is gone; of an object that nobody can read, what
+        // happened to the good one under its name was decided above.
+        for old in self.ordered.iter() {
+            let named = next.get(old.key()).is_some() || next.malformed.contains_key(old.key());
+            if !named {
+                gone_first.push(gone(old.clone()));
+            }
+        }
+        for fact in gone_first {
+            next.tell(&fact, &Findings::default(), &mut applied);
+        }
+        for (fact, findings) in changes {
+            next.tell(&fact, &findings, &mut applied);
+        }
+        next.count();
+        (next, applied)
+    }
+
+    /// The same without objects, for so many of which so much was listed.
+    fn emptied(&self, objects: usize, version: ResourceVersion, extent: Extent) -> Self {
+        let mut next = Self {
+            by_key: Table::with_capacity(objects),
+            ordered: Ordered::default(),
+            views: self.views.clone(),
+            outlook: self.outlook,
+            malformed: BTreeMap::new(),
+            unreadable: 0,
+            bytes: 0,
+            version: Version(version),
+        };
+        for view in &mut next.views {
+            // Until the first list nobody knew how much of the objects there would be.
+            if view.is_ready() && view.needs() > extent {
+                view.set_ready(false);
+                next.outlook.change();
+            }
+        }
+        next
+    }
+}
