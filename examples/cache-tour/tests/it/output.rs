@@ -123,7 +123,7 @@ fn check_figures(memory: &str) {
     assert!(figures.is_sorted(), "{memory}");
 
     // The first of the guide's tables is this one.
-    let (page, _processes) = GUIDE.split_once("## What a process").unwrap();
+    let page = GUIDE.split("## What a process").next().unwrap_or(GUIDE);
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         let (way, bytes) = (cells.next()?, cells.next()?.replace(',', ""));
