@@ -136,7 +136,7 @@ fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, [u8]>> {
 pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
     // Looked over once as a whole, texts need not be looked over one by one. What is not Unicode is
     // left to the parser, which passes over what `K` does not have.
-    let decoded = match std::str::from_utf8(json) {
+    let decoded = match simdutf8::basic::from_utf8(json) {
         Ok(json) => serde_json::from_str::<K>(json),
         Err(_) => serde_json::from_slice::<K>(json),
     };

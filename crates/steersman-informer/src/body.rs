@@ -202,10 +202,6 @@ impl Body {
             return false;
         };
         let packed = self.held.read().packed.clone();
-        // What came just now is packed by who brought it, and what was made of it is settled then (PACK-6).
-        if matches!(packed, Packed::Fresh(_)) {
-            return false;
-        }
         let Some(again) = shelf.repack(&packed) else {
             return false;
         };

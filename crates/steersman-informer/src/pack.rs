@@ -1,6 +1,7 @@
 //! Room: how the bodies of one kind are held: packed, and decoded within a budget.
 
 mod codec;
+mod samples;
 mod training;
 mod weight;
 mod ring;
@@ -11,5 +12,5 @@ pub use budget::Budget;
 
 pub(crate) use budget::{Holder, Leavers, Place};
 pub(crate) use codec::{Broken, Dictionary, Packed};
+pub(crate) use samples::{KEPT_BACK, Lesson, Samples, Share};
 pub(crate) use shelf::Shelf;
-pub(crate) use training::{KEPT_BACK, Lesson, Samples, Share};

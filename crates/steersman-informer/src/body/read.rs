@@ -147,10 +147,10 @@ impl Body {
 }
 
 fn decode<K: Object>(json: &[u8], quotes: bool) -> Shown<K> {
-    let decoded = catch_unwind(AssertUnwindSafe(|| decode_json::<K>(json, quotes)));
-    match decoded {
-        Ok(Ok(object)) => Ok(Arc::new(object)),
-        Ok(Err(problem)) => Err(problem.into()),
+    // An object may be kilobytes large: it is moved no more often than it has to be.
+    let decode = || decode_json(json, quotes).map(Arc::new);
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(Arc::from),
         Err(_) => Err("its type panicked while decoding it".into()),
     }
 }

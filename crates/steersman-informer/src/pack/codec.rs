@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound};
 
 /// What is gained beyond is not worth the time: the dictionary has most of it.
-const LEVEL: i32 = 1;
+pub(super) const LEVEL: i32 = 1;
 /// As many contexts of a sort wait to be used again as there are cores, and no more than this.
 const IDLE: usize = 16;
 /// A context or a buffer that an unusually large object made larger than this is not kept.

@@ -11,7 +11,8 @@ use steersman_object::Object;
 use crate::metrics::Counters;
 use crate::pack::budget::Budget;
 use crate::pack::codec::{Broken, Dictionary, Packed};
-use crate::pack::training::{FEW, Learning, Lesson, Samples, Share, spread};
+use crate::pack::samples::{Lesson, Samples, Share, spread};
+use crate::pack::training::{FEW, Learning};
 use crate::pack::weight::weigh;
 
 /// How much more memory a decoded object takes than its JSON, before any has been weighed.
@@ -232,9 +233,11 @@ impl Shelf {
     }
 }
 
-/// Whether it is packed by another dictionary, or by none though there is one.
+/// Whether it is packed by another dictionary, or by none though there is one. What came just now is packed
+/// by who brought it, and what was made of it is settled then (PACK-6).
 fn is_outdated(packed: &Packed, dictionary: Option<&Arc<Dictionary>>) -> bool {
     match (packed.dictionary(), dictionary) {
+        _ if matches!(packed, Packed::Fresh(_)) => false,
         (None, known) => known.is_some(),
         (Some(_), None) => true,
         (Some(by), Some(known)) => !Arc::ptr_eq(by, known),
@@ -290,7 +293,7 @@ impl fmt::Debug for Shelf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pack::training::tests::{alike, lesson, others};
+    use crate::pack::samples::tests::{alike, lesson, others};
 
     fn of(bodies: usize) -> Arc<Shelf> {
         let shelf = Shelf::alone(Budget::default());
@@ -335,6 +338,9 @@ mod tests {
         assert!(first.upgrade().is_none());
         let json = shelf.unpack(&all[40], <[u8]>::to_vec).unwrap();
         assert_eq!(json, others(40));
+        // What came just now waits for who brought it.
+        let fresh = Packed::Fresh(Arc::new(json.into_boxed_slice()));
+        assert!(shelf.repack(&fresh).is_none());
     }
 
     // PACK-5

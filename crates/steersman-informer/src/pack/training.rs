@@ -1,26 +1,9 @@
-//! Machine: when a kind gets a dictionary, of which samples, and whether that is worth having.
+//! Machine: when a kind gets a dictionary, and whether that is worth having.
 
-use std::sync::Arc;
-
-use crate::pack::codec::{Dictionary, Tools};
+use crate::pack::samples::{Lesson, Samples, Share};
 
 /// Of fewer objects than these nothing is learned: what could be saved is less than a dictionary takes.
 pub(crate) const FEW: usize = 200;
-/// So many objects are looked at to learn.
-pub(crate) const ENOUGH: usize = 300;
-/// Or so many bytes of them.
-const ENOUGH_BYTES: usize = 4 << 20;
-/// The largest dictionary. Past this it saves little more.
-const LARGEST: usize = 64 << 10;
-/// A dictionary is smaller than its samples by this factor at least: one that holds them all has learned
-/// nothing.
-const SAMPLES_PER_BYTE: usize = 10;
-/// Objects are alike where a few of them, as they are, leave less than one in so many bytes of others. Training
-/// would save little more of these, and takes a tenth of a second and 17 MB for it, of which an allocator
-/// keeps half.
-const ALIKE: usize = 10;
-/// Of so many samples one is kept back, to see what the dictionary does for what it does not know.
-pub(crate) const KEPT_BACK: usize = 4;
 /// After so many objects it is seen how well they were packed.
 const WINDOW: usize = 1024;
 /// Where training was of no use, it is tried again once there are so many times the objects.
@@ -28,25 +11,6 @@ const LATER: usize = 4;
 /// After so many windows in turn that were packed badly another dictionary is made, however often that was
 /// of no use before.
 const PATIENCE: u32 = 64;
-/// The samples of a store are looked at in an order that is all over it from the first few on.
-const SPREAD: usize = 7919;
-
-/// Objects to learn from.
-#[derive(Debug, Default)]
-pub(crate) struct Samples {
-    bytes: Vec<u8>,
-    sizes: Vec<usize>,
-}
-
-/// What training came to.
-#[derive(Debug)]
-pub(crate) struct Lesson {
-    pub(crate) dictionary: Dictionary,
-    /// What it saves of each object, in bytes.
-    saves: usize,
-    /// What it left of objects that it does not know.
-    share: Share,
-}
 
 /// When to train.
 #[derive(Debug)]
@@ -76,133 +40,10 @@ enum Stage {
     Learned(Option<Share>),
 }
 
-/// What packing left of so many bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Share {
-    json: usize,
-    packed: usize,
-}
-
 #[derive(Debug, Default)]
 struct Window {
     share: Share,
     objects: usize,
-}
-
-/// Of which of so many stored objects samples are wanted: of all over.
-pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> + Clone {
-    let count = stored.min(ENOUGH);
-    // It is a prime, so each is met once.
-    (0..count).map(move |number| number * SPREAD % count * stored / count)
-}
-
-// ===== impl Samples =====
-
-impl Samples {
-    pub(crate) fn add(&mut self, json: &[u8]) {
-        if json.is_empty() || self.is_enough() {
-            return;
-        }
-        self.bytes.extend_from_slice(json);
-        self.sizes.push(json.len());
-    }
-
-    pub(crate) fn is_enough(&self) -> bool {
-        self.sizes.len() >= ENOUGH || self.bytes.len() >= ENOUGH_BYTES
-    }
-
-    /// Learns a dictionary, where it would pack by a fifth better than none, and as well as the present one.
-    /// It may take long: a tenth of a second and more.
-    pub(crate) fn train(&self, tools: &Tools, present: Option<&Arc<Dictionary>>) -> Option<Lesson> {
-        let (known, unknown) = self.parted();
-        let size = LARGEST.min(known.bytes.len() / SAMPLES_PER_BYTE);
-        let tried = |bytes: &[u8]| {
-            let dictionary = Arc::new(Dictionary::new(bytes)?);
-            let share = unknown.packed(tools, Some(&dictionary));
-            Some((dictionary, share))
-        };
-        let mut best = tried(&known.some(size / 2))?;
-        if best.1.packed * ALIKE > best.1.json {
-            let mut trained = Vec::with_capacity(size);
-            let done = zstd_safe::train_from_buffer(&mut trained, &known.bytes, &known.sizes);
-            let trained = done.ok().and_then(|_| tried(&trained));
-            best = trained
-                .filter(|trained| trained.1.packed < best.1.packed)
-                .unwrap_or(best);
-        }
-        let (dictionary, share) = best;
-        let without = unknown.packed(tools, None).packed;
-        let with = share.packed;
-        if present.is_some_and(|present| unknown.packed(tools, Some(present)).packed < with) {
-            return None;
-        }
-        // What was packed with it here is gone again.
-        let dictionary = Arc::into_inner(dictionary)?;
-        let saves = without.saturating_sub(with) / unknown.sizes.len().max(1);
-        (with * 5 <= without * 4).then_some(Lesson {
-            dictionary,
-            saves,
-            share,
-        })
-    }
-
-    fn packed(&self, tools: &Tools, by: Option<&Arc<Dictionary>>) -> Share {
-        let mut share = Share::default();
-        for json in self.each() {
-            share.add(json.len(), tools.pack(json, by).held());
-        }
-        share
-    }
-
-    /// Some of them from all over, as they are: what fits of these, and the beginning of the first at least.
-    fn some(&self, bytes: usize) -> Vec<u8> {
-        let many = self.sizes.len() * bytes / self.bytes.len().max(1);
-        let step = self.sizes.len().div_ceil(many.max(1)).max(1);
-        let mut some = Vec::with_capacity(bytes);
-        for json in self.each().step_by(step) {
-            if some.is_empty() {
-                some.extend_from_slice(&json[..json.len().min(bytes)]);
-            } else if some.len() + json.len() <= bytes {
-                some.extend_from_slice(json);
-            }
-        }
-        some
-    }
-
-    /// Those to learn from, and those to try it on.
-    fn parted(&self) -> (Self, Self) {
-        let (mut known, mut unknown) = (Self::default(), Self::default());
-        for (number, json) in self.each().enumerate() {
-            let part = if number % KEPT_BACK == 0 {
-                &mut unknown
-            } else {
-                &mut known
-            };
-            part.add(json);
-        }
-        (known, unknown)
-    }
-
-    fn each(&self) -> impl Iterator<Item = &[u8]> {
-        let mut rest = &self.bytes[..];
-        self.sizes.iter().map(move |size| {
-            let (one, others) = rest.split_at(*size);
-            rest = others;
-            one
-        })
-    }
-}
-
-impl Lesson {
-    /// Whether it saves more of so many objects than it takes.
-    fn is_worth(&self, objects: usize) -> bool {
-        self.saves.saturating_mul(objects) > 2 * self.dictionary.size()
-    }
-
-    /// Of fewer objects than these it saves only half of what it takes.
-    pub(crate) fn few(&self) -> usize {
-        self.dictionary.size() / 2 / self.saves.max(1)
-    }
 }
 
 // ===== impl Learning =====
@@ -356,67 +197,14 @@ impl Window {
     }
 }
 
-impl Share {
-    /// An object of so many bytes was packed into so many.
-    pub(crate) fn add(&mut self, json: usize, packed: usize) {
-        self.json += json;
-        self.packed += packed;
-    }
-
-    /// By a third at least.
-    fn is_worse_than(&self, other: &Self) -> bool {
-        // The product of two windows is more than 32 bits hold, and may be more than 64.
-        let cross = |packed: usize, json: usize| packed as u128 * json as u128;
-        cross(self.packed, other.json) * 3 > cross(other.packed, self.json) * 4
-    }
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use std::sync::Arc;
+
     use super::*;
-
-    /// Objects of a kind that have most in common.
-    pub(in crate::pack) fn alike(number: usize) -> Vec<u8> {
-        let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let name = format!("service-{number}-{hash:x}");
-        let container = r#""image":"registry.example.com/platform/service:1.2.3","imagePullPolicy":"IfNotPresent","terminationMessagePath":"/dev/termination-log""#;
-        format!(
-            r#"{{"metadata":{{"name":"{name}","namespace":"default","labels":{{"app":"{name}"}}}},
-            "spec":{{"containers":[{{{container}}}],"restartPolicy":"Always","nodeName":"node-{number}"}}}}"#
-        )
-        .into_bytes()
-    }
-
-    /// Objects that have nothing in common.
-    fn apart(number: usize) -> Vec<u8> {
-        let mut state = number as u64 + 1;
-        let mut next = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            33 + u8::try_from((state >> 33) % 90).unwrap()
-        };
-        (0..600).map(|_| next()).collect()
-    }
-
-    /// Objects that have most in common, and nothing with those.
-    pub(in crate::pack) fn others(number: usize) -> Vec<u8> {
-        let rule = r#"{"apiGroups":["batch.example.com"],"resources":["tasks","timers"],"verbs":["get","watch"]}"#;
-        format!(r#"{{"subject":"robot-{number}","rules":[{rule},{rule}],"since":{number}}}"#)
-            .into_bytes()
-    }
-
-    pub(in crate::pack) fn samples(object: fn(usize) -> Vec<u8>) -> Samples {
-        let mut samples = Samples::default();
-        (0..ENOUGH).for_each(|number| samples.add(&object(number)));
-        samples
-    }
-
-    pub(in crate::pack) fn lesson(object: fn(usize) -> Vec<u8>, objects: usize) -> Option<Lesson> {
-        let mut samples = Samples::default();
-        (0..objects).for_each(|number| samples.add(&object(number)));
-        samples.train(&Tools::default(), None)
-    }
+    use crate::pack::codec::Tools;
+    use crate::pack::samples::tests::{alike, apart, lesson, others, samples};
+    use crate::pack::samples::{ENOUGH, KEPT_BACK};
 
     /// Puts in so many objects; says whether there was something to do at any of them.
     fn note(learning: &mut Learning, objects: std::ops::Range<usize>, packed: usize) -> bool {
@@ -435,7 +223,7 @@ pub(super) mod tests {
         assert!(learning.begin().is_none());
         assert!(note(&mut learning, FEW - 1..FEW + ENOUGH, 300));
         let samples = learning.begin().unwrap();
-        assert_eq!(samples.sizes.len(), ENOUGH);
+        assert_eq!(samples.each().count(), ENOUGH);
         // Somebody is at it.
         assert!(learning.begin().is_none() && !note(&mut learning, 600..9_000, 300));
         let lesson = samples.train(&Tools::default(), None).unwrap();
@@ -446,55 +234,6 @@ pub(super) mod tests {
         assert!(note(&mut learning, FEW * LATER..FEW * LATER + 1, 300));
         assert!(learning.end(Some(lesson), 50_000, false).is_some());
         assert!(self::lesson(apart, ENOUGH).is_none());
-    }
-
-    /// Objects of some size, of which hardly anything is their own.
-    fn large(number: usize) -> Vec<u8> {
-        let lines: Vec<String> = (0..120)
-            .map(|line| format!(r#""line-{line}":"the same of each, line {}""#, line * 7))
-            .collect();
-        format!(r#"{{"name":"n-{number}",{}}}"#, lines.join(",")).into_bytes()
-    }
-
-    // PACK-5
-    #[test]
-    fn pack_5_some_samples_as_they_are_do_where_others_resemble_them_and_else_training_does_more() {
-        let tools = Tools::default();
-        let share_of_some = |samples: &Samples, bytes: usize| {
-            let (known, unknown) = samples.parted();
-            let some = known.some(bytes);
-            assert!(some.len() <= bytes);
-            let dictionary = Arc::new(Dictionary::new(&some).unwrap());
-            unknown.packed(&tools, Some(&dictionary)).packed
-        };
-        let large = samples(large);
-        let lesson = large.train(&tools, None).unwrap();
-        assert_eq!(lesson.share.packed, share_of_some(&large, LARGEST / 2));
-        let small = samples(alike);
-        let lesson = small.train(&tools, None).unwrap();
-        assert!(lesson.share.packed < share_of_some(&small, LARGEST / 2));
-    }
-
-    #[test]
-    fn some_samples_are_whole_and_from_all_over() {
-        let samples = samples(alike);
-        let each = alike(0).len();
-        let some = String::from_utf8(samples.some(4 * each)).unwrap();
-        let names: Vec<&str> = some
-            .split("\"nodeName\":\"node-")
-            .skip(1)
-            .map(|rest| rest.split('"').next().unwrap())
-            .collect();
-        assert_eq!(names, ["0", "100", "200"]);
-        assert_eq!(samples.some(1), alike(0)[..1]);
-        // One that is larger than all of it takes no more, and one that is later takes nothing.
-        let mut uneven = Samples::default();
-        for number in 0..40 {
-            let many = if number % 20 == 0 { 50 } else { 1 };
-            uneven.add(&alike(number).repeat(many));
-        }
-        let room = 20 * each;
-        assert_eq!(uneven.some(room), alike(0).repeat(50)[..room]);
     }
 
     // PACK-5
@@ -576,32 +315,6 @@ pub(super) mod tests {
         assert!(learning.begin().is_none() && !learning.wants());
         let usual = share.packed / ENOUGH;
         assert!(!note(&mut learning, 0..3 * WINDOW, usual));
-    }
-
-    #[test]
-    fn shares_of_whatever_size_are_compared() {
-        let json = usize::MAX / 2;
-        let (all, half) = (
-            Share { json, packed: json },
-            Share {
-                json,
-                packed: json / 2,
-            },
-        );
-        assert!(all.is_worse_than(&half) && !half.is_worse_than(&all));
-    }
-
-    #[test]
-    fn samples_are_of_all_over_from_the_first_few_on() {
-        for stored in [1, 7, ENOUGH, 301, 7919, 50_000] {
-            let wanted: Vec<usize> = spread(stored).collect();
-            let distinct: std::collections::BTreeSet<_> = wanted.iter().collect();
-            assert_eq!(distinct.len(), stored.min(ENOUGH));
-            assert!(wanted.iter().all(|at| *at < stored));
-        }
-        let first: Vec<usize> = spread(50_000).take(8).collect();
-        let halves = first.iter().filter(|at| **at < 25_000).count();
-        assert!((2..=6).contains(&halves), "{first:?}");
     }
 
     // PACK-4

@@ -74,7 +74,7 @@ async fn train(core: &Core, samples: Samples, present: Option<Arc<Dictionary>>) 
     let budget = core.options.budget.clone();
     let train = move || samples.train(budget.tools(), present.as_ref());
     let trained = tokio::task::spawn_blocking(train);
-    // It neither panics nor is it cancelled but with the runtime.
+    // It is cancelled but with the runtime. Should it ever panic, nothing was learned.
     trained.await.ok().flatten()
 }
 
