@@ -18,6 +18,8 @@ struct Size {
     often: u64,
     /// More objects than these are not measured with the peer, which keeps them all decoded.
     together: u64,
+    /// With so many the budget is full: memory before that is the budget's. None where it never is.
+    full: Option<u64>,
     /// What one costs with the most is told as a multiple of what it costs with so many.
     from: u64,
 }
@@ -29,6 +31,7 @@ const FULL: Size = Size {
     runs: 5,
     often: 50_000,
     together: 50_000,
+    full: Some(2_000),
     from: 10_000,
 };
 
@@ -37,6 +40,7 @@ const QUICK: Size = Size {
     runs: 1,
     often: 500,
     together: 500,
+    full: None,
     from: 200,
 };
 
@@ -98,9 +102,14 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     for scaled in [SECONDS, CPU, RESIDENT, GET] {
         figures.extend(steps.iter().map(|step| scaled.at(step)));
     }
-    figures.push(SECONDS.linear(&steps, 1e6, "µs"));
+    figures.push(SECONDS.linear(&steps, "", 1e6, "µs"));
     figures.extend(SECONDS.bent("one", of_each, &steps, size));
-    figures.push(RESIDENT.linear(&steps, 1e3, "kB"));
+    let full = steps.partition_point(|step| Some(step.objects) < size.full);
+    let from = size
+        .full
+        .map(|full| format!(", from {full} objects on, with which the budget is full"));
+    let from = from.unwrap_or_default();
+    figures.push(RESIDENT.linear(&steps[full..], &from, 1e3, "kB"));
     // The program and its budget are there with the first.
     figures.extend(RESIDENT.bent("one more", of_one_more, &steps, size));
     figures.extend(flat(&steps));
@@ -135,10 +144,10 @@ impl Scaled {
 
     /// How well a straight line fits, and what an object costs by it: `each` of the unit are one of
     /// that of an object.
-    fn linear(self, steps: &[Step], each: f64, unit: &str) -> Figure {
+    fn linear(self, steps: &[Step], from: &str, each: f64, unit: &str) -> Figure {
         let fit = Fit::of(&self.points(steps));
         let what = format!(
-            "{}, by a straight line: {:.2} {unit} an object and {:.1} {} besides; how much of the differences it explains (R²)",
+            "{}{from}, by a straight line: {:.2} {unit} an object and {:.1} {} besides; how much of the differences it explains (R²)",
             self.what,
             fit.slope * each,
             fit.base,
