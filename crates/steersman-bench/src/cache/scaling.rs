@@ -107,7 +107,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     let full = steps.partition_point(|step| Some(step.objects) < size.full);
     let from = size
         .full
-        .map(|full| format!(", from {full} objects on, with which the budget is full"));
+        .map(|full| format!(", from {full} objects on, where the budget is full"));
     let from = from.unwrap_or_default();
     figures.push(RESIDENT.linear(&steps[full..], &from, 1e3, "kB"));
     // The program and its budget are there with the first.

@@ -128,7 +128,7 @@ impl fmt::Debug for Packed {
 // ===== impl Dictionary =====
 
 impl Dictionary {
-    /// Digests what training came to, or samples as they are; none where there is no memory for it.
+    /// Digests samples as they are, or what was learned of them; none where zstd does not take it.
     pub(crate) fn new(learned: &[u8]) -> Option<Self> {
         Some(Self {
             packs: CDict::try_create(learned, LEVEL)?,

@@ -1,5 +1,6 @@
 //! Machine: samples of a kind, and the dictionary that is learned of them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use structured_zstd::dictionary::{FinalizeOptions, finalize_raw_dict};
@@ -15,13 +16,16 @@ const LARGEST: usize = 64 << 10;
 /// A dictionary is smaller than its samples by this factor at least: one that holds them all has learned
 /// nothing.
 const SAMPLES_PER_BYTE: usize = 10;
-/// Objects are alike where a few of them leave less than one in so many bytes of others. Training would save
-/// nothing more of these, and takes a tenth of a second and 17 MB for it, of which an allocator keeps half.
+/// Objects are alike where a few of them leave less than one in so many bytes of others. Training saves nothing
+/// more of these as a rule, and takes a tenth of a second and 17 MB for it, of which an allocator keeps half.
 const ALIKE: usize = 6;
-/// What stands before the samples in a dictionary: how their bytes are coded, 130 bytes as a rule.
+/// Room for what stands before the samples in a dictionary, how their bytes are coded: 130 bytes as a rule.
 const TABLES: usize = 4 << 10;
-/// What each packed object says of its dictionary: it takes the fewest bytes.
+/// What each packed object says of its dictionary, where that has tables: so small a number takes one byte.
+/// Which one it is its holder knows.
 const NAME: u32 = 1;
+/// Where a dictionary has its name.
+const NAMED: std::ops::Range<usize> = 4..8;
 /// Of so many samples one is kept back, to see what the dictionary does for what it does not know.
 pub(crate) const KEPT_BACK: usize = 4;
 /// The samples of a store are looked at in an order that is all over it from the first few on.
@@ -34,7 +38,10 @@ pub(crate) struct Samples {
     sizes: Vec<usize>,
 }
 
-/// What training came to.
+/// A dictionary, and what it left of objects that it does not know.
+type Tried = (Arc<Dictionary>, Share);
+
+/// What learning came to.
 #[derive(Debug)]
 pub(crate) struct Lesson {
     pub(crate) dictionary: Dictionary,
@@ -84,17 +91,15 @@ impl Samples {
             Some((dictionary, share))
         };
         let some = known.some(size / 2);
-        let mut best = known
-            .coded(&some)
-            .and_then(|coded| tried(&coded))
-            .or_else(|| tried(&some))?;
+        let coded = known.coded(&some).and_then(|coded| tried(&coded));
+        let mut best = smaller(coded, tried(&some))?;
         if best.1.packed * ALIKE > best.1.json {
             let mut trained = Vec::with_capacity(size);
             let done = zstd_safe::train_from_buffer(&mut trained, &known.bytes, &known.sizes);
-            let trained = done.ok().and_then(|_| tried(&trained));
-            best = trained
-                .filter(|trained| trained.1.packed < best.1.packed)
-                .unwrap_or(best);
+            if let (Ok(_), Some(name)) = (done, trained.get_mut(NAMED)) {
+                name.copy_from_slice(&NAME.to_le_bytes());
+                best = smaller(Some(best), tried(&trained))?;
+            }
         }
         let (dictionary, share) = best;
         let without = unknown.packed(tools, None).packed;
@@ -119,7 +124,9 @@ impl Samples {
             level: LEVEL,
         };
         let room = some.len() + TABLES;
-        finalize_raw_dict(some, &self.bytes, &self.sizes, room, options).ok()
+        let made = || finalize_raw_dict(some, &self.bytes, &self.sizes, room, options);
+        // It reads what servers send, and there is a way without it.
+        catch_unwind(AssertUnwindSafe(made)).ok()?.ok()
     }
 
     pub(super) fn packed(&self, tools: &Tools, by: Option<&Arc<Dictionary>>) -> Share {
@@ -167,6 +174,12 @@ impl Samples {
             one
         })
     }
+}
+
+/// What leaves less of the two.
+fn smaller(one: Option<Tried>, other: Option<Tried>) -> Option<Tried> {
+    let each = one.into_iter().chain(other);
+    each.min_by_key(|(_, share)| share.packed)
 }
 
 impl Lesson {

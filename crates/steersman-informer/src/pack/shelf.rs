@@ -169,7 +169,7 @@ impl Shelf {
         self.learning.lock().complete(samples);
     }
 
-    /// What training came to.
+    /// What learning came to.
     pub(crate) fn learn(&self, lesson: Option<Lesson>) {
         let mut dictionary = self.dictionary.write();
         let bodies = self.bodies.load(Ordering::Relaxed);

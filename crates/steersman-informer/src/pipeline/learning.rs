@@ -28,8 +28,9 @@ pub(super) async fn learn(core: &Core) {
             let lesson = train(core, samples, present).await;
             core.shelf.learn(lesson);
         }
-        if given_up || core.shelf.has_dictionary() {
-            repack(core).await;
+        if (given_up || core.shelf.has_dictionary()) && repack(core).await {
+            // What was on its way into the store meanwhile may be packed by the old one, which would live on.
+            core.learn.notify_one();
         }
     }
 }
@@ -74,18 +75,21 @@ async fn train(core: &Core, samples: Samples, present: Option<Arc<Dictionary>>) 
     let budget = core.options.budget.clone();
     let train = move || samples.train(budget.tools(), present.as_ref());
     let trained = tokio::task::spawn_blocking(train);
-    // It is cancelled but with the runtime. Should it ever panic, nothing was learned.
+    // It is cancelled only with the runtime. Should it ever panic, nothing was learned.
     trained.await.ok().flatten()
 }
 
-/// Packs anew what was packed by no dictionary, or another one, a few at a time.
-async fn repack(core: &Core) {
+/// Packs anew what was packed by no dictionary, or another one, a few at a time. Says whether there was any.
+async fn repack(core: &Core) -> bool {
     let mut turns = Turns::default();
+    let mut any = false;
     for entry in core.entries() {
         let body = entry.raw_body();
-        let done = if body.repack() { AT_ONCE } else { body.bytes() };
-        turns.after(done).await;
+        let done = body.repack();
+        any |= done;
+        turns.after(if done { AT_ONCE } else { body.bytes() }).await;
     }
+    any
 }
 
 impl Turns {
