@@ -8,6 +8,7 @@ use steersman_object::{ObjectKey, ResourceVersion};
 use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::finding::Judged;
+use crate::pieces::Pieces;
 
 /// An object of a delta: an entry, or an object that nobody can read.
 pub(crate) type Item = Decoded<RawEntry>;
@@ -29,7 +30,7 @@ pub(crate) enum Delta {
     /// This is all there is: a list, or the beginning of a streaming list. Each key once.
     Replaced {
         version: ResourceVersion,
-        items: Vec<Arrived>,
+        items: Pieces<Arrived>,
         /// How much of each object was asked for.
         extent: Extent,
     },

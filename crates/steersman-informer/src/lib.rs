@@ -53,6 +53,7 @@ pub mod pass;
 pub mod event;
 pub mod glimpse;
 mod finding;
+mod pieces;
 mod delta;
 mod reflector;
 mod queue;

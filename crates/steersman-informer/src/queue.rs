@@ -140,7 +140,7 @@ mod tests {
             };
             let replaced = Delta::Replaced {
                 version: ResourceVersion::new("2"),
-                items: vec![item; 1000],
+                items: std::iter::repeat_n(item, 1000).collect(),
                 extent: crate::body::Extent::Whole,
             };
             Queued::new(replaced, now())

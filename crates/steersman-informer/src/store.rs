@@ -19,7 +19,7 @@ pub use query::{IndexedValue, Objects, Query, Selected};
 pub use reader::Store;
 
 pub(crate) use index::{Index, IndexFn};
-pub(crate) use indexer::{Applied, Change, Indexer, Judges};
+pub(crate) use indexer::{Applied, Change, Indexer, Judges, Relist};
 pub(crate) use query::{LABELS, label_values, select, unreadable};
 pub(crate) use reader::Shared;
 pub(crate) use view::{Held, Told, View, ViewId, values};

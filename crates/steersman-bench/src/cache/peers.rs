@@ -4,7 +4,7 @@ use futures::{StreamExt, future};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::core::NamespaceResourceScope;
 use kube_client::{Api, Client, Config};
-use kube_runtime::reflector::ObjectRef;
+use kube_runtime::reflector::{ObjectRef, Store as Reader};
 use kube_runtime::{WatchStreamExt, reflector, watcher};
 use steersman_api::Connection;
 use steersman_cache::{Cache, CacheOptions, Settings};
@@ -13,7 +13,7 @@ use steersman_object::{Kind, LabelSelector, Object, ObjectKey, TypedObject};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::reads::{KEYS, Rounds, cpu_of, spread};
+use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
 use super::words::{Asked, Synced, Who};
 use crate::process::{Outcome, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
@@ -70,15 +70,14 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
     let store = informer.store();
     let keys = store.keys(&Query::new())?;
     expect(keys.len(), asked)?;
-    for key in &keys {
-        store.get(key).ok_or("an object is gone")?;
-    }
+    let (keys, store) = read_each(keys, store, |store, key| store.get(key).is_some()).await?;
     synced.read = memory()?.0;
     let rounds = match asked.by {
         Who::Packed => Rounds::FEW,
         _ => Rounds::MANY,
     };
     let some: Vec<&ObjectKey> = spread(&keys);
+    rest().await;
     synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some())?;
     synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some())?;
     if asked.by == Who::Decoded {
@@ -171,14 +170,14 @@ where
         .map(|object| ObjectRef::from_obj(&**object))
         .collect();
     expect(keys.len(), asked)?;
-    for key in &keys {
-        reader.get(key).ok_or("an object is gone")?;
-    }
+    let read = |reader: &Reader<K>, key: &ObjectRef<K>| reader.get(key).is_some();
+    let (keys, reader) = read_each(keys, reader, read).await?;
     synced.read = memory()?.0;
     let first = reader.get(&keys[0]).ok_or("an object is gone")?;
     synced.bytes_each = serde_json::to_vec(&*first)?.len() as u64;
     let some = spread(&keys);
     let rounds = Rounds::MANY;
+    rest().await;
     synced.hot_ns = rounds.timed(1, |_| reader.get(some[0]).is_some())?;
     synced.spread_ns = rounds.timed(some.len(), |at| reader.get(some[at]).is_some())?;
     running.abort();

@@ -13,8 +13,9 @@ use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
 use crate::event::Origin;
 use crate::finding::Findings;
+use crate::pieces::Pieces;
 use crate::queue::Queued;
-use crate::store::{Applied, Change, Judges};
+use crate::store::{Applied, Change, Judges, Relist};
 
 /// How many changes become visible together at most: these take a fraction of a millisecond.
 const TOGETHER: usize = 64;
@@ -122,7 +123,7 @@ impl Core {
     fn replace(
         &self,
         writer: &mut Writer,
-        items: Vec<Arrived>,
+        items: Pieces<Arrived>,
         version: ResourceVersion,
         extent: Extent,
     ) {
@@ -134,7 +135,8 @@ impl Core {
         };
         let stored = self.shared.indexer.read();
         let judges = stored.judges();
-        let items = items.into_iter().map(|Arrived { item, judged }| {
+        let objects = items.len();
+        let items = items.into_items().map(|Arrived { item, judged }| {
             let is_stored = |entry: &RawEntry| {
                 let same = stored.get(entry.key());
                 same.is_some_and(|stored| entry.is_same_version_as(stored))
@@ -145,9 +147,14 @@ impl Core {
             };
             (item, findings)
         });
-        let items = items.collect();
         let is_listened_to = |view| writer.fanout.has_seat(view);
-        let (mut next, applied) = stored.replaced(items, version, origin, extent, is_listened_to);
+        let relist = Relist {
+            objects,
+            version,
+            origin,
+            extent,
+        };
+        let (mut next, applied) = stored.replaced(items, relist, is_listened_to);
         drop(stored);
         // Nobody sees it yet: what users wrote runs without a lock that readers wait for.
         let fresh = next.reach(extent);

@@ -9,6 +9,7 @@ use steersman_object::ResourceVersion;
 use crate::body::Extent;
 use crate::delta::{Arrived, Delta};
 use crate::options::{Failed, InformerOptions, OnFailure};
+use crate::pieces::Pieces;
 use crate::reflector::failure::Failure;
 use crate::reflector::gathered::Gathered;
 use crate::reflector::intake::{Change, Ingest, Intake, Part, listed, watched};
@@ -123,7 +124,7 @@ where
         options.continue_token = page;
         match self.page(&options).await {
             Ok((items, end)) => {
-                for item in items {
+                for item in items.into_items() {
                     self.gathered.put(item);
                 }
                 if self.machine.handle_page(&end.version, end.continue_token) {
@@ -136,11 +137,11 @@ where
 
     /// One page, whose objects become entries as they arrive (STORE-5); of a page that ends early
     /// there are none (REFL-6).
-    async fn page(&self, options: &ListQuery) -> Result<(Vec<Arrived>, PageEnd), Failure> {
+    async fn page(&self, options: &ListQuery) -> Result<(Pieces<Arrived>, PageEnd), Failure> {
         let parts = self.list_watch.list(options).await;
         let parts = parts.map_err(|error| Failure::of(&error))?.map(listed);
         let mut parts = Intake::new(parts, self.sink.ingest(), self.extent, true);
-        let mut items = Vec::new();
+        let mut items = Pieces::default();
         while let Some(part) = parts.next().await {
             match part {
                 Part::Object(_, item) => items.push(item),

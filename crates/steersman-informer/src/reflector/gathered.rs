@@ -7,11 +7,12 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use steersman_object::ObjectKey;
 
 use crate::delta::{Arrived, Item, key_of};
+use crate::pieces::Pieces;
 
 /// The items of a list that is not complete yet, each key once, the newest of it.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    items: Vec<Option<Arrived>>,
+    items: Pieces<Arrived>,
     /// Where the item of a key is.
     places: HashTable<usize>,
     hasher: DefaultHashBuilder,
@@ -28,10 +29,10 @@ impl Gathered {
         let is_here = |place: &usize| key_at(items, *place) == Some(key);
         let rehash = |place: &usize| hasher.hash_one(key_at(items, *place));
         match places.entry(hasher.hash_one(Some(key)), is_here, rehash) {
-            Entry::Occupied(place) => items[*place.get()] = Some(arrived),
+            Entry::Occupied(place) => items.set(*place.get(), Some(arrived)),
             Entry::Vacant(vacant) => {
-                vacant.insert(items.len());
-                items.push(Some(arrived));
+                vacant.insert(items.next_place());
+                items.push(arrived);
             }
         }
     }
@@ -45,7 +46,7 @@ impl Gathered {
         let key = key_of(item);
         let is_here = |place: &usize| key_at(items, *place) == Some(key);
         if let Ok(place) = places.find_entry(hasher.hash_one(Some(key)), is_here) {
-            items[place.remove().0] = None;
+            items.set(place.remove().0, None);
         }
     }
 
@@ -55,14 +56,13 @@ impl Gathered {
 
     /// Takes what was gathered, in the order of arrival. Nothing of it stays: the next list may be days
     /// away (STORE-8).
-    pub(crate) fn take(&mut self) -> Vec<Arrived> {
-        std::mem::take(self).items.into_iter().flatten().collect()
+    pub(crate) fn take(&mut self) -> Pieces<Arrived> {
+        std::mem::take(self).items
     }
 }
 
-fn key_at(items: &[Option<Arrived>], place: usize) -> Option<&ObjectKey> {
-    let item = items.get(place)?.as_ref()?;
-    Some(key_of(&item.item))
+fn key_at(items: &Pieces<Arrived>, place: usize) -> Option<&ObjectKey> {
+    Some(key_of(&items.get(place)?.item))
 }
 
 #[cfg(test)]

@@ -27,6 +27,17 @@ pub(crate) enum Change {
     Advance(ResourceVersion),
 }
 
+/// A list that is complete.
+#[derive(Debug)]
+pub(crate) struct Relist {
+    /// How many there are in it.
+    pub(crate) objects: usize,
+    pub(crate) version: ResourceVersion,
+    pub(crate) origin: Origin,
+    /// How much of each object was asked for.
+    pub(crate) extent: Extent,
+}
+
 /// What changes came to.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {

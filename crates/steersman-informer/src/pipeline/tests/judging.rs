@@ -27,7 +27,7 @@ fn handed_on(core: &Arc<Core>, version: u64) -> Arrived {
 fn all_of(arrived: Arrived) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new("9"),
-        items: vec![arrived],
+        items: std::iter::once(arrived).collect(),
         extent: Extent::Whole,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steersman_api::Decoded;
 use steersman_object::ResourceVersion;
 
-use super::{Applied, Indexer, Version, gone};
+use super::{Applied, Indexer, Relist, Version, gone};
 use crate::body::Extent;
 use crate::delta::{Item, key_of};
 use crate::event::Origin;
@@ -19,13 +19,17 @@ impl Indexer {
     /// the list. Each key comes once. No events are kept where nobody listens.
     pub(crate) fn replaced(
         &self,
-        items: Vec<(Item, Findings)>,
-        version: ResourceVersion,
-        origin: Origin,
-        extent: Extent,
+        items: impl Iterator<Item = (Item, Findings)>,
+        relist: Relist,
         is_listened_to: impl Fn(ViewId) -> bool,
     ) -> (Self, Applied) {
-        let mut next = self.emptied(items.len(), version, extent);
+        let Relist {
+            objects,
+            version,
+            origin,
+            extent,
+        } = relist;
+        let mut next = self.emptied(objects, version, extent);
         let mut applied = self.unchanged();
         let unheard = |told: &&mut Told| !is_listened_to(told.view);
         applied
@@ -33,7 +37,7 @@ impl Indexer {
             .iter_mut()
             .filter(unheard)
             .for_each(Told::unheard);
-        let mut listed = Vec::with_capacity(items.len());
+        let mut listed = Vec::with_capacity(objects);
         let mut gone_first = Vec::new();
         let mut changes = Vec::new();
         // Where nothing was there nothing goes first, and nothing has to be kept for later.

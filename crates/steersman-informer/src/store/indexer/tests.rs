@@ -219,13 +219,20 @@ impl Bench {
             }
         }
         self.world = world;
-        let version = ResourceVersion::new(version.to_string());
-        let origin = Origin::Live;
-        let (next, applied) = self
-            .indexer
-            .replaced(items, version, origin, Extent::Whole, |_| true);
+        let relist = relist(items.len(), &version.to_string());
+        let (next, applied) = self.indexer.replaced(items.into_iter(), relist, |_| true);
         self.indexer = next;
         applied
+    }
+}
+
+/// A list of so many objects, which is not the first.
+fn relist(objects: usize, version: &str) -> Relist {
+    Relist {
+        objects,
+        version: ResourceVersion::new(version),
+        origin: Origin::Live,
+        extent: Extent::Whole,
     }
 }
 
@@ -330,12 +337,10 @@ fn a_malformed_version_is_told_once() {
         bench.indexer.apply(change, &mut applied);
     }
     assert_eq!(applied.malformed.len(), 1);
-    let items = vec![(broken(1, 7, 5), Findings::default())];
-    let version = ResourceVersion::new("9");
-    let (next, applied) =
-        bench
-            .indexer
-            .replaced(items, version, Origin::Live, Extent::Whole, |_| true);
+    let items = [(broken(1, 7, 5), Findings::default())];
+    let (next, applied) = bench
+        .indexer
+        .replaced(items.into_iter(), relist(1, "9"), |_| true);
     assert!(applied.malformed.is_empty());
     bench.indexer = next;
     let mut applied = bench.indexer.unchanged();

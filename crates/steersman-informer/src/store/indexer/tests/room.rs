@@ -8,6 +8,7 @@ use crate::entry::{Pools, RawEntry};
 use crate::event::Origin;
 use crate::finding::Findings;
 use crate::pack::{Budget, Shelf};
+use crate::store::Relist;
 use crate::store::indexer::{Change, Indexer};
 
 /// The Pod of a number as it comes over the wire, without a spec; those of ten are of one ReplicaSet.
@@ -52,19 +53,16 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
 #[test]
 fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
     let listed = bytes_each(|indexer, entries| {
-        let items = entries
-            .into_iter()
-            .map(|entry| (Decoded::Good(entry), Findings::default()));
-        let version = ResourceVersion::new("7");
-        *indexer = indexer
-            .replaced(
-                items.collect(),
-                version,
-                Origin::Initial,
-                Extent::Whole,
-                |_| true,
-            )
-            .0;
+        let objects = entries.len();
+        let items = entries.into_iter();
+        let items = items.map(|entry| (Decoded::Good(entry), Findings::default()));
+        let relist = Relist {
+            objects,
+            version: ResourceVersion::new("7"),
+            origin: Origin::Initial,
+            extent: Extent::Whole,
+        };
+        *indexer = indexer.replaced(items, relist, |_| true).0;
     });
     let one_by_one = bytes_each(|indexer, entries| {
         for entry in entries {
