@@ -105,7 +105,7 @@ pub(crate) struct Bench {
     /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Ten minutes of churn instead of one.
+    /// Ten minutes of churn instead of one, as with --write.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) long: bool,
     /// Notes the figures for later runs, and writes tables and plots into the book.

@@ -73,7 +73,7 @@ impl Figure {
         }
     }
 
-    /// With how many objects it was measured, as one of several.
+    /// With how many objects it was measured, or after how many seconds, as one of several.
     #[must_use]
     pub(crate) fn at(mut self, objects: u64) -> Self {
         self.at = Some(objects);

@@ -10,13 +10,28 @@ use crate::options::Priority;
 use crate::order::{KEPT, Slot, Turn};
 use crate::waiting::Appointment;
 
+/// So many slots are one page.
+const PAGE: usize = 512;
+
 /// The keys and what is known of them. Slots of keys that left are used again.
 pub(crate) struct Table<T> {
     index: Index,
-    entries: Vec<Option<Entry<T>>>,
+    pages: Vec<Page<T>>,
+    // Slots that were ever used.
+    slots: usize,
     free: Vec<Slot>,
+    // A page without keys that is kept, as who comes next has a slot of it.
+    spare: Option<usize>,
     // What stamps count from.
     began: Option<Instant>,
+}
+
+/// Some slots. A key stays in its slot as long as it is known, so what a crowd took is given back page by
+/// page.
+struct Page<T> {
+    // None at all where no key is left.
+    entries: Vec<Option<Entry<T>>>,
+    used: usize,
 }
 
 /// What is known of one key. It is small, for there is one for each key that waits.
@@ -72,18 +87,21 @@ impl<T: Key> Table<T> {
     pub(crate) fn new() -> Self {
         Self {
             index: Index::new(),
-            entries: Vec::new(),
+            pages: Vec::new(),
+            slots: 0,
             free: Vec::new(),
+            spare: None,
             began: None,
         }
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Entry<T>> {
-        self.entries.get(slot as usize)?.as_ref()
+        entry_in(&self.pages, slot)
     }
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Entry<T>> {
-        self.entries.get_mut(slot as usize)?.as_mut()
+        let page = self.pages.get_mut(slot as usize / PAGE)?;
+        page.entries.get_mut(slot as usize % PAGE)?.as_mut()
     }
 
     /// Notes when a key became ready or marked.
@@ -106,12 +124,12 @@ impl<T: Key> Table<T> {
     /// Every slot that was ever used.
     pub(crate) fn slots(&self) -> Range<Slot> {
         // Slots are made by `slot_of` alone, which counts them in this type.
-        0..self.entries.len() as Slot
+        0..self.slots as Slot
     }
 
     /// Of how many keys something is known.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.slots - self.free.len()
     }
 
     /// Whether the key in `slot` stands in a line since `turn`.
@@ -122,20 +140,18 @@ impl<T: Key> Table<T> {
 
     /// Makes ready for `slot_of` of keys of these hashes.
     pub(crate) fn expect(&mut self, hashes: impl ExactSizeIterator<Item = Hash>) {
-        let entries = &self.entries;
+        let pages = &self.pages;
         let live = self.len();
         self.index.reserve(hashes.len(), live, |hash, slot| {
-            let entry = entries.get(slot as usize).and_then(Option::as_ref);
-            entry.is_some_and(|entry| entry.hash == hash)
+            entry_in(pages, slot).is_some_and(|entry| entry.hash == hash)
         });
         self.index.approach(hashes);
     }
 
     /// The slot of `key`, a new one where it has none. Its hash has to be expected.
     pub(crate) fn slot_of(&mut self, key: T, hash: Hash) -> Slot {
-        let entries = &self.entries;
-        let entry_in = |slot: Slot| entries.get(slot as usize).and_then(Option::as_ref);
-        let tenant = |slot| match entry_in(slot) {
+        let pages = &self.pages;
+        let tenant = |slot| match entry_in(pages, slot) {
             Some(entry) if entry.key() == Some(&key) => Tenant::Sought,
             Some(entry) if entry.hash == hash => Tenant::Stranger,
             _ => Tenant::Gone,
@@ -144,42 +160,85 @@ impl<T: Key> Table<T> {
             Found::Here(slot) => return slot,
             Found::Nowhere(vacancy) => vacancy,
         };
-        let fresh = Some(Entry {
-            key: Stored::Own(key),
-            hash,
-            standing: Standing::Neither,
-            due: None,
-            added: Stamp::default(),
-        });
-        let slot = if let Some(slot) = self.free.pop() {
-            self.entries[slot as usize] = fresh;
-            slot
-        } else {
-            self.entries.push(fresh);
-            (self.entries.len() - 1) as Slot
-        };
+        let slot = self.free.pop().unwrap_or(self.slots as Slot);
+        self.put(
+            slot as usize,
+            Entry {
+                key: Stored::Own(key),
+                hash,
+                standing: Standing::Neither,
+                due: None,
+                added: Stamp::default(),
+            },
+        );
         self.index.fill(vacancy, hash, slot);
         slot
     }
 
-    /// Removes the key of `slot` unless it is ready, delayed or held.
-    pub(crate) fn free_unless_used(&mut self, slot: Slot) {
-        let Some(place) = self.entries.get_mut(slot as usize) else {
-            return;
-        };
-        if let Some(entry) = place
-            && entry.standing == Standing::Neither
-            && entry.due.is_none()
-        {
-            *place = None;
-            self.free.push(slot);
-            if self.len() == 0 && self.entries.len() > KEPT {
-                self.index = Index::new();
-                self.entries = Vec::new();
-                self.free = Vec::new();
+    fn put(&mut self, slot: usize, entry: Entry<T>) {
+        let (number, place) = (slot / PAGE, slot % PAGE);
+        let is_new = slot == self.slots;
+        if is_new {
+            self.slots += 1;
+            if place == 0 {
+                self.pages.push(Page {
+                    entries: Vec::with_capacity(PAGE),
+                    used: 0,
+                });
             }
         }
+        let page = &mut self.pages[number];
+        if is_new && place == page.entries.len() {
+            page.entries.push(Some(entry));
+        } else {
+            // It was given back meanwhile.
+            if page.entries.is_empty() {
+                page.entries.resize_with(PAGE, || None);
+            }
+            page.entries[place] = Some(entry);
+        }
+        page.used += 1;
+        if self.spare == Some(number) {
+            self.spare = None;
+        }
     }
+
+    /// Removes the key of `slot` unless it is ready, delayed or held.
+    pub(crate) fn free_unless_used(&mut self, slot: Slot) {
+        let number = slot as usize / PAGE;
+        let Some(page) = self.pages.get_mut(number) else {
+            return;
+        };
+        let Some(place) = page.entries.get_mut(slot as usize % PAGE) else {
+            return;
+        };
+        let is_used = |entry: &Entry<T>| entry.standing != Standing::Neither || entry.due.is_some();
+        if place.as_ref().is_none_or(is_used) {
+            return;
+        }
+        *place = None;
+        page.used -= 1;
+        self.free.push(slot);
+        if page.used == 0 && self.slots > KEPT {
+            self.leave(number);
+        }
+    }
+
+    // The last key of a page left.
+    fn leave(&mut self, number: usize) {
+        if self.len() == 0 {
+            let began = self.began;
+            *self = Self::new();
+            self.began = began;
+        } else if let Some(spare) = self.spare.replace(number) {
+            self.pages[spare].entries = Vec::new();
+        }
+    }
+}
+
+fn entry_in<T>(pages: &[Page<T>], slot: Slot) -> Option<&Entry<T>> {
+    let page = pages.get(slot as usize / PAGE)?;
+    page.entries.get(slot as usize % PAGE)?.as_ref()
 }
 
 // === impl Entry ===
@@ -227,6 +286,48 @@ mod tests {
             table.free_unless_used(slot);
         }
         assert_eq!(table.len(), 0);
-        assert_eq!(table.entries.capacity() + table.free.capacity(), 0);
+        assert_eq!(table.pages.capacity() + table.free.capacity(), 0);
+    }
+
+    #[test]
+    fn who_stays_of_a_crowd_keeps_no_more_than_a_page_and_a_spare_one() {
+        let mut table = Table::new();
+        let hashes = Hashes::default();
+        let add = |table: &mut Table<u32>, key: u32| {
+            let hash = hashes.of(&key);
+            table.expect(std::iter::once(hash));
+            table.slot_of(key, hash)
+        };
+        let slots: Vec<Slot> = (0..5_000).map(|key| add(&mut table, key)).collect();
+        let stays = slots[2_345];
+        let go = |table: &mut Table<u32>, slots: &[Slot]| {
+            let going = slots.iter().filter(|slot| **slot != stays);
+            going.for_each(|slot| table.free_unless_used(*slot));
+        };
+        go(&mut table, &slots);
+        let pages = |table: &Table<u32>| {
+            let pages = table.pages.iter();
+            pages.filter(|page| page.entries.capacity() > 0).count()
+        };
+        assert_eq!((table.len(), pages(&table)), (1, 2));
+        assert_eq!(add(&mut table, 2_345), stays);
+        // Those who come and go one by one have the one that is kept.
+        for key in 10_000..11_000 {
+            let slot = add(&mut table, key);
+            assert_eq!(pages(&table), 2);
+            table.free_unless_used(slot);
+        }
+        // Other crowds have all of them again, each its own, in whichever order they left.
+        for crowd in [5_000, 6_000, 5_500] {
+            let mut again: Vec<Slot> = (0..crowd).map(|key| add(&mut table, key)).collect();
+            for (key, slot) in (0..crowd).zip(&again) {
+                assert_eq!(table.get(*slot).and_then(Entry::key), Some(&key));
+            }
+            again.reverse();
+            go(&mut table, &again);
+            assert_eq!((table.len(), pages(&table)), (1, 2));
+        }
+        table.free_unless_used(stays);
+        assert_eq!((table.len(), pages(&table)), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Plots of figures over numbers of objects, as SVG.
+//! Plots of figures over numbers of objects, or seconds, as SVG.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -32,6 +32,8 @@ pub(crate) struct Plot {
     pub(crate) title: &'static str,
     /// Figures whose ids begin so.
     figures: &'static str,
+    /// What it goes over.
+    axis: &'static str,
     /// Whether steps of both axes are factors, so that small and large ones are seen at once.
     factors: bool,
 }
@@ -53,19 +55,29 @@ pub(crate) fn plots(table: &str) -> &'static [Plot] {
                 file: "scaling-seconds.svg",
                 title: "Cold start to synced, in seconds",
                 figures: "scaling/seconds",
+                axis: "objects",
                 factors: false,
             },
             Plot {
                 file: "scaling-resident.svg",
                 title: "Resident memory after each object was read once, in MB",
                 figures: "scaling/resident",
+                axis: "objects",
                 factors: false,
             },
         ],
+        "steady" => &[Plot {
+            file: "steady-churn.svg",
+            title: "Resident memory while all objects are replaced, in MB",
+            figures: "steady/churn/resident",
+            axis: "seconds",
+            factors: false,
+        }],
         "options" => &[Plot {
             file: "options-resident.svg",
             title: "Resident memory by option, in MB",
             figures: "options/resident/",
+            axis: "objects",
             factors: true,
         }],
         _ => &[],
@@ -148,7 +160,7 @@ impl Plot {
         let chart = builder.build_cartesian_2d(0.0..wide, 0.0..high);
         let mut chart: ChartContext<'_, _, Cartesian2d<RangedCoordf64, RangedCoordf64>> =
             chart.map_err(told)?;
-        fill(&mut chart, lines)
+        fill(&mut chart, self.axis, lines)
     }
 
     fn on_factors(
@@ -161,7 +173,7 @@ impl Plot {
         let mut builder = ChartBuilder::on(area);
         self.frame(&mut builder);
         let chart = builder.build_cartesian_2d(across.log_scale(), up.log_scale());
-        fill(&mut chart.map_err(told)?, lines)
+        fill(&mut chart.map_err(told)?, self.axis, lines)
     }
 
     fn frame(&self, builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
@@ -176,6 +188,7 @@ impl Plot {
 /// The axes, the lines and their names.
 fn fill<'a, X, Y>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    axis: &str,
     lines: &[Line],
 ) -> Result<(), String>
 where
@@ -189,7 +202,7 @@ where
     };
     chart
         .configure_mesh()
-        .x_desc("objects")
+        .x_desc(axis)
         .x_label_formatter(&whole)
         .y_label_formatter(&short)
         .label_style(("sans-serif", 13))

@@ -53,7 +53,7 @@ fn grid_of(figures: &[&Figure]) -> String {
         return String::new();
     }
     let columns: BTreeSet<u64> = figures.iter().filter_map(|figure| figure.at).collect();
-    let mut text = String::from("| objects |");
+    let mut text = format!("| {} |", over(figures));
     for column in &columns {
         let _ = write!(text, " {} |", grouped(*column));
     }
@@ -91,6 +91,14 @@ fn grid_of(figures: &[&Figure]) -> String {
         }
     }
     text
+}
+
+/// What the columns of a grid are.
+fn over(figures: &[&Figure]) -> &'static str {
+    match figures.first() {
+        Some(figure) if figure.id.starts_with("steady/") => "seconds",
+        _ => "objects",
+    }
 }
 
 /// Who else did this work, at any number of objects.

@@ -3,19 +3,29 @@
 //! The server is in the same process, so that one clock tells both ends, but has a runtime of its own;
 //! what connects the two is HTTPS over loopback, as with any other server.
 
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Api, Client as KubeClient, Config};
+use kube_runtime::controller::Action as KubeAction;
+use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::status::Status;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::running::Running;
+use super::words::Who;
 use crate::process::Outcome;
 
 /// How long it is quiet between two changes.
@@ -27,20 +37,27 @@ const OTHERS: u64 = 100;
 /// How long changes took into a reconcile, in microseconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Latency {
-    /// From the return of the write, which is right behind the commit, in the middle and at the 99th of
+    /// From the call of the write, all of the server's own work included, in the middle and at the 99th of
     /// a hundred.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// The same from the call of the write, all of the server's own work included.
-    pub(crate) p50_of_call: f64,
-    pub(crate) p99_of_call: f64,
+    /// The same from its return, which is behind the commit.
+    pub(crate) p50_of_return: f64,
+    pub(crate) p99_of_return: f64,
 }
 
 /// Notes when a reconcile is entered.
-struct Entered(mpsc::UnboundedSender<Instant>);
+#[derive(Clone)]
+struct Entered(UnboundedSender<Instant>);
+
+/// Whoever reconciles.
+enum Controlling {
+    Steersman(Running),
+    KubeRuntime(JoinHandle<()>),
+}
 
 /// Changes one object so many times.
-pub(super) async fn steersman(rounds: usize) -> Outcome<Latency> {
+pub(super) async fn measure(by: Who, rounds: usize) -> Outcome<Latency> {
     let apart = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -61,11 +78,8 @@ pub(super) async fn steersman(rounds: usize) -> Outcome<Latency> {
     };
     let kubeconfig = tempfile::NamedTempFile::new()?;
     serving.write_kubeconfig(kubeconfig.path())?;
-    let connection = Connection::from_kubeconfig(kubeconfig.path()).await?;
-
     let (entered, mut entries) = mpsc::unbounded_channel();
-    let controller = Controller::builder::<ConfigMap>().build(Entered(entered))?;
-    let running = Running::start(controller, connection)?;
+    let controlling = Controlling::start(by, kubeconfig.path(), Entered(entered)).await?;
 
     // What is there from the start is reconciled first.
     while tokio::time::timeout(100 * QUIET, entries.recv())
@@ -89,15 +103,50 @@ pub(super) async fn steersman(rounds: usize) -> Outcome<Latency> {
         after.push(entry.saturating_duration_since(returned));
         with.push(entry.saturating_duration_since(called));
     }
-    running.stop().await?;
+    controlling.stop().await?;
     drop(serving);
     apart.shutdown_background();
     Ok(Latency {
-        p50: percentile(&mut after, 50),
-        p99: percentile(&mut after, 99),
-        p50_of_call: percentile(&mut with, 50),
-        p99_of_call: percentile(&mut with, 99),
+        p50: percentile(&mut with, 50),
+        p99: percentile(&mut with, 99),
+        p50_of_return: percentile(&mut after, 50),
+        p99_of_return: percentile(&mut after, 99),
     })
+}
+
+impl Controlling {
+    async fn start(by: Who, kubeconfig: &Path, entered: Entered) -> Outcome<Self> {
+        if by != Who::KubeRuntime {
+            let connection = Connection::from_kubeconfig(kubeconfig).await?;
+            let controller = Controller::builder::<ConfigMap>().build(entered)?;
+            return Ok(Self::Steersman(Running::start(controller, connection)?));
+        }
+        let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+        let config =
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let all: Api<ConfigMap> = Api::all(KubeClient::try_from(config)?);
+        let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists());
+        let reconciles = reconciles.run(
+            |_, entered: Arc<Entered>| async move {
+                entered.note();
+                Ok::<_, Infallible>(KubeAction::await_change())
+            },
+            |_, never, _| match *never {},
+            Arc::new(entered),
+        );
+        let running = tokio::spawn(reconciles.for_each(|_| std::future::ready(())));
+        Ok(Self::KubeRuntime(running))
+    }
+
+    async fn stop(self) -> Outcome<()> {
+        match self {
+            Self::Steersman(running) => running.stop().await,
+            Self::KubeRuntime(running) => {
+                running.abort();
+                Ok(())
+            }
+        }
+    }
 }
 
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {
@@ -112,10 +161,16 @@ fn refused(refusal: Status) -> String {
     refusal.message
 }
 
-impl Reconciler for Entered {
-    async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> {
+impl Entered {
+    fn note(&self) {
         // Nobody listens any more once all rounds are over.
         let _ = self.0.send(Instant::now());
+    }
+}
+
+impl Reconciler for Entered {
+    async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> {
+        self.note();
         Ok(Action::done())
     }
 }

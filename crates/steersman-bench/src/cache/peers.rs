@@ -6,8 +6,9 @@ use kube_client::core::NamespaceResourceScope;
 use kube_client::{Api, Client, Config};
 use kube_runtime::reflector::{ObjectRef, Store as Reader};
 use kube_runtime::{WatchStreamExt, reflector, watcher};
+use prometheus::Registry;
 use steersman_api::Connection;
-use steersman_cache::{Cache, CacheOptions, Settings};
+use steersman_cache::{Cache, CacheMetrics, CacheOptions, Settings};
 use steersman_informer::{Informer, Query};
 use steersman_object::{Kind, LabelSelector, Object, ObjectKey, TypedObject};
 use tokio::time::Instant;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
 use super::words::{Asked, Synced, Who};
 use crate::process::{Outcome, cpu_time, memory};
-use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
+use crate::samples::{NUMBER, SELECTED, SHARED, Sample, TOGETHER};
 
 /// More objects than these are not listed as a whole.
 const LISTED: u64 = 10_000;
@@ -28,18 +29,26 @@ impl Synced {
         let (resident, peak) = memory()?;
         Ok(Self {
             seconds,
-            cpu: cpu_time().as_secs_f64(),
             resident,
             peak,
             ..Self::default()
         })
     }
+
+    /// The processor time of it, with what is done in the background once everything is there.
+    async fn and_after(mut self) -> Self {
+        rest().await;
+        self.cpu = cpu_time().as_secs_f64();
+        self
+    }
 }
 
-/// The options that are asked for.
-fn options(asked: &Asked) -> CacheOptions {
-    let options = CacheOptions::new().default_namespaces(asked.namespace.clone());
-    match asked.by {
+/// The options that are asked for, and metrics, as a manager has them.
+fn options(asked: &Asked) -> Outcome<CacheOptions> {
+    let options = CacheOptions::new()
+        .default_namespaces(asked.namespace.clone())
+        .metrics(CacheMetrics::register(&Registry::new())?);
+    Ok(match asked.by {
         Who::Packed => options.decoded_budget(0),
         Who::Decoded => options.decoded_budget(None),
         Who::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
@@ -50,14 +59,14 @@ fn options(asked: &Asked) -> CacheOptions {
         | Who::Tree
         | Who::KubeRuntime
         | Who::KubeRuntimeBare => options,
-    }
+    })
 }
 
 /// The cache of `K`, looked at as `V`.
 pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outcome<Synced> {
     let began = Instant::now();
     let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
-    let cache = Cache::new(options(asked))?;
+    let cache = Cache::new(options(asked)?)?;
     let informers = cache.informers_of::<V>(&Kind::of::<K>())?;
     let informer = informers
         .into_iter()
@@ -66,7 +75,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
     let cancel = CancellationToken::new();
     let running = tokio::spawn(cache.run(connection.clone(), cancel.clone()));
     cache.wait_for_sync().await?;
-    let mut synced = Synced::now(began)?;
+    let mut synced = Synced::now(began)?.and_after().await;
     let store = informer.store();
     let keys = store.keys(&Query::new())?;
     expect(keys.len(), asked)?;
@@ -77,7 +86,6 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
         _ => Rounds::MANY,
     };
     let some: Vec<&ObjectKey> = spread(&keys);
-    rest().await;
     synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some())?;
     synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some())?;
     if asked.by == Who::Decoded {
@@ -163,7 +171,7 @@ where
     });
     let running = tokio::spawn(reflector(writer, events).for_each(|_| future::ready(())));
     reader.wait_until_ready().await?;
-    let mut synced = Synced::now(began)?;
+    let mut synced = Synced::now(began)?.and_after().await;
     let keys: Vec<ObjectRef<K>> = reader
         .state()
         .iter()
@@ -177,7 +185,6 @@ where
     synced.bytes_each = serde_json::to_vec(&*first)?.len() as u64;
     let some = spread(&keys);
     let rounds = Rounds::MANY;
-    rest().await;
     synced.hot_ns = rounds.timed(1, |_| reader.get(some[0]).is_some())?;
     synced.spread_ns = rounds.timed(some.len(), |at| reader.get(some[at]).is_some())?;
     running.abort();
@@ -189,6 +196,10 @@ fn expect(found: usize, asked: &Asked) -> Outcome<()> {
     let is_expected = match asked.by {
         // The dice say how many exactly.
         Who::Selected => (wanted / 4..wanted / 2).contains(&found),
+        // A controller manager gives each namespace one: `kube-root-ca.crt`.
+        _ if asked.of == Sample::ConfigMap && asked.namespace.is_some() => {
+            (wanted..=wanted + 1).contains(&found)
+        }
         _ => found == wanted,
     };
     if is_expected && found > 0 {

@@ -35,6 +35,9 @@ pub(crate) enum Role {
     Latency {
         #[arg(long)]
         rounds: usize,
+        /// In the reconciles of the peer.
+        #[arg(long)]
+        peer: bool,
     },
     /// Counts what a manager or its peer asks of a server.
     Load {
@@ -59,7 +62,14 @@ impl Role {
                 Self::Sync { asked } => say(&sync(&serde_json::from_str(&asked)?).await?),
                 Self::Queue { keys } => say(&queue::work_off(keys).await?),
                 Self::Storm { asked } => say(&storm(&serde_json::from_str(&asked)?).await?),
-                Self::Latency { rounds } => say(&Box::pin(latency::steersman(rounds)).await?),
+                Self::Latency { rounds, peer } => {
+                    let by = if peer {
+                        Who::KubeRuntime
+                    } else {
+                        Who::Defaults
+                    };
+                    say(&Box::pin(latency::measure(by, rounds)).await?)
+                }
                 Self::Load { asked } => Box::pin(load::play(&asked)).await,
                 Self::Steady { asked } => Box::pin(steady::play(&asked)).await,
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use steersman_api::Connection;
-use steersman_cache::{Cache, CacheOptions};
+use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Controller, ControllerError, StartContext};
 use tokio::task::JoinHandle;
@@ -22,13 +22,15 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn start(controller: Controller, connection: Connection) -> Outcome<Self> {
-        let cache = Cache::new(CacheOptions::new())?;
+        let registry = Registry::new();
+        let metrics = CacheMetrics::register(&registry)?;
+        let cache = Cache::new(CacheOptions::new().metrics(metrics))?;
         let client = Client::new(cache.clone(), connection.clone());
         controller.declare(&cache)?;
         let cancel = CancellationToken::new();
         let caching = tokio::spawn(cache.run(connection, cancel.clone()));
         let start = StartContext::new(cache, client, cancel.clone(), Arc::new(Timestamp::now))
-            .registry(Registry::new());
+            .registry(registry);
         Ok(Self {
             cancel,
             caching,

@@ -160,6 +160,7 @@ impl Scaled {
             Spread::one(fit.explained),
         )
         .at_least(0.99)
+        .guarded()
     }
 
     /// What one costs with the most objects, as a multiple of what it costs with fewer. A line explains
@@ -178,7 +179,8 @@ impl Scaled {
             self.what
         );
         let id = format!("{}/bent", self.id);
-        Some(Figure::new(&id, what, "", Spread::one(times)).at_most(1.3))
+        let figure = Figure::new(&id, what, "", Spread::one(times));
+        Some(figure.at_most(1.3).guarded())
     }
 
     fn points(self, steps: &[Step]) -> Vec<Point> {
@@ -197,5 +199,6 @@ fn flat(steps: &[Step]) -> Option<Figure> {
         GET.what, many.objects, few.objects
     );
     let times = Spread::one(median(many) / median(few));
-    Some(Figure::new("scaling/get/flat", what, "", times).at_most(1.5))
+    let figure = Figure::new("scaling/get/flat", what, "", times);
+    Some(figure.at_most(1.5).guarded())
 }

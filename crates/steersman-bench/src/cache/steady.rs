@@ -145,7 +145,8 @@ async fn churn(size: Size) -> Outcome<Vec<Figure>> {
     );
     let few = lived.resident.len().min(3);
     let after = &lived.resident[lived.resident.len() - few..];
-    Ok(vec![
+    let mut figures = course(&lived, size.churn_seconds);
+    figures.extend([
         Figure::new(
             "steady/churn/growth",
             format!("{what}: memory after it, by that after the first sync"),
@@ -155,7 +156,28 @@ async fn churn(size: Size) -> Outcome<Vec<Figure>> {
         .at_most(10.0)
         .guarded(),
         final_states("steady/churn/final", &what, lived.caught, size),
-    ])
+    ]);
+    Ok(figures)
+}
+
+/// The memory of the churn in its course: after the first sync, and after each tenth of the time.
+fn course(lived: &Lived, seconds: u32) -> Vec<Figure> {
+    const STEPS: u32 = 10;
+    let at = |step: u32| {
+        let second = seconds * step / STEPS;
+        let resident = match second.checked_sub(1) {
+            None => Some(&lived.synced),
+            Some(before) => lived.resident.get(before as usize),
+        };
+        let figure = Figure::new(
+            "steady/churn/resident",
+            "resident memory, all replaced again and again",
+            "MB",
+            Spread::one(*resident? as f64 / 1e6),
+        );
+        Some(figure.at(second.into()))
+    };
+    (0..=STEPS).filter_map(at).collect()
 }
 
 fn final_states(id: &str, what: &str, caught: u64, size: Size) -> Figure {

@@ -47,7 +47,7 @@ pub(crate) struct Asked {
 pub(crate) struct Synced {
     /// From before the connection until everything is there.
     pub(crate) seconds: f64,
-    /// Processor time of the process until then, in seconds.
+    /// Processor time of the process for that, in seconds; with what it does in the second after.
     pub(crate) cpu: f64,
     /// Resident memory then, in bytes.
     pub(crate) resident: u64,

@@ -80,6 +80,11 @@ impl Samples {
         self.sizes.len() >= ENOUGH || self.bytes.len() >= ENOUGH_BYTES
     }
 
+    /// Whether they are half of what is enough.
+    pub(crate) fn is_half(&self) -> bool {
+        self.sizes.len() >= ENOUGH / 2 || self.bytes.len() >= ENOUGH_BYTES / 2
+    }
+
     /// Learns a dictionary, where it would pack by a fifth better than none, and as well as the present one.
     /// It may take long: a tenth of a second and more.
     pub(crate) fn train(&self, tools: &Tools, present: Option<&Arc<Dictionary>>) -> Option<Lesson> {

@@ -164,6 +164,11 @@ impl Shelf {
         self.learning.lock().confirms(share)
     }
 
+    /// What there is already of the samples that are wanted.
+    pub(crate) fn so_far(&self) -> Samples {
+        self.learning.lock().so_far()
+    }
+
     /// These are the samples that were wanted.
     pub(crate) fn complete(&self, samples: Samples) {
         self.learning.lock().complete(samples);
@@ -208,9 +213,8 @@ impl Shelf {
             let known = &mut types[number];
             known.seen = known.seen.wrapping_add(1);
             let sampled = known.seen <= FIRST || known.seen.is_multiple_of(SAMPLED);
-            // Where nothing is ever let go of, or kept, it does not matter.
-            let matters = self.budget.limit().is_some_and(|limit| limit > 0);
-            (number, sampled && matters)
+            // Where nothing is ever kept, it does not matter.
+            (number, sampled && self.budget.limit() != Some(0))
         };
         // What users wrote runs under no lock that others wait for.
         let bytes = if weighs { weigh::<K>(json) } else { None };

@@ -17,6 +17,8 @@ const PATIENCE: u32 = 64;
 pub(crate) struct Learning {
     stage: Stage,
     window: Window,
+    /// How well the dictionary is expected to pack, as soon as that is known.
+    expected: Option<Share>,
     /// What is known was learned of what arrived, and nobody has looked at what is stored.
     is_early: bool,
     /// What it came to then, while somebody looks.
@@ -32,12 +34,17 @@ enum Stage {
     Waiting(Option<usize>),
     /// What arrives is looked at.
     Collecting(Samples),
+    /// The same, where the dictionary packs it badly, until it is half of what is learned of: what is stored
+    /// may be as it was for long.
+    Doubting(Samples),
+    /// That half, and what is stored is to be the other one.
+    Mixing(Samples),
     /// There is enough to learn from.
     Due(Samples),
     /// Somebody is at it.
     Training,
-    /// There is a dictionary; how well it packs, as soon as that is known.
-    Learned(Option<Share>),
+    /// There is a dictionary.
+    Learned,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +62,7 @@ impl Learning {
         Self {
             stage: Stage::Waiting(trains.then_some(FEW)),
             window: Window::default(),
+            expected: None,
             is_early: false,
             before: None,
             worse: 0,
@@ -79,34 +87,41 @@ impl Learning {
                 }
                 false
             }
-            Stage::Learned(expected) => {
+            Stage::Doubting(samples) => {
+                samples.add(json);
+                if samples.is_half() {
+                    self.stage = Stage::Mixing(std::mem::take(samples));
+                    return true;
+                }
+                false
+            }
+            Stage::Learned => {
                 let Some(share) = self.window.put(json.len(), packed) else {
                     return false;
                 };
-                let worse = share.is_worse_than(expected.get_or_insert(share));
+                let worse = share.is_worse_than(self.expected.get_or_insert(share));
                 self.worse = if worse { self.worse + 1 } else { 0 };
-                let due = self.worse >= self.patience;
-                if due {
+                if self.worse >= self.patience {
                     self.worse = 0;
-                    self.stage = Stage::Collecting(Samples::default());
+                    self.stage = Stage::Doubting(Samples::default());
                 }
-                due
+                false
             }
-            Stage::Waiting(_) | Stage::Due(_) | Stage::Training => false,
+            Stage::Waiting(_) | Stage::Mixing(_) | Stage::Due(_) | Stage::Training => false,
         }
     }
 
     /// Whether somebody waits for more samples than came by themselves.
     pub(crate) fn is_collecting(&self) -> bool {
-        matches!(self.stage, Stage::Collecting(_))
+        matches!(self.stage, Stage::Collecting(_) | Stage::Mixing(_))
     }
 
     /// Whether samples of what is stored are wanted, now that there is a store: what arrived first may be of
     /// one namespace and like nothing else (PACK-5).
     pub(crate) fn wants(&mut self) -> bool {
         if self.is_early && !matches!(self.stage, Stage::Training) {
-            if let Stage::Learned(expected) = self.stage {
-                self.before = expected;
+            if matches!(self.stage, Stage::Learned) {
+                self.before = self.expected;
             }
             self.stage = Stage::Collecting(Samples::default());
         }
@@ -133,9 +148,18 @@ impl Learning {
         let confirmed = as_before && self.is_collecting();
         if confirmed {
             self.before = None;
-            self.stage = Stage::Learned(Some(share));
+            self.expected = Some(share);
+            self.stage = Stage::Learned;
         }
         confirmed
+    }
+
+    /// What there is already of the samples that somebody is about to complete.
+    pub(crate) fn so_far(&mut self) -> Samples {
+        match &mut self.stage {
+            Stage::Mixing(samples) => std::mem::take(samples),
+            _ => Samples::default(),
+        }
     }
 
     /// The samples to train with, where it is time to.
@@ -175,13 +199,16 @@ impl Learning {
         self.window = Window::default();
         let lesson = lesson.filter(|lesson| lesson.is_worth(objects));
         self.stage = match (&lesson, has_dictionary) {
-            (Some(lesson), _) => Stage::Learned(Some(lesson.share)),
-            // The next objects say what is to be expected.
-            (None, true) => Stage::Learned(None),
+            (Some(lesson), _) => {
+                self.expected = Some(lesson.share);
+                Stage::Learned
+            }
+            // It is tried again, each time later, where objects go on to be packed worse than was expected.
+            (None, true) => Stage::Learned,
             (None, false) => Stage::Waiting(Some(objects.max(FEW) * LATER)),
         };
         // What arrives may be like nothing of what is stored for good.
-        if lesson.is_some() && has_dictionary {
+        if has_dictionary {
             self.patience = PATIENCE.min(2 * self.patience);
         }
         lesson
@@ -202,7 +229,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::pack::codec::Tools;
+    use crate::pack::codec::{Dictionary, Tools};
     use crate::pack::samples::tests::{alike, apart, lesson, others, samples};
     use crate::pack::samples::{ENOUGH, KEPT_BACK};
 
@@ -244,14 +271,50 @@ mod tests {
         let usual = lesson.share.packed / ENOUGH.div_ceil(KEPT_BACK);
         assert!(!note(&mut learning, 0..3 * WINDOW, usual));
         assert!(!note(&mut learning, 0..WINDOW, usual * 5 / 4));
-        assert!(note(&mut learning, 0..WINDOW, 2 * usual));
+        assert!(!note(&mut learning, 0..WINDOW, 2 * usual));
+        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
         assert!(learning.is_collecting());
         learning.complete(Samples::default());
         assert!(learning.begin().is_some());
-        // Nothing better is to be had: that is what is expected from now on.
+        // Nothing better is to be had: it is tried again, but later.
         assert!(learning.end(None, 50_000, true).is_none());
-        assert!(!note(&mut learning, 0..3 * WINDOW, 2 * usual));
-        assert!(note(&mut learning, 0..WINDOW, 3 * usual));
+        assert!(!note(&mut learning, 0..2 * WINDOW, 2 * usual));
+        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_a_new_shape_is_learned_while_most_of_what_is_stored_has_the_old_one() {
+        let tools = Tools::default();
+        let mut learning = Learning::new(true);
+        let old = learning.end(lesson(alike, ENOUGH), 50_000, false).unwrap();
+        let old = Arc::new(old.dictionary);
+        let arrive = |learning: &mut Learning, numbers: std::ops::Range<usize>| {
+            let packed = |json: &[u8]| tools.pack(json, Some(&old)).held();
+            numbers.fold(false, |due, number| {
+                let json = others(number);
+                learning.note(&json, packed(&json), 50_000) | due
+            })
+        };
+        assert!(!arrive(&mut learning, 0..WINDOW));
+        assert!(
+            !learning.wants(),
+            "what is stored says nothing of the new ones"
+        );
+        assert!(arrive(&mut learning, WINDOW..WINDOW + ENOUGH / 2));
+        assert!(learning.wants());
+        let mut mixed = learning.so_far();
+        (0..ENOUGH).for_each(|number| mixed.add(&alike(number)));
+        learning.complete(mixed);
+        let lesson = learning.begin().unwrap().train(&tools, Some(&old));
+        let new = learning.end(lesson, 50_000, true).unwrap();
+        let new = Arc::new(new.dictionary);
+        let held = |object: fn(usize) -> Vec<u8>, by: &Arc<Dictionary>| {
+            let each = (9_000..9_050).map(|number| tools.pack(&object(number), Some(by)).held());
+            each.sum::<usize>()
+        };
+        assert!(held(others, &new) * 3 < held(others, &old) * 2);
+        assert!(held(alike, &new) * 4 < held(alike, &old) * 5);
     }
 
     // PACK-5
@@ -266,7 +329,8 @@ mod tests {
             learning.end(lesson(alike, ENOUGH), 50_000, has_dictionary);
             has_dictionary = true;
             let windows = (1..=200).find(|_| note(&mut learning, 0..WINDOW, plain));
-            assert_eq!(windows, Some(1 << (trainings - 1).min(6)));
+            // The one after them brings the samples.
+            assert_eq!(windows, Some(1 + (1 << (trainings - 1).min(6))));
             if trainings == 9 {
                 break;
             }

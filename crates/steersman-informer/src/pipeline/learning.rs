@@ -58,7 +58,7 @@ async fn complete(core: &Core) {
             return;
         }
     }
-    let mut samples = Samples::default();
+    let mut samples = core.shelf.so_far();
     for at in wanted {
         let body = stored[at].raw_body();
         body.sample(|json| samples.add(json));

@@ -78,4 +78,6 @@ fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
         listed <= 200 && one_by_one <= 200,
         "{listed} and {one_by_one} bytes"
     );
+    // Its lock, its place in the budget, and where its bytes and forms are.
+    assert!(size_of::<Body>() <= 104);
 }
