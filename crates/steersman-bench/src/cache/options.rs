@@ -29,9 +29,11 @@ const QUICK: Size = Size {
 };
 
 /// The options, by the names that they have in ids and for people.
-const OPTIONS: [(Who, &str, &str); 8] = [
-    (Who::Defaults, "defaults", "defaults"),
+const OPTIONS: [(Who, &str, &str); 10] = [
+    (Who::Defaults, "defaults", "defaults: a budget of 64 MiB"),
     (Who::Packed, "packed", "a budget of 0: everything packed"),
+    (Who::Little, "16MiB", "a budget of 16 MiB"),
+    (Who::Much, "256MiB", "a budget of 256 MiB"),
     (Who::Decoded, "decoded", "no budget: everything decoded"),
     (Who::Metadata, "metadata", "metadata alone"),
     (Who::Small, "small", "as a struct with one field"),

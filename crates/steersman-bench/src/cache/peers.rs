@@ -50,6 +50,8 @@ fn options(asked: &Asked) -> Outcome<CacheOptions> {
         .metrics(CacheMetrics::register(&Registry::new())?);
     Ok(match asked.by {
         Who::Packed => options.decoded_budget(0),
+        Who::Little => options.decoded_budget(16 << 20),
+        Who::Much => options.decoded_budget(256 << 20),
         Who::Decoded => options.decoded_budget(None),
         Who::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
         Who::Selected => options.defaults(Settings::new().labels(SELECTED)),

@@ -110,9 +110,13 @@ where
         Who::Metadata => Box::pin(peers::steersman::<K, PartialObjectMeta<K>>(asked)).await,
         Who::Small => Box::pin(peers::steersman::<K, Object<Small, NotUsed>>(asked)).await,
         Who::Tree => Box::pin(peers::steersman::<K, DynamicObject>(asked)).await,
-        Who::Defaults | Who::Packed | Who::Decoded | Who::Whole | Who::Selected => {
-            Box::pin(peers::steersman::<K, K>(asked)).await
-        }
+        Who::Defaults
+        | Who::Packed
+        | Who::Little
+        | Who::Much
+        | Who::Decoded
+        | Who::Whole
+        | Who::Selected => Box::pin(peers::steersman::<K, K>(asked)).await,
         Who::KubeRuntime | Who::KubeRuntimeBare => Box::pin(peers::kube_runtime::<K>(asked)).await,
     }
 }

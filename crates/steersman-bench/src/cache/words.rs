@@ -13,6 +13,10 @@ pub(crate) enum Who {
     Defaults,
     /// The cache, which keeps nothing decoded.
     Packed,
+    /// The cache, which keeps 16 MiB decoded.
+    Little,
+    /// The cache, which keeps 256 MiB decoded.
+    Much,
     /// The cache, which keeps everything decoded.
     Decoded,
     /// The cache, of metadata alone.
