@@ -88,6 +88,8 @@ pub(crate) enum Chore {
 pub(crate) enum Worlds {
     /// Single informers.
     Informers,
+    /// Single informers of so many objects that they are packed by dictionaries.
+    Crowds,
     /// A cache of several kinds.
     Caches,
 }

@@ -15,7 +15,7 @@ const SEEDS: &str = "STEERSMAN_SEEDS";
 /// Says that cargo could not be started, or that a seed fails; the test has printed why by then.
 pub(crate) fn run(root: &Path, of: Option<Worlds>, seeds: &Range<u64>) -> Result<(), String> {
     let range = format!("{}..{}", seeds.start, seeds.end);
-    let sorts = [Worlds::Informers, Worlds::Caches].into_iter();
+    let sorts = [Worlds::Informers, Worlds::Crowds, Worlds::Caches].into_iter();
     for sort in sorts.filter(|sort| of.is_none_or(|of| of == *sort)) {
         let told = [(SEEDS.to_owned(), range.clone().into())];
         test(sort).run(root, told, "a seed fails")?;
@@ -28,6 +28,10 @@ fn test(sort: Worlds) -> OneTest {
         Worlds::Informers => OneTest {
             package: "steersman-informer",
             test: "seeds::every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server",
+        },
+        Worlds::Crowds => OneTest {
+            package: "steersman-informer",
+            test: "seeds::every_crowded_world_ends_so_too_whatever_packs_its_objects",
         },
         Worlds::Caches => OneTest {
             package: "steersman-cache",

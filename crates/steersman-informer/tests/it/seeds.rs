@@ -18,12 +18,14 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Answer;
 use steersman_object::Kind;
 
-use self::plan::{Act, Plan, Which};
+use self::plan::{Act, Plan, Shape, Which};
 use self::watched::Watched;
 
 const MAPS: &str = "configmaps";
 const WEBSITES: &str = "websites.web.example.com";
 const NAMESPACES: [&str; 2] = ["a", "b"];
+/// How many objects a crowd has.
+const CROWD: u16 = 1000;
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(
@@ -126,7 +128,50 @@ impl Sim {
                 1 => self.in_a.take(*who, *count).await,
                 _ => self.websites.take(*who, *count).await,
             },
+            Act::Crowd(shape, writes) => {
+                for number in 0..*writes {
+                    self.crowd(*shape, number);
+                    if number % 50 == 49 {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+            }
+            Act::Disperse => {
+                for number in (0..CROWD).filter(|number| number % 50 != 0) {
+                    let name = format!("crowd-{number}");
+                    let namespace = NAMESPACES[usize::from(number % 2)];
+                    // It may not be there.
+                    let _ = self.server.delete(MAPS, namespace, &name);
+                }
+            }
         }
+    }
+
+    /// Writes one of many alike objects.
+    fn crowd(&self, shape: Shape, number: u16) {
+        let (name, namespace) = (
+            format!("crowd-{}", number % CROWD),
+            NAMESPACES[usize::from(number % 2)],
+        );
+        let setting = |setting: u16| {
+            let value = match shape {
+                Shape::Old => format!("registry.example.com/platform/part-{setting}:1.2.3"),
+                Shape::New => format!("timeout={setting}s; retries=3; endpoints=[primary, spare]"),
+            };
+            (format!("{shape:?}-setting-{setting}"), Value::from(value))
+        };
+        let mut data: serde_json::Map<String, Value> = (0..24).map(setting).collect();
+        data.insert(
+            "number".to_owned(),
+            (self.round ^ u64::from(number)).to_string().into(),
+        );
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+            "metadata": {"namespace": namespace, "name": name, "labels": {"keep": "yes"}},
+        });
+        // What was there goes, so that nothing of another shape stays.
+        let _ = self.server.delete(MAPS, namespace, &name);
+        self.server.create(object).unwrap();
     }
 
     fn put(&self, which: Which, label: bool) {
@@ -192,14 +237,21 @@ fn install(server: &ApiServer) {
 }
 
 fn live(seed: u64) {
-    let plan = Plan::of(seed);
+    play(&Plan::of(seed));
+}
+
+fn live_crowded(seed: u64) {
+    play(&Plan::of(seed).crowded());
+}
+
+fn play(plan: &Plan) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
     runtime.block_on(async {
-        let mut sim = Sim::new(&plan);
+        let mut sim = Sim::new(plan);
         for act in &plan.acts {
             sim.act(act).await;
         }
@@ -211,4 +263,11 @@ fn live(seed: u64) {
 #[test]
 fn every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server() {
     steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of informers --only", live);
+}
+
+// PACK-1, PACK-5, REFL-1, STORE-3
+#[test]
+fn every_crowded_world_ends_so_too_whatever_packs_its_objects() {
+    let again = "cargo xtask seeds --of crowds --only";
+    steersman_testenv::seeds::live(0..12, again, live_crowded);
 }

@@ -147,7 +147,6 @@ async fn an_object_is_decoded_once_for_each_type_that_somebody_holds() {
     fake.page("10", [counted("a", 1)]);
     let wire = fake.watch();
     let kind = Kind::of::<Counted>();
-    // Under a limit some are decoded a second time, to be weighed.
     let options = listing().budget(Budget::unlimited());
     let informer = Informer::<DynamicObject>::new(kind, options);
     let running = tokio::spawn(informer.run(fake.clone(), Default::default()));
@@ -159,18 +158,26 @@ async fn an_object_is_decoded_once_for_each_type_that_somebody_holds() {
             tokio::task::yield_now().await;
         }
     };
-    wire.unbounded_send(Ok(WatchEvent::Modified(counted("a", 11))))
-        .unwrap();
-    applied("11").await;
-    for _ in 0..3 {
-        assert!(typed.store().get(&key("a")).is_some());
+    let change = async |version: u64| {
+        wire.unbounded_send(Ok(WatchEvent::Modified(counted("a", version))))
+            .unwrap();
+        applied(&version.to_string()).await;
+    };
+    // The first few of a type are decoded a second time, to be weighed.
+    for version in 11..20 {
+        change(version).await;
     }
-    assert_eq!(DECODED.load(Ordering::Relaxed), 2);
+    let before = DECODED.load(Ordering::Relaxed);
+    for version in 20..30 {
+        change(version).await;
+        for _ in 0..3 {
+            assert!(typed.store().get(&key("a")).is_some());
+        }
+    }
+    assert_eq!(DECODED.load(Ordering::Relaxed), before + 10);
     drop(typed);
-    wire.unbounded_send(Ok(WatchEvent::Modified(counted("a", 12))))
-        .unwrap();
-    applied("12").await;
-    assert_eq!(DECODED.load(Ordering::Relaxed), 2);
+    change(30).await;
+    assert_eq!(DECODED.load(Ordering::Relaxed), before + 10);
     running.abort();
 }
 

@@ -40,6 +40,17 @@ pub(super) enum Act {
     Leave(u8),
     /// One subscriber takes so many deliveries.
     Take(u8, u8),
+    /// So many writes of many alike objects, which have this shape then.
+    Crowd(Shape, u16),
+    /// Most of them go.
+    Disperse,
+}
+
+/// What the objects of a crowd have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    Old,
+    New,
 }
 
 /// How one world is set up.
@@ -176,6 +187,27 @@ fn plan() -> impl Strategy<Value = Plan> {
 }
 
 impl Plan {
+    /// The same world with so many objects that there is a dictionary, another one as they get another
+    /// shape, and none in the end.
+    pub(super) fn crowded(mut self) -> Self {
+        for options in &mut self.options {
+            options.page += 200;
+        }
+        let rest = Act::Sleep(100);
+        let crowd = [
+            (0, vec![Act::Crowd(Shape::Old, 1_000), rest.clone()]),
+            (1, vec![Act::Crowd(Shape::New, 1_700), rest.clone()]),
+            (2, vec![Act::Crowd(Shape::New, 300), rest.clone()]),
+            (3, vec![Act::Disperse, rest]),
+        ];
+        let step = self.acts.len() / crowd.len();
+        for (part, acts) in crowd.into_iter().rev() {
+            let at = part * step;
+            self.acts.splice(at..at, acts);
+        }
+        self
+    }
+
     pub(super) fn of(seed: u64) -> Self {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
