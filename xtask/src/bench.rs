@@ -171,8 +171,9 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
         .args(asked.quick.then_some("--quick"))
         .stderr(Stdio::inherit());
     if part == Part::Steady {
-        // What is noted is the long one: a minute proves less.
-        command.args((asked.long || asked.write).then_some("--long"));
+        // What is noted, and held to that, is the long one: a minute proves less.
+        let is_long = asked.long || asked.write || asked.check;
+        command.args(is_long.then_some("--long"));
     }
     if let Some(kubeconfig) = &asked.against {
         // The measurement runs in another folder.

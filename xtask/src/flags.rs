@@ -54,13 +54,13 @@ pub(crate) enum Chore {
     /// Lives seeded worlds of writes, faults and subscribers, and compares what informers and caches
     /// say with the server.
     Seeds {
-        /// Only worlds of this sort.
+        /// Only worlds of this sort; all but crowds, which are large, where none is named.
         #[arg(long)]
         of: Option<Worlds>,
         /// How many worlds.
         #[arg(long, default_value_t = 10_000)]
         count: u64,
-        /// The seed of the first one; others follow it. CI tries the first thousand from 0.
+        /// The seed of the first one; others follow it. CI tries the first thousand from 0, and a dozen crowds.
         #[arg(long, default_value_t = 0)]
         from: u64,
         /// Lives one world again, for instance one that failed.
@@ -107,7 +107,7 @@ pub(crate) struct Bench {
     /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Ten minutes of churn instead of one, as with --write.
+    /// Ten minutes of churn instead of one, as with --write and --check.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) long: bool,
     /// Notes the figures for later runs, and writes tables and plots into the book.

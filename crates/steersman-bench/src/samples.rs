@@ -66,6 +66,12 @@ impl Sample {
         }
     }
 
+    /// Whether an object of its kind with this name is one of these: others give namespaces ConfigMaps of
+    /// their own, such as `kube-root-ca.crt`.
+    pub(crate) fn makes(self, name: &str) -> bool {
+        self != Self::ConfigMap || name.starts_with(others::SETTINGS)
+    }
+
     /// Where its collection is in a namespace.
     pub(crate) fn path(self, namespace: &str) -> String {
         let (api, plural) = match self {

@@ -17,10 +17,13 @@ const PAGE: usize = 512;
 pub(crate) struct Table<T> {
     index: Index,
     pages: Vec<Page<T>>,
-    // Slots that were ever used.
-    slots: usize,
-    free: Vec<Slot>,
-    // A page without keys that is kept, as who comes next has a slot of it.
+    // Keys that something is known of.
+    live: usize,
+    // Pages that have room, and some that had; a key that comes has a slot of the last one.
+    roomy: Vec<usize>,
+    // Pages that were given back.
+    gone: Vec<usize>,
+    // A page without keys that is kept for those who come next.
     spare: Option<usize>,
     // What stamps count from.
     began: Option<Instant>,
@@ -29,9 +32,12 @@ pub(crate) struct Table<T> {
 /// Some slots. A key stays in its slot as long as it is known, so what a crowd took is given back page by
 /// page.
 struct Page<T> {
-    // None at all where no key is left.
+    // As many as were ever used, of those that there is room for; none at all where it was given back.
     entries: Vec<Option<Entry<T>>>,
+    // Places that are free among these.
+    free: Vec<u16>,
     used: usize,
+    is_roomy: bool,
 }
 
 /// What is known of one key. It is small, for there is one for each key that waits.
@@ -88,8 +94,9 @@ impl<T: Key> Table<T> {
         Self {
             index: Index::new(),
             pages: Vec::new(),
-            slots: 0,
-            free: Vec::new(),
+            live: 0,
+            roomy: Vec::new(),
+            gone: Vec::new(),
             spare: None,
             began: None,
         }
@@ -121,15 +128,15 @@ impl<T: Key> Table<T> {
         since.saturating_sub(Duration::from_nanos(added.0))
     }
 
-    /// Every slot that was ever used.
+    /// Every slot that was ever used, and some that were not.
     pub(crate) fn slots(&self) -> Range<Slot> {
         // Slots are made by `slot_of` alone, which counts them in this type.
-        0..self.slots as Slot
+        0..(self.pages.len() * PAGE) as Slot
     }
 
     /// Of how many keys something is known.
     pub(crate) fn len(&self) -> usize {
-        self.slots - self.free.len()
+        self.live
     }
 
     /// Whether the key in `slot` stands in a line since `turn`.
@@ -160,79 +167,115 @@ impl<T: Key> Table<T> {
             Found::Here(slot) => return slot,
             Found::Nowhere(vacancy) => vacancy,
         };
-        let slot = self.free.pop().unwrap_or(self.slots as Slot);
-        self.put(
-            slot as usize,
-            Entry {
-                key: Stored::Own(key),
-                hash,
-                standing: Standing::Neither,
-                due: None,
-                added: Stamp::default(),
-            },
-        );
+        let slot = self.put(Entry {
+            key: Stored::Own(key),
+            hash,
+            standing: Standing::Neither,
+            due: None,
+            added: Stamp::default(),
+        });
         self.index.fill(vacancy, hash, slot);
         slot
     }
 
-    fn put(&mut self, slot: usize, entry: Entry<T>) {
-        let (number, place) = (slot / PAGE, slot % PAGE);
-        let is_new = slot == self.slots;
-        if is_new {
-            self.slots += 1;
-            if place == 0 {
-                self.pages.push(Page {
-                    entries: Vec::with_capacity(PAGE),
-                    used: 0,
-                });
-            }
-        }
+    fn put(&mut self, entry: Entry<T>) -> Slot {
+        let number = self.page_with_room();
         let page = &mut self.pages[number];
-        if is_new && place == page.entries.len() {
-            page.entries.push(Some(entry));
-        } else {
-            // It was given back meanwhile.
-            if page.entries.is_empty() {
-                page.entries.resize_with(PAGE, || None);
+        let place = match page.free.pop() {
+            Some(place) => {
+                let place = usize::from(place);
+                page.entries[place] = Some(entry);
+                place
             }
-            page.entries[place] = Some(entry);
-        }
+            None => {
+                page.entries.push(Some(entry));
+                page.entries.len() - 1
+            }
+        };
         page.used += 1;
+        self.live += 1;
         if self.spare == Some(number) {
             self.spare = None;
         }
+        (number * PAGE + place) as Slot
+    }
+
+    fn page_with_room(&mut self) -> usize {
+        while let Some(number) = self.roomy.last().copied() {
+            let page = &mut self.pages[number];
+            if page.has_room() {
+                return number;
+            }
+            page.is_roomy = false;
+            self.roomy.pop();
+        }
+        let number = self.gone.pop().unwrap_or(self.pages.len());
+        if number == self.pages.len() {
+            self.pages.push(Page::gone());
+        }
+        let page = &mut self.pages[number];
+        page.entries = Vec::with_capacity(PAGE);
+        page.is_roomy = true;
+        self.roomy.push(number);
+        number
     }
 
     /// Removes the key of `slot` unless it is ready, delayed or held.
     pub(crate) fn free_unless_used(&mut self, slot: Slot) {
-        let number = slot as usize / PAGE;
+        let (number, place) = (slot as usize / PAGE, slot as usize % PAGE);
         let Some(page) = self.pages.get_mut(number) else {
             return;
         };
-        let Some(place) = page.entries.get_mut(slot as usize % PAGE) else {
-            return;
-        };
         let is_used = |entry: &Entry<T>| entry.standing != Standing::Neither || entry.due.is_some();
-        if place.as_ref().is_none_or(is_used) {
-            return;
+        match page.entries.get_mut(place) {
+            Some(entry) if entry.as_ref().is_some_and(|entry| !is_used(entry)) => *entry = None,
+            _ => return,
         }
-        *place = None;
+        // A page has fewer places than this type has numbers.
+        page.free.push(place as u16);
         page.used -= 1;
-        self.free.push(slot);
-        if page.used == 0 && self.slots > KEPT {
+        self.live -= 1;
+        if !page.is_roomy {
+            page.is_roomy = true;
+            self.roomy.push(number);
+        }
+        if page.used == 0 && self.pages.len() * PAGE > KEPT {
             self.leave(number);
         }
     }
 
     // The last key of a page left.
     fn leave(&mut self, number: usize) {
-        if self.len() == 0 {
+        if self.live == 0 {
             let began = self.began;
             *self = Self::new();
             self.began = began;
         } else if let Some(spare) = self.spare.replace(number) {
-            self.pages[spare].entries = Vec::new();
+            let is_roomy = self.pages[spare].is_roomy;
+            self.pages[spare] = Page {
+                is_roomy,
+                ..Page::gone()
+            };
+            self.gone.push(spare);
         }
+    }
+}
+
+// === impl Page ===
+
+impl<T> Page<T> {
+    fn gone() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            used: 0,
+            is_roomy: false,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let is_there = self.entries.capacity() > 0;
+        is_there && (!self.free.is_empty() || self.entries.len() < PAGE)
     }
 }
 
@@ -270,62 +313,70 @@ mod tests {
     use super::*;
     use crate::index::Hashes;
 
+    fn add(table: &mut Table<u32>, hashes: &Hashes, key: u32) -> Slot {
+        let hash = hashes.of(&key);
+        table.expect(std::iter::once(hash));
+        table.slot_of(key, hash)
+    }
+
+    fn pages(table: &Table<u32>) -> usize {
+        let pages = table.pages.iter();
+        pages.filter(|page| page.entries.capacity() > 0).count()
+    }
+
     #[test]
     fn an_entry_is_small_and_an_empty_table_gives_its_memory_back() {
         assert!(size_of::<Option<Entry<(String, String)>>>() <= 88);
-        let mut table = Table::new();
-        let hashes = Hashes::default();
-        let add = |key: u32| {
-            let hash = hashes.of(&key);
-            table.expect(std::iter::once(hash));
-            table.slot_of(key, hash)
-        };
-        let slots: Vec<Slot> = (0..5_000).map(add).collect();
+        let (mut table, hashes) = (Table::new(), Hashes::default());
+        let slots: Vec<Slot> = (0..5_000)
+            .map(|key| add(&mut table, &hashes, key))
+            .collect();
         assert_eq!(table.len(), 5_000);
         for slot in slots {
             table.free_unless_used(slot);
         }
         assert_eq!(table.len(), 0);
-        assert_eq!(table.pages.capacity() + table.free.capacity(), 0);
+        assert_eq!(table.pages.capacity() + table.roomy.capacity(), 0);
     }
 
     #[test]
-    fn who_stays_of_a_crowd_keeps_no_more_than_a_page_and_a_spare_one() {
-        let mut table = Table::new();
-        let hashes = Hashes::default();
-        let add = |table: &mut Table<u32>, key: u32| {
-            let hash = hashes.of(&key);
-            table.expect(std::iter::once(hash));
-            table.slot_of(key, hash)
-        };
-        let slots: Vec<Slot> = (0..5_000).map(|key| add(&mut table, key)).collect();
-        let stays = slots[2_345];
+    fn who_stays_of_a_crowd_keeps_one_page_and_a_spare_one() {
+        let (mut table, hashes) = (Table::new(), Hashes::default());
+        let first: Vec<Slot> = (0..5_000)
+            .map(|key| add(&mut table, &hashes, key))
+            .collect();
+        let stays = first[2_345];
         let go = |table: &mut Table<u32>, slots: &[Slot]| {
             let going = slots.iter().filter(|slot| **slot != stays);
             going.for_each(|slot| table.free_unless_used(*slot));
         };
-        go(&mut table, &slots);
-        let pages = |table: &Table<u32>| {
-            let pages = table.pages.iter();
-            pages.filter(|page| page.entries.capacity() > 0).count()
-        };
+        go(&mut table, &first);
         assert_eq!((table.len(), pages(&table)), (1, 2));
-        assert_eq!(add(&mut table, 2_345), stays);
-        // Those who come and go one by one have the one that is kept.
-        for key in 10_000..11_000 {
-            let slot = add(&mut table, key);
-            assert_eq!(pages(&table), 2);
-            table.free_unless_used(slot);
-        }
-        // Other crowds have all of them again, each its own, in whichever order they left.
-        for crowd in [5_000, 6_000, 5_500] {
-            let mut again: Vec<Slot> = (0..crowd).map(|key| add(&mut table, key)).collect();
-            for (key, slot) in (0..crowd).zip(&again) {
+        assert_eq!(add(&mut table, &hashes, 2_345), stays);
+        // Other crowds have all of it again, each key its own slot, in whichever order they leave.
+        let orders: [fn(&mut Vec<Slot>); 3] = [
+            |slots| slots.reverse(),
+            |slots| slots.sort_by_key(|slot| slot.wrapping_mul(0x9e37_79b9)),
+            |slots| slots.rotate_left(1_000),
+        ];
+        for (crowd, order) in [5_000, 6_000, 5_500].into_iter().zip(orders) {
+            let mut slots: Vec<Slot> = (0..crowd)
+                .map(|key| add(&mut table, &hashes, key))
+                .collect();
+            for (key, slot) in (0..crowd).zip(&slots) {
                 assert_eq!(table.get(*slot).and_then(Entry::key), Some(&key));
             }
-            again.reverse();
-            go(&mut table, &again);
+            order(&mut slots);
+            go(&mut table, &slots);
             assert_eq!((table.len(), pages(&table)), (1, 2));
+            // Those who come and go by some have what is kept, and no page comes or goes for them.
+            for round in 0..1_000 {
+                let keys = 10_000 + round..10_020 + round;
+                let few: Vec<Slot> = keys.map(|key| add(&mut table, &hashes, key)).collect();
+                assert_eq!(pages(&table), 2);
+                few.iter().for_each(|slot| table.free_unless_used(*slot));
+                assert_eq!(pages(&table), 2);
+            }
         }
         table.free_unless_used(stays);
         assert_eq!((table.len(), pages(&table)), (0, 0));

@@ -14,14 +14,18 @@ use super::figure::{Figure, grouped};
 /// Pixels; whoever shows it scales it.
 const SIZE: (u32, u32) = (760, 420);
 
-/// Colours that are told apart without red and green (Okabe and Ito).
-const COLOURS: [RGBColor; 6] = [
+/// Colours that are told apart without red and green (Okabe and Ito), and shades of grey.
+const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(86, 180, 233),
     RGBColor(213, 94, 0),
+    RGBColor(0, 0, 0),
+    RGBColor(240, 228, 66),
+    RGBColor(110, 110, 110),
+    RGBColor(180, 180, 180),
 ];
 
 /// One plot of a table.

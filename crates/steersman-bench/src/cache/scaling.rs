@@ -109,9 +109,12 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
         .full
         .map(|full| format!(", from {full} objects on, where the budget is full"));
     let from = from.unwrap_or_default();
-    figures.push(RESIDENT.linear(&steps[full..], &from, 1e3, "kB"));
+    // What memory is like depends on no machine.
+    let linear = RESIDENT.linear(&steps[full..], &from, 1e3, "kB");
+    figures.push(linear.guarded());
     // The program and its budget are there with the first.
-    figures.extend(RESIDENT.bent("one more", of_one_more, &steps, size));
+    let bent = RESIDENT.bent("one more", of_one_more, &steps, size);
+    figures.extend(bent.map(Figure::guarded));
     figures.extend(flat(&steps));
     Ok(figures)
 }
@@ -160,7 +163,6 @@ impl Scaled {
             Spread::one(fit.explained),
         )
         .at_least(0.99)
-        .guarded()
     }
 
     /// What one costs with the most objects, as a multiple of what it costs with fewer. A line explains
@@ -180,7 +182,7 @@ impl Scaled {
         );
         let id = format!("{}/bent", self.id);
         let figure = Figure::new(&id, what, "", Spread::one(times));
-        Some(figure.at_most(1.3).guarded())
+        Some(figure.at_most(1.3))
     }
 
     fn points(self, steps: &[Step]) -> Vec<Point> {
@@ -200,5 +202,5 @@ fn flat(steps: &[Step]) -> Option<Figure> {
     );
     let times = Spread::one(median(many) / median(few));
     let figure = Figure::new("scaling/get/flat", what, "", times);
-    Some(figure.at_most(1.5).guarded())
+    Some(figure.at_most(1.5))
 }

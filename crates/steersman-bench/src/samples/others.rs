@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::{Made, NUMBER};
 
+/// What the names of ConfigMaps begin with.
+pub(super) const SETTINGS: &str = "settings";
+
 /// A custom resource of some size.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
 #[kube(
@@ -68,7 +71,7 @@ pub(super) fn config_map(number: u64) -> Made {
     let object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata("settings", number, &app),
+        "metadata": metadata(SETTINGS, number, &app),
         "data": {"application.properties": settings, "ca.pem": dice.noise(1600)},
     });
     Made {

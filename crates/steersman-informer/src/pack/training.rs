@@ -11,13 +11,15 @@ const LATER: usize = 4;
 /// After so many windows in turn that were packed badly another dictionary is made, however often that was
 /// of no use before.
 const PATIENCE: u32 = 64;
+/// After so many windows in turn that were packed as was expected, the next bad one is no more of the same.
+const SETTLED: u32 = 8;
 
 /// When to train.
 #[derive(Debug)]
 pub(crate) struct Learning {
     stage: Stage,
     window: Window,
-    /// How well the dictionary is expected to pack, as soon as that is known.
+    /// How well the dictionary is expected to pack, where there is one.
     expected: Option<Share>,
     /// What is known was learned of what arrived, and nobody has looked at what is stored.
     is_early: bool,
@@ -26,6 +28,8 @@ pub(crate) struct Learning {
     /// How many windows in turn were packed badly, and how many have to be for another dictionary.
     worse: u32,
     patience: u32,
+    /// How many in turn were packed as was expected.
+    well: u32,
 }
 
 #[derive(Debug)]
@@ -37,8 +41,11 @@ enum Stage {
     /// The same, where the dictionary packs it badly, until it is half of what is learned of: what is stored
     /// may be as it was for long.
     Doubting(Samples),
-    /// That half, and what is stored is to be the other one.
+    /// That half and more of it, until what is stored is looked at for the other one; there may be no store
+    /// yet, and then it is all that there is.
     Mixing(Samples),
+    /// Somebody looks at what is stored.
+    Completing,
     /// There is enough to learn from.
     Due(Samples),
     /// Somebody is at it.
@@ -67,6 +74,7 @@ impl Learning {
             before: None,
             worse: 0,
             patience: 1,
+            well: 0,
         }
     }
 
@@ -78,7 +86,7 @@ impl Learning {
                 self.stage = Stage::Collecting(Samples::default());
                 true
             }
-            Stage::Collecting(samples) => {
+            Stage::Collecting(samples) | Stage::Mixing(samples) => {
                 samples.add(json);
                 if samples.is_enough() {
                     self.stage = Stage::Due(std::mem::take(samples));
@@ -100,20 +108,32 @@ impl Learning {
                     return false;
                 };
                 let worse = share.is_worse_than(self.expected.get_or_insert(share));
-                self.worse = if worse { self.worse + 1 } else { 0 };
+                if !worse {
+                    self.worse = 0;
+                    self.well += 1;
+                    if self.well >= SETTLED {
+                        self.patience = 1;
+                    }
+                    return false;
+                }
+                self.worse += 1;
+                self.well = 0;
                 if self.worse >= self.patience {
                     self.worse = 0;
                     self.stage = Stage::Doubting(Samples::default());
                 }
                 false
             }
-            Stage::Waiting(_) | Stage::Mixing(_) | Stage::Due(_) | Stage::Training => false,
+            Stage::Waiting(_) | Stage::Completing | Stage::Due(_) | Stage::Training => false,
         }
     }
 
     /// Whether somebody waits for more samples than came by themselves.
     pub(crate) fn is_collecting(&self) -> bool {
-        matches!(self.stage, Stage::Collecting(_) | Stage::Mixing(_))
+        matches!(
+            self.stage,
+            Stage::Collecting(_) | Stage::Mixing(_) | Stage::Completing
+        )
     }
 
     /// Whether samples of what is stored are wanted, now that there is a store: what arrived first may be of
@@ -157,7 +177,11 @@ impl Learning {
     /// What there is already of the samples that somebody is about to complete.
     pub(crate) fn so_far(&mut self) -> Samples {
         match &mut self.stage {
-            Stage::Mixing(samples) => std::mem::take(samples),
+            Stage::Mixing(samples) => {
+                let so_far = std::mem::take(samples);
+                self.stage = Stage::Completing;
+                so_far
+            }
             _ => Samples::default(),
         }
     }
@@ -186,6 +210,7 @@ impl Learning {
     pub(crate) fn give_up(&mut self, until: usize) {
         self.stage = Stage::Waiting(Some(until.max(FEW)));
         self.window = Window::default();
+        (self.worse, self.well, self.patience) = (0, 0, 1);
     }
 
     /// What training came to, of a kind that has so many objects and a dictionary or none. Answers the
@@ -279,6 +304,16 @@ mod tests {
         // Nothing better is to be had: it is tried again, but later.
         assert!(learning.end(None, 50_000, true).is_none());
         assert!(!note(&mut learning, 0..2 * WINDOW, 2 * usual));
+        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
+        // Nobody looks at what is stored, as nothing is yet: what arrives is enough.
+        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
+        assert!(learning.begin().is_some() && learning.may_want());
+        assert!(learning.end(None, 50_000, true).is_none());
+        assert_eq!(learning.patience, 4);
+        // Where all is well for a while, it is as at first.
+        let settled = usize::try_from(SETTLED).unwrap();
+        assert!(!note(&mut learning, 0..settled * WINDOW, usual));
+        assert!(!note(&mut learning, 0..WINDOW, 2 * usual));
         assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
     }
 

@@ -18,7 +18,7 @@ fn counted(budget: Budget) -> (Registry, InformerOptions) {
     (registry, options)
 }
 
-fn of(registry: &Registry, name: &str) -> usize {
+pub(super) fn of(registry: &Registry, name: &str) -> usize {
     let families = registry.gather();
     let name = format!("steersman_informer_{name}");
     let family = families.iter().find(|family| family.name() == name);

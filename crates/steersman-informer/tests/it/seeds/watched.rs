@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use prometheus::Registry;
 use steersman_api::{ApiListWatch, Connection};
 use steersman_apiserver::ApiServer;
-use steersman_informer::{Budget, Delivery, Event, Informer, InformerOptions, Subscription};
+use steersman_informer::{
+    Budget, Delivery, Event, Informer, InformerMetrics, InformerOptions, Subscription,
+};
 use steersman_object::{Kind, Object};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::NAMESPACES;
 use super::plan::Options;
+use crate::budget::of;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -68,6 +72,7 @@ pub(super) struct Watched<K> {
     resource: &'static str,
     namespace: Option<&'static str>,
     selects: bool,
+    registry: Registry,
     _stop: DropGuard,
 }
 
@@ -79,12 +84,14 @@ impl<K: Object> Watched<K> {
         namespace: Option<&'static str>,
         (options, seed): (&Options, u64),
     ) -> Self {
+        let registry = Registry::new();
         let mut set = InformerOptions::new()
             .watch_list(options.watch_list)
             .mailbox_bound(options.mailbox)
             .queue_bound(options.queue)
             .page_size(options.page)
             .budget(Budget::new(options.budget))
+            .metrics(InformerMetrics::register(&registry).unwrap())
             .seed(seed);
         if let Some(millis) = options.resync {
             set = set.resync(Duration::from_millis(millis));
@@ -103,6 +110,7 @@ impl<K: Object> Watched<K> {
             resource,
             namespace,
             selects: options.selects,
+            registry,
             _stop: cancel.drop_guard(),
         };
         watched.subscribe();
@@ -115,6 +123,12 @@ impl<K: Object> Watched<K> {
             known: Known::new(),
             synced: 0,
         });
+    }
+
+    /// How much of the JSON of its objects is left where they are packed, in per cent.
+    pub(super) fn packed(&self) -> usize {
+        let bytes = of(&self.registry, "bytes").max(1);
+        of(&self.registry, "packed_bytes") * 100 / bytes
     }
 
     pub(super) fn leave(&mut self, who: u8) {
