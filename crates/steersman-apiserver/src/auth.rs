@@ -4,7 +4,9 @@
 //! names is looked up (AUTH-1); a token is worth no more than the ServiceAccount, and the object,
 //! that it was made for (AUTH-2); nobody grants by a role or a binding what he may not do himself,
 //! unless the verbs `escalate` or `bind` let him (AUTH-3); whoever impersonates may do what the one
-//! he acts as may do, and nothing of his own (AUTH-4).
+//! he acts as may do, and nothing of his own (AUTH-4); a request that does the work of a second verb
+//! needs the right to that verb too (AUTH-5); the parts of a ResourceClaim's status are written with
+//! rights of their own (AUTH-6).
 
 mod user;
 mod attributes;
@@ -21,7 +23,7 @@ pub use attributes::Authorization;
 pub(crate) use bootstrap::{aggregated, objects as bootstrap_objects};
 pub(crate) use certificate::user_of;
 pub(crate) use escalation::Escalation;
-pub(crate) use impersonate::{Impersonations, wanted};
+pub(crate) use impersonate::{Impersonations, node_of_account, wanted};
 pub(crate) use rbac::Authorizer;
 pub(crate) use tokens::{Key, Tokens, bearer};
 pub use user::{

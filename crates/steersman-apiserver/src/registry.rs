@@ -40,6 +40,7 @@ mod usage;
 mod quota;
 mod security;
 mod signing;
+mod rights;
 mod accounts;
 mod classes;
 mod service_address;

@@ -141,11 +141,7 @@ impl Mode {
         let node = node_of(&wanted.name);
         let account = account_of(&wanted.name);
         match self {
-            Self::AssociatedNode => {
-                let own = requestor.extra.get(NODE_NAME).map(Vec::as_slice);
-                let own = own.filter(|_| account_of(&requestor.name).is_some());
-                bare && node.is_some_and(|node| matches!(own, Some([own]) if own == node))
-            }
+            Self::AssociatedNode => bare && node.is_some() && node_of_account(requestor) == node,
             Self::ArbitraryNode => bare && node.is_some(),
             Self::ServiceAccount => bare && account.is_some(),
             Self::UserInfo => node.is_none() && account.is_none(),
@@ -168,6 +164,16 @@ fn account_of(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
     let valid = is_valid(NameRule::Label, namespace) && is_valid(NameRule::Subdomain, name);
     valid.then_some((namespace, name))
+}
+
+/// Returns the node on which the Pod of a ServiceAccount runs, as its token says; `None` for other
+/// users.
+pub(crate) fn node_of_account(user: &User) -> Option<&str> {
+    account_of(&user.name)?;
+    match user.extra.get(NODE_NAME)?.as_slice() {
+        [node] if is_valid(NameRule::Subdomain, node) => Some(node),
+        _ => None,
+    }
 }
 
 /// Checks who may act as whom, and remembers which way worked for a user last: it is tried first

@@ -9,6 +9,7 @@ use crate::status::Status;
 
 use super::acts::Deed;
 use super::admission::Admission;
+use super::create::check_name;
 use super::create::place;
 use super::faces;
 use super::managed;
@@ -16,7 +17,7 @@ use super::metadata;
 use super::options::{DeleteOptions, Object, Page, Subresource, Target, WriteOptions};
 use super::scale;
 use super::state::Registry;
-use super::update::{Write, check_name};
+use super::update::Write;
 
 impl Registry {
     /// Lets policies and webhooks change a new object. What the server itself fills in they do not see yet.

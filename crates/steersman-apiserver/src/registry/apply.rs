@@ -12,6 +12,7 @@ use crate::schema::Resource;
 use crate::schema::types::TypeRef;
 use crate::status::Status;
 
+use super::create::CreateRequest;
 use super::intake::{self, FieldValidation, Origin};
 use super::managed::{self, Ownership};
 use super::metadata;
@@ -91,7 +92,7 @@ impl Registry {
             self.applied(&request, &mut entries, live)?
                 .unwrap_or_else(|| live.clone())
         };
-        super::update::check_name(&new, name)?;
+        super::create::check_name(&new, name)?;
         let mut new = new;
         super::create::place(target, &mut new)?;
         let origin = Origin::Patch {
@@ -127,7 +128,7 @@ impl Registry {
         let empty = Value::Object(Map::new());
         let applied = self.applied(request, &mut entries, &empty)?;
         let mut new = applied.unwrap_or_else(|| request.configuration.clone());
-        super::update::check_name(&new, name)?;
+        super::create::check_name(&new, name)?;
         super::create::place(target, &mut new)?;
         let uid = metadata::text(&new, "uid").to_owned();
         if !uid.is_empty() {
@@ -140,7 +141,8 @@ impl Registry {
         let ownership = Ownership::Given(entries.write());
         let place = place_of(&request.configuration);
         let asked = (request.checked, options, ownership);
-        let created = self.create_owned(target, new, asked, request.now);
+        let how = CreateRequest::PutOrApply;
+        let created = self.create_owned(target, new, how, asked, request.now);
         self.note_warnings(request.warnings.clone());
         created.map_err(|status| {
             if resource.built_in {
@@ -239,7 +241,7 @@ fn apply_scale(
             metadata::of(&mut shown).insert(field.to_owned(), value.clone());
         }
     }
-    super::update::check_name(&shown, request.target.name)?;
+    super::create::check_name(&shown, request.target.name)?;
     scale::rescale(resource, live, &shown)
 }
 

@@ -1,4 +1,4 @@
-//! Machine: webhooks are asked about connections to what runs, before these are refused.
+//! Machine: what is asked about a connection to a Pod, a Service or a Node before it is refused.
 
 use serde_json::{Map, Value, json};
 
@@ -13,11 +13,11 @@ use super::state::Registry;
 const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
 
 impl Registry {
-    /// Asks policies and webhooks about a connection: `part` is the subresource with the path behind it, `query`
-    /// the options of the connection.
+    /// Asks policies and webhooks about a connection, and then whether the user may create it:
+    /// `part` is the subresource with the path behind it, `query` the options of the connection.
     ///
     /// # Errors
-    /// The refusal of a webhook, or the failure to call it where that is not ignored.
+    /// The refusal of a webhook, the failure to call it where that is not ignored, or 403.
     pub(crate) fn admit_connection(
         &self,
         target: Target<'_>,
@@ -25,10 +25,20 @@ impl Registry {
         query: &[(String, String)],
         options: &WriteOptions,
     ) -> Result<(), Status> {
-        if !self.is_changed() && !self.is_judged() {
-            return Ok(());
-        }
         let (word, path) = part.split_once('/').unwrap_or((part, ""));
+        if self.is_changed() || self.is_judged() {
+            self.ask_about_connection(target, (word, path), query, options)?;
+        }
+        self.authorize_stream(target, word, &options.user)
+    }
+
+    fn ask_about_connection(
+        &self,
+        target: Target<'_>,
+        (word, path): (&str, &str),
+        query: &[(String, String)],
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
         let Some(further) = further(target.resource).find(|further| further.name == word) else {
             return Ok(());
         };

@@ -18,6 +18,15 @@ use super::state::Registry;
 /// How often another generated name is tried before the collision is reported.
 const NAME_TRIES: usize = 8;
 
+/// The request that creates an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CreateRequest {
+    /// A POST, for which authorization saw the verb `create`.
+    Post,
+    /// A PUT or an apply of an absent object, for which it saw `update` or `patch` (AUTH-5).
+    PutOrApply,
+}
+
 impl Registry {
     /// Creates an object in a collection.
     ///
@@ -35,7 +44,8 @@ impl Registry {
         }
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
-        self.create_owned(target, body, (checked, options, ownership), now)
+        let request = CreateRequest::Post;
+        self.create_owned(target, body, request, (checked, options, ownership), now)
     }
 
     /// Creates an object; its fields are owned as told.
@@ -43,6 +53,7 @@ impl Registry {
         &mut self,
         target: Target<'_>,
         body: Value,
+        request: CreateRequest,
         ((dry, validation), options, ownership): (
             (bool, FieldValidation),
             &WriteOptions,
@@ -93,6 +104,9 @@ impl Registry {
         }
         warnings.extend(intake::warnings(resource, &object, None));
         self.note_warnings(warnings);
+        if request == CreateRequest::PutOrApply {
+            self.authorize_creation(target, &options.user)?;
+        }
         // Those that judge know the name that was made up.
         let admission = Admission::of_write(target, ("CREATE", &name), options);
         self.admit_limits(&admission, &object, None)?;
@@ -234,6 +248,22 @@ impl Registry {
             list.push(json!(finalizer));
         }
     }
+}
+
+/// The name in the body must be the path's.
+pub(super) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
+    let own = metadata::text(body, "name");
+    if own.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if own != name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
 }
 
 /// Puts an object into the request's namespace.

@@ -14,7 +14,7 @@ use crate::status::{FieldError, Status};
 use crate::store::{Draft, Stored};
 
 use super::admission::Admission;
-use super::create::place;
+use super::create::{CreateRequest, check_name, place};
 use super::delete::has_finalizers;
 use super::faces;
 use super::intake::{self, FieldValidation, Origin, is_definition};
@@ -242,7 +242,8 @@ impl Registry {
         metadata::of(&mut body).remove("resourceVersion");
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
-        self.create_owned(target, body, (checked, options, ownership), now)
+        let request = CreateRequest::PutOrApply;
+        self.create_owned(target, body, request, (checked, options, ownership), now)
     }
 
     /// What the strategy of a built-in kind does with an update before anybody checks it.
@@ -379,6 +380,13 @@ impl Registry {
         let Admission { target, user, .. } = write.admission;
         self.refuse_escalation(target, user, new, Some(old))?;
         let mut errors = metadata::validate_update(write.resource, new, old);
+        if write.subresource == Subresource::Status {
+            let verb = match write.origin {
+                Origin::Body => "update",
+                Origin::Patch { .. } => "patch",
+            };
+            errors.extend(self.check_claim_rights(target, user, verb, (new, old)));
+        }
         errors.extend(match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new, old, warnings),
             Subresource::EphemeralContainers => kinds::validate_ephemeral(new, old),
@@ -397,22 +405,6 @@ impl Registry {
         let subject = write.resource.kind_subject();
         Err(Status::invalid(subject, &write.stored.name, &errors))
     }
-}
-
-/// The name in the body must be the path's.
-pub(super) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
-    let own = metadata::text(body, "name");
-    if own.is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )));
-    }
-    if own != name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({own}) does not match the name on the URL ({name})"
-        )));
-    }
-    Ok(())
 }
 
 /// Another uid than the stored one's, in the words of the store behind a real server.

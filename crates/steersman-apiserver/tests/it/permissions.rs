@@ -1,6 +1,7 @@
 //! Who asks, what he may do, and what reviews say about it.
 
 mod grants;
+mod matrix;
 mod tokens;
 
 use serde_json::{Value, json};

@@ -1,0 +1,182 @@
+//! Machine: the rights that a request needs beyond the verb that authorization saw.
+
+use serde_json::Value;
+
+use crate::auth::{Attributes, User, node_of_account};
+use crate::schema::Resource;
+use crate::status::{FieldError, Status};
+
+use super::options::Target;
+use super::state::Registry;
+
+/// The group of claims of devices.
+const DEVICES: &str = "resource.k8s.io";
+
+/// The subresources of a Pod whose streams begin with a GET, for which authorization saw `get`.
+const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
+
+impl Registry {
+    /// Checks the right to create an object that a PUT or an apply found absent (AUTH-5).
+    ///
+    /// Upstream: `withAuthorization` in `endpoints/handlers/update.go`.
+    ///
+    /// # Errors
+    /// 403 for a user who may not create the object that the path names.
+    pub(super) fn authorize_creation(&self, target: Target<'_>, user: &User) -> Result<(), Status> {
+        let Target { resource, name, .. } = target;
+        let asked = Attributes::of("create", &resource.group, &resource.plural, name);
+        self.authorize_besides(user, &asked.within(target.scope()), resource)
+    }
+
+    /// Checks the right to create a stream to a Pod, whichever method asks for it (AUTH-5).
+    ///
+    /// Upstream: `ensureAuthorizedForVerb` in `pkg/registry/core/pod/rest/authorization.go`.
+    ///
+    /// # Errors
+    /// 403 for a user who may only get the subresource.
+    pub(super) fn authorize_stream(
+        &self,
+        target: Target<'_>,
+        part: &str,
+        user: &User,
+    ) -> Result<(), Status> {
+        let Target { resource, name, .. } = target;
+        if resource.plural != "pods" || !STREAMS.contains(&part) {
+            return Ok(());
+        }
+        let mut asked = Attributes::of("create", "", "pods", name).within(target.scope());
+        part.clone_into(&mut asked.subresource);
+        self.authorize_besides(user, &asked, resource)
+    }
+
+    fn authorize_besides(
+        &self,
+        user: &User,
+        asked: &Attributes,
+        resource: &Resource,
+    ) -> Result<(), Status> {
+        // A user without a name is the program that owns the server.
+        if user.name.is_empty() {
+            return Ok(());
+        }
+        let decision = self.authorizer().authorize(user, asked);
+        if decision.allowed {
+            return Ok(());
+        }
+        // This refusal names the reason of the authorizer alone, which is often empty.
+        Err(Status::forbidden(
+            resource.subject(),
+            &asked.name,
+            &decision.reason,
+        ))
+    }
+
+    /// Checks the rights to the parts of a ResourceClaim's status (AUTH-6): a scheduler's to
+    /// allocations and reservations, a driver's to the status of its own devices. `verb` is that of
+    /// the request, `update` or `patch`.
+    ///
+    /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in
+    /// `pkg/registry/resource/utils.go`.
+    pub(super) fn check_claim_rights(
+        &self,
+        target: Target<'_>,
+        user: &User,
+        verb: &str,
+        (new, old): (&Value, &Value),
+    ) -> Vec<FieldError> {
+        let Target { resource, .. } = target;
+        let is_claim = resource.is(DEVICES, "ResourceClaim");
+        if !is_claim || user.name.is_empty() {
+            return Vec::new();
+        }
+        let (new, old) = (&new["status"], &old["status"]);
+        let refused = |verb: &str, part: &str, (namespace, name): (&str, &str)| {
+            let mut asked = Attributes::of(verb, DEVICES, &resource.plural, name).within(namespace);
+            part.clone_into(&mut asked.subresource);
+            let decision = self.authorizer().authorize(user, &asked);
+            let refusal = asked.forbidden(user, &decision.reason);
+            (!decision.allowed).then_some(refusal.message)
+        };
+        let mut errors = Vec::new();
+        let is_kept = |field: &str| is_same(&new[field], &old[field]);
+        if (!is_kept("allocation") || !is_kept("reservedFor"))
+            && let Some(why) = refused(verb, "binding", ("", ""))
+        {
+            let detail = format!(
+                "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"{verb}\" permission: {why}"
+            );
+            errors.push(FieldError::forbidden("status", &detail));
+        }
+        let mut verbs = vec![format!("arbitrary-node:{verb}")];
+        let node = allocated_node(&new["allocation"]);
+        if node.is_some() && node_of_account(user) == node {
+            verbs.insert(0, format!("associated-node:{verb}"));
+        }
+        for driver in changed_drivers(new, old) {
+            let place = (target.scope(), driver);
+            let mut refusals = Vec::new();
+            for verb in &verbs {
+                refusals.extend(refused(verb, "driver", place));
+            }
+            if refusals.len() == verbs.len()
+                && let Some(why) = refusals.first()
+            {
+                let detail = format!(
+                    "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: {why}",
+                    verbs.join(" ")
+                );
+                errors.push(FieldError::forbidden("status.devices", &detail));
+            }
+        }
+        errors
+    }
+}
+
+/// Whether two values are the same where an empty list and an absent one are.
+fn is_same(left: &Value, right: &Value) -> bool {
+    let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+    left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
+}
+
+/// The node of an allocation that is meant for exactly one.
+fn allocated_node(allocation: &Value) -> Option<&str> {
+    let [term] = allocation["nodeSelector"]["nodeSelectorTerms"]
+        .as_array()?
+        .as_slice()
+    else {
+        return None;
+    };
+    let fields = term["matchFields"].as_array()?;
+    let expressions = term["matchExpressions"].as_array();
+    let ([field], true) = (fields.as_slice(), expressions.is_none_or(Vec::is_empty)) else {
+        return None;
+    };
+    let is_name = field["key"] == "metadata.name" && field["operator"] == "In";
+    match field["values"].as_array()?.as_slice() {
+        [node] if is_name => node.as_str().filter(|node| !node.is_empty()),
+        _ => None,
+    }
+}
+
+/// The drivers of the devices whose status was added, removed or changed, in alphabetical order.
+fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> Vec<&'a str> {
+    let devices = |status: &'a Value| status["devices"].as_array().into_iter().flatten();
+    let key = |device: &'a Value| {
+        ["driver", "pool", "device", "shareID"]
+            .map(|field| device[field].as_str().unwrap_or_default())
+    };
+    let differs = |device: &'a Value, others: &'a Value| {
+        let mut others = devices(others);
+        let same = others.find(|other| key(other) == key(device));
+        same.is_none_or(|same| same != device)
+    };
+    let changed = devices(new).filter(|device| differs(device, old));
+    let removed = devices(old).filter(|device| differs(device, new));
+    let mut drivers: Vec<&str> = changed
+        .chain(removed)
+        .map(|device| key(device)[0])
+        .collect();
+    drivers.sort_unstable();
+    drivers.dedup();
+    drivers
+}
