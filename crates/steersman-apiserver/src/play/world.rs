@@ -336,22 +336,13 @@ impl World<'_> {
     }
 }
 
-/// What is sent to report a status: nothing else of the object but which one it is, and the
-/// metadata that some kinds take with a status.
+/// The object that a status report sends: types, metadata and the new status.
 fn reported(object: &Value, status: Value) -> Value {
-    let fields = object["metadata"].as_object().into_iter().flatten();
-    let named = fields.filter(|(name, _)| {
-        matches!(
-            name.as_str(),
-            "name" | "namespace" | "uid" | "resourceVersion" | "labels" | "annotations"
-        )
-    });
-    let metadata: Map<String, Value> = named.map(|(n, v)| (n.clone(), v.clone())).collect();
+    // The whole metadata: most kinds' status strategies remove the fields that are not sent.
     let mut sent = Map::new();
-    for field in ["apiVersion", "kind"] {
+    for field in ["apiVersion", "kind", "metadata"] {
         sent.insert(field.to_owned(), object[field].clone());
     }
-    sent.insert("metadata".to_owned(), Value::Object(metadata));
     sent.insert("status".to_owned(), status);
     Value::Object(sent)
 }

@@ -176,7 +176,8 @@ impl Registry {
             versions: &self.versions_of(resource),
             ignored: &ignored,
         };
-        let states = (live, &request.configuration);
+        let configuration = managed::without_kept(resource, subresource, &request.configuration);
+        let states = (live, &*configuration);
         let time = metadata::time(request.now);
         let applied = apply(&reach, entries, &manager, states, request.force, &time)
             .map_err(|conflicts| refuse_conflicts(&conflicts))?;
@@ -209,7 +210,8 @@ impl Registry {
             versions: &self.versions_of(resource),
             ignored: &ignored,
         };
-        let states = (&Value::Object(Map::new()), live);
+        let live = managed::without_kept(resource, subresource, live);
+        let states = (&Value::Object(Map::new()), &*live);
         let time = metadata::time(request.now);
         update(&reach, entries, &manager, states, &time);
     }

@@ -8,6 +8,7 @@ use crate::status::{Cause, Details, Status};
 use crate::store::Draft;
 
 use super::admission::Admission;
+use super::faces;
 use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
 use super::metadata;
@@ -71,10 +72,6 @@ impl Registry {
             validation,
         )?);
         let namespace = place(target, &mut object)?;
-        if !metadata::text(&object, "resourceVersion").is_empty() {
-            let message = "resourceVersion should not be set on objects to be created";
-            return Err(Status::internal_plain(message));
-        }
         let asked_name = metadata::text(&object, "name").to_owned();
         self.name(resource, namespace, &mut object);
         self.admit(resource, namespace, &object)?;
@@ -113,6 +110,13 @@ impl Registry {
         self.admit_policies(&admission, (Some(&object), None))?;
         self.admit_validating(&admission, Some(&object), None)?;
         self.admit_quota(&admission, &object, None)?;
+        // Storage looks at the version, and a dry run gets no further than the name.
+        let version = metadata::text(&object, "resourceVersion").parse();
+        let version: u64 = version.unwrap_or_default();
+        if version != 0 && !dry {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Status::internal_plain(message));
+        }
         if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
             let mut refusal = Status::already_exists(resource.subject(), &name);
             if !taken.meta("deletionTimestamp").is_empty() {
@@ -121,7 +125,7 @@ impl Registry {
             return Err(refusal);
         }
         if dry {
-            let object = Self::answer(namespace, &name, Draft::new(object, managed), 0);
+            let object = Self::answer(namespace, &name, Draft::new(object, managed), version);
             return Ok(Written {
                 object,
                 created: true,
@@ -207,7 +211,7 @@ impl Registry {
         if resource.generation != Generation::Unmanaged {
             fields.insert("generation".to_owned(), json!(1));
         }
-        if resource.status
+        if faces::keeps_status(resource)
             && resource.kind != "Node"
             && let Some(members) = object.as_object_mut()
         {

@@ -46,7 +46,7 @@ pub(super) fn merge(
     old: &Value,
 ) -> Value {
     match subresource {
-        Subresource::Main | Subresource::Scale if resource.status => {
+        Subresource::Main | Subresource::Scale if keeps_status(resource) => {
             let mut merged = new;
             let members = metadata::members(&mut merged);
             match old.get("status") {
@@ -57,7 +57,7 @@ pub(super) fn merge(
         }
         Subresource::Main | Subresource::Scale => new,
         Subresource::Finalize => {
-            let mut merged = old.clone();
+            let mut merged = with_metadata(all_but(old, "metadata"), new.get("metadata"));
             let spec = metadata::members(&mut merged["spec"]);
             match new["spec"].get("finalizers") {
                 Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
@@ -84,7 +84,7 @@ pub(super) fn merge(
             merged
         }
         Subresource::Approval => {
-            let mut merged = old.clone();
+            let mut merged = with_metadata(all_but(old, "metadata"), new.get("metadata"));
             let status = metadata::members(&mut merged["status"]);
             match new["status"].get("conditions") {
                 Some(conditions) => status.insert("conditions".to_owned(), conditions.clone()),
@@ -92,37 +92,44 @@ pub(super) fn merge(
             };
             merged
         }
-        Subresource::Status => {
-            let mut new = new;
-            let mut merged = all_but(old, "status");
-            if let Some(status) = new.get_mut("status").map(Value::take) {
-                metadata::members(&mut merged).insert("status".to_owned(), status);
-            }
-            let taken: &[&str] = match (resource.built_in, resource.kind.as_str()) {
-                (true, "Pod" | "Node") => &["labels", "annotations", "uid"],
-                // Upstream means to reset what is sent, and resets it to itself.
-                (true, "CustomResourceDefinition") => &[
-                    "labels",
-                    "annotations",
-                    "finalizers",
-                    "ownerReferences",
-                    "uid",
-                ],
-                (true, _) => &["uid"],
-                // Nothing but the status: even another uid passes unseen.
-                (false, _) => &[],
-            };
-            let fields = metadata::of(&mut merged);
-            let mut sent = new.get_mut("metadata").and_then(Value::as_object_mut);
-            for field in taken {
-                match sent.as_mut().and_then(|sent| sent.remove(*field)) {
-                    Some(value) => fields.insert((*field).to_owned(), value),
-                    None => fields.remove(*field),
-                };
-            }
-            merged
-        }
+        Subresource::Status => write_status(resource, new, old),
     }
+}
+
+/// Whether a write by the main path keeps the stored status.
+///
+/// The strategy of ServiceCIDRs forgets to (upstream: `pkg/registry/networking/servicecidr`).
+pub(super) fn keeps_status(resource: &Resource) -> bool {
+    resource.status && !resource.is("networking.k8s.io", "ServiceCIDR")
+}
+
+fn with_metadata(mut object: Value, metadata: Option<&Value>) -> Value {
+    if let Some(metadata) = metadata {
+        metadata::members(&mut object).insert("metadata".to_owned(), metadata.clone());
+    }
+    object
+}
+
+/// The stored object with the new status, and with as much of the new metadata as the kind's
+/// status strategy takes (SRV-KIND-2).
+fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
+    let mut merged = all_but(old, "status");
+    if let Some(status) = new.get_mut("status").map(Value::take) {
+        metadata::members(&mut merged).insert("status".to_owned(), status);
+    }
+    if !resource.built_in {
+        // A custom resource takes the status alone: even another uid passes.
+        return merged;
+    }
+    let mut sent = new.get_mut("metadata").map(Value::take).unwrap_or_default();
+    for field in resource.status_metadata.kept() {
+        let fields = metadata::members(&mut sent);
+        match old["metadata"].get(*field) {
+            Some(value) => fields.insert((*field).to_owned(), value.clone()),
+            None => fields.remove(*field),
+        };
+    }
+    with_metadata(merged, Some(&sent))
 }
 
 /// Gives the containers of a spec the resources that those of their names have in another.

@@ -1,15 +1,18 @@
 //! Machine: keeps `metadata.managedFields` over writes.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::patch::apply::{
     Entries, Manager, Operation, PathElement, Reach, cap, update, update_field,
 };
-use crate::schema::Resource;
 use crate::schema::types::TypeRef;
+use crate::schema::{Resource, StatusMetadata};
 use crate::store::{Draft, Stored};
 
+use super::faces;
 use super::manager;
 use super::metadata;
 use super::options::{Subresource, WriteOptions};
@@ -45,18 +48,43 @@ pub(super) fn ignored<'a>(
     subresource: Subresource,
     object: &'a Value,
 ) -> Vec<&'a str> {
+    let all_but = |written: &[&str]| {
+        let members = object.as_object().into_iter().flatten();
+        let names = members.map(|(name, _)| name.as_str());
+        names.filter(|name| !written.contains(name)).collect()
+    };
     match subresource {
-        Subresource::Status | Subresource::Approval => {
-            let labelled = resource.built_in && matches!(resource.kind.as_str(), "Pod" | "Node");
-            let members = object.as_object().into_iter().flatten();
-            let names = members.map(|(name, _)| name.as_str());
-            names
-                .filter(|name| *name != "status" && !(labelled && *name == "metadata"))
-                .collect()
+        Subresource::Status if resource.status_metadata == StatusMetadata::Kept => {
+            all_but(&["status"])
         }
-        _ if resource.status => vec!["status"],
+        Subresource::Status | Subresource::Approval => all_but(&["status", "metadata"]),
+        // The main path never changes a request for a certificate.
+        Subresource::Main if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
+            vec!["spec", "status"]
+        }
+        _ if faces::keeps_status(resource) => vec!["status"],
         _ => Vec::new(),
     }
+}
+
+/// An applied configuration without the fields of the metadata that a write to the status does not
+/// take, so that its manager does not own them.
+pub(super) fn without_kept<'a>(
+    resource: &Resource,
+    subresource: Subresource,
+    configuration: &'a Value,
+) -> Cow<'a, Value> {
+    let kept = match (subresource, resource.status_metadata) {
+        (Subresource::Status, rule @ (StatusMetadata::LabelsKept | StatusMetadata::OwnersKept)) => {
+            rule.kept()
+        }
+        _ => return Cow::Borrowed(configuration),
+    };
+    let mut limited = configuration.clone();
+    if let Some(fields) = limited.get_mut("metadata").and_then(Value::as_object_mut) {
+        fields.retain(|name, _| !kept.contains(&name.as_str()));
+    }
+    Cow::Owned(limited)
 }
 
 /// The path to the number that a kind's `/scale` writes.
@@ -135,19 +163,30 @@ pub(super) fn sent(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Labels and annotations that came to a subresource of a Pod. It does not write them, and yet who
-/// sent them owns them.
-pub(super) fn named_beside(subresource: Subresource, new: &Value) -> Option<Value> {
-    let writes_less = matches!(
-        subresource,
-        Subresource::EphemeralContainers | Subresource::Resize
-    );
-    writes_less.then(|| {
-        let metadata = new.get("metadata").and_then(Value::as_object);
-        let fields = metadata.into_iter().flatten();
-        let taken = fields.filter(|(name, _)| matches!(name.as_str(), "labels" | "annotations"));
-        taken.map(|(n, v)| (n.clone(), v.clone())).collect()
-    })
+/// Fields of the metadata that came to a subresource which keeps the stored ones, and which the
+/// writer owns all the same. A null stands for a field that the writer left out.
+pub(super) fn named_beside(
+    resource: &Resource,
+    subresource: Subresource,
+    new: &Value,
+) -> Option<Value> {
+    let metadata = new.get("metadata").and_then(Value::as_object);
+    let sent = |name: &str| metadata.and_then(|fields| fields.get(name)).cloned();
+    let named: Map<String, Value> = match (subresource, resource.status_metadata) {
+        (Subresource::EphemeralContainers | Subresource::Resize, _) => ["labels", "annotations"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), sent(name)?)))
+            .collect(),
+        (Subresource::Status, rule @ StatusMetadata::KeptButOwned) => {
+            let fields = rule.kept().iter();
+            let fields = fields.filter(|name| **name != "deletionTimestamp");
+            fields
+                .map(|name| ((*name).to_owned(), sent(name).unwrap_or_default()))
+                .collect()
+        }
+        _ => return None,
+    };
+    Some(Value::Object(named))
 }
 
 /// The managedFields that came with an object; what is decoded has none.
@@ -289,7 +328,9 @@ impl Registry {
                     match named {
                         Some(Value::Object(named)) if !named.is_empty() => {
                             let mut sent = after.clone();
-                            metadata::of(&mut sent).extend(named);
+                            let fields = metadata::of(&mut sent);
+                            fields.extend(named);
+                            fields.retain(|_, value| !value.is_null());
                             self.note_update(who, (before, &sent), &mut entries, now);
                         }
                         _ => self.note_update(who, (before, after), &mut entries, now),

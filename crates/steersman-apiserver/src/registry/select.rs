@@ -41,7 +41,7 @@ impl Selection {
         for term in self.fields.terms() {
             let label = term.label.as_str();
             // The conversions of some kinds that are in no namespace do not know of any.
-            let strict = resource.field_refusal == FieldRefusal::NotSupported;
+            let strict = resource.field_refusal != FieldRefusal::OnlyMetadata;
             let no_namespace = strict && resource.built_in && !resource.namespaced;
             if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {
                 continue;
@@ -52,6 +52,14 @@ impl Selection {
                         "\"{label}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                     ),
                     FieldRefusal::NotSupported => format!("field label not supported: {label}"),
+                    FieldRefusal::NotSupportedForKind => {
+                        let kind = &resource.kind;
+                        format!("field label {label:?} not supported for {kind}")
+                    }
+                    FieldRefusal::NotSupportedForVersion => {
+                        let (version, kind) = (resource.api_version(), &resource.kind);
+                        format!("field label not supported for {version}, Kind={kind}: {label}")
+                    }
                 }));
             };
             self.known

@@ -283,7 +283,7 @@ impl Registry {
         metadata::keep(&mut new, stored.lean());
         let shown = self.present(resource, stored)?;
         let old = shown.lean();
-        let named = managed::named_beside(write.subresource, &new);
+        let named = managed::named_beside(resource, write.subresource, &new);
         let mut merged = faces::complete(resource, write.subresource, new, old);
         self.prepare(write, &mut merged, old)?;
         let (face, states) = ((*resource, write.subresource), (old, &mut merged));

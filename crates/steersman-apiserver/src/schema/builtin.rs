@@ -1,9 +1,11 @@
 //! Machine: the table of Kubernetes' own kinds that are served.
 
+mod rules;
+
 use super::names::NameRule;
-use super::resource::{
-    FieldRefusal, Generation, Resource, ScalePaths, SelectableField, StorageKey,
-};
+use super::resource::{FieldRefusal, Generation, Resource, ScalePaths, StatusMetadata, StorageKey};
+
+use rules::{Rule, rules};
 
 /// Verbs of a custom resource, in discovery's order.
 pub(super) const CUSTOM_VERBS: &[&str] = &[
@@ -84,80 +86,18 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Field labels by group and plural: the label, and the path where it is another one.
-const FIELDS: &[(&str, &str, &[&str])] = &[
-    (
-        "",
-        "pods",
-        &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork=false",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "spec.host",
-            "status.nominatedNodeName",
-        ],
-    ),
-    ("", "namespaces", &["status.phase"]),
-    ("", "nodes", &["spec.unschedulable=false"]),
-    ("", "secrets", &["type"]),
-    ("", "services", &["spec.clusterIP", "spec.type"]),
-    ("", "replicationcontrollers", &["status.replicas=0"]),
-    ("apps", "replicasets", &["status.replicas=0"]),
-    ("batch", "jobs", &["status.successful=0"]),
-    ("", "events", EVENT_FIELDS),
-    ("events.k8s.io", "events", NEWER_EVENT_FIELDS),
-    (
-        "certificates.k8s.io",
-        "certificatesigningrequests",
-        &["spec.signerName"],
-    ),
-    (
-        "resource.k8s.io",
-        "resourceslices",
-        &["spec.nodeName", "spec.driver"],
-    ),
-];
-
-/// Under the names of the newer group; the paths are those of the stored shape.
-const NEWER_EVENT_FIELDS: &[&str] = &[
-    "regarding.kind",
-    "regarding.namespace",
-    "regarding.name",
-    "regarding.uid",
-    "regarding.apiVersion",
-    "regarding.resourceVersion",
-    "regarding.fieldPath",
-    "reason",
-    "reportingController",
-    "type",
-];
-
-const EVENT_FIELDS: &[&str] = &[
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-];
-
 /// Every built-in resource, groups in discovery's order.
 #[must_use]
 pub(crate) fn built_in() -> Vec<Resource> {
-    rows().iter().map(resource).collect()
+    let rules = rules();
+    let resources = rows().into_iter().map(|row| {
+        let rule = rules.iter().find(|rule| rule.is_of(&row));
+        resource(&row, rule)
+    });
+    resources.collect()
 }
 
-fn resource(row: &Row) -> Resource {
+fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
     let has = |flag: char| row.flags.contains(flag);
     let keys = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
     Resource {
@@ -188,12 +128,9 @@ fn resource(row: &Row) -> Resource {
             selector: Some(keys("spec.selector")),
         }),
         columns: Vec::new(),
-        fields: fields(row),
-        field_refusal: if has('f') {
-            FieldRefusal::NotSupported
-        } else {
-            FieldRefusal::OnlyMetadata
-        },
+        fields: rule.map_or_else(Vec::new, Rule::fields),
+        field_refusal: rule.map_or(FieldRefusal::OnlyMetadata, Rule::refusal),
+        status_metadata: rule.map_or(StatusMetadata::Taken, Rule::status_metadata),
         schema: None,
         structural: None,
         rules: None,
@@ -235,38 +172,6 @@ fn categories(row: &Row) -> Vec<String> {
     let all = [('a', "all"), ('e', "api-extensions")];
     let of_row = all.iter().filter(|(flag, _)| row.flags.contains(*flag));
     of_row.map(|(_, name)| (*name).to_owned()).collect()
-}
-
-fn fields(row: &Row) -> Vec<SelectableField> {
-    let of_row = FIELDS
-        .iter()
-        .find(|(group, plural, _)| (*group, *plural) == (row.group, row.plural));
-    let labels = of_row.map_or(&[][..], |(_, _, labels)| labels);
-    labels
-        .iter()
-        .map(|entry| {
-            let (label, default) = entry.split_once('=').unwrap_or((entry, ""));
-            let path = match label {
-                "source" => "source.component",
-                // Old clients send it.
-                "spec.host" => "spec.nodeName",
-                // It is taken, and no Pod has it.
-                "status.podIPs" => "status.podIPs.none",
-                "status.successful" => "status.succeeded",
-                "reportingController" => "reportingComponent",
-                other => other,
-            };
-            SelectableField {
-                label: label.to_owned(),
-                path: path
-                    .replace("regarding.", "involvedObject.")
-                    .split('.')
-                    .map(str::to_owned)
-                    .collect(),
-                default,
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

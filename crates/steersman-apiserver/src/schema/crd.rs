@@ -22,7 +22,8 @@ use super::builtin::CUSTOM_VERBS;
 use super::cel;
 use super::names::NameRule;
 use super::resource::{
-    FieldRefusal, Generation, PrinterColumn, Resource, ScalePaths, SelectableField, StorageKey,
+    FieldRefusal, Generation, PrinterColumn, Resource, ScalePaths, SelectableField, StatusMetadata,
+    StorageKey,
 };
 use super::structural::Structural;
 
@@ -266,6 +267,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
             })
             .collect(),
         field_refusal: FieldRefusal::NotSupported,
+        status_metadata: StatusMetadata::Kept,
         schema: Some(Arc::new(schema.clone())),
         rules: cel::Rules::compile(&structural).map(Arc::new),
         structural: Some(Arc::new(structural)),

@@ -62,6 +62,8 @@ pub struct Resource {
     pub verbs: &'static [&'static str],
     /// Whether there is a `/status`.
     pub status: bool,
+    /// What a write to the `/status` does with the metadata.
+    pub status_metadata: StatusMetadata,
     /// Whether there is a `/scale`, and where its numbers are.
     pub scale: Option<ScalePaths>,
     /// A custom resource's printer columns; empty for built-in kinds, whose tables are the
@@ -153,13 +155,52 @@ pub enum Generation {
     OutsideMetadata,
 }
 
-/// How an unknown field label is refused: the real server has two wordings.
+/// The wording that refuses a field label which the kind does not know, as its group version has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldRefusal {
     /// `"x" is not a known field selector: only "metadata.name", "metadata.namespace"`.
     OnlyMetadata,
     /// `field label not supported: x`.
     NotSupported,
+    /// `field label "x" not supported for Job`.
+    NotSupportedForKind,
+    /// `field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: x`.
+    NotSupportedForVersion,
+}
+
+/// What a write to the status subresource does with the metadata that it brings (SRV-KIND-2).
+///
+/// Source: `PrepareForUpdate` and `GetResetFields` of the kinds' status strategies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusMetadata {
+    /// The metadata is written as by the main path.
+    Taken,
+    /// The labels stay as stored; the rest is written.
+    LabelsKept,
+    /// The owner references stay as stored; the rest is written.
+    OwnersKept,
+    /// Labels, annotations, finalizers and owner references stay as stored.
+    Kept,
+    /// As [`Kept`](Self::Kept), but the writer owns in `managedFields` the fields that it sent.
+    KeptButOwned,
+}
+
+impl StatusMetadata {
+    /// The fields of the metadata that stay as stored.
+    pub(crate) fn kept(self) -> &'static [&'static str] {
+        match self {
+            Self::Taken => &[],
+            Self::LabelsKept => &["labels"],
+            Self::OwnersKept => &["ownerReferences", "deletionTimestamp"],
+            Self::Kept | Self::KeptButOwned => &[
+                "labels",
+                "annotations",
+                "finalizers",
+                "ownerReferences",
+                "deletionTimestamp",
+            ],
+        }
+    }
 }
 
 /// A label a field selector may use, and where its value is.

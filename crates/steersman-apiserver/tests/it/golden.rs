@@ -192,7 +192,7 @@ macro_rules! topics {
     };
 }
 
-topics!(verbs lists deletes watches shapes subresources kinds discovery jsonpatch mergepatch strategic apply managedfields crds builtins authz shards openapi own);
+topics!(verbs lists deletes watches shapes subresources kinds discovery jsonpatch mergepatch strategic apply managedfields crds builtins authz shards openapi own sweep);
 
 #[test]
 fn every_topic_is_replayed_and_every_pending_case_exists() {

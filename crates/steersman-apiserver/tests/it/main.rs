@@ -13,6 +13,7 @@ mod discovery;
 mod faults;
 mod golden;
 mod https;
+mod kinds;
 mod kubectl;
 mod lists;
 mod permissions;

@@ -1,0 +1,364 @@
+//! What each built-in kind does with the metadata of a write, and by which fields it is selected.
+
+use serde_json::{Value, json};
+use steersman_apiserver::ApiServer;
+
+use crate::support::{ask, get, merge, post, put};
+
+/// Fields of the metadata that a test changes.
+const CHANGED: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+
+/// A kind with a status: the collection's path, an object without metadata, what a write to the
+/// status changes of the metadata, and what of it the writer owns. Letters: l(abels),
+/// a(nnotations), f(inalizers), o(wner references).
+struct Case {
+    path: &'static str,
+    body: Value,
+    taken: &'static str,
+    owned: &'static str,
+}
+
+fn template() -> Value {
+    json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+fn case(path: &'static str, taken: &'static str, body: Value) -> Case {
+    Case {
+        path,
+        body,
+        taken,
+        owned: taken,
+    }
+}
+
+fn workload(path: &'static str, taken: &'static str) -> Case {
+    let spec = json!({"selector": {"matchLabels": {"app": "x"}}, "template": template()});
+    case(path, taken, json!({"spec": spec}))
+}
+
+/// Every built-in kind with a status subresource.
+fn with_status() -> Vec<Case> {
+    let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}});
+    let scaled = json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 2});
+    let claim =
+        json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let volume = json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/p"}});
+    let attachment = json!({"attacher": "a.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}});
+    let policy = json!({"validations": [{"expression": "true"}], "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}});
+    let schema = json!({"priorityLevelConfiguration": {"name": "global-default"}});
+    let level = json!({"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}});
+    let service = json!({"group": "x.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true, "service": {"name": "s", "namespace": "default"}});
+    let defined = json!({"group": "x.example.com", "scope": "Namespaced", "names": {"plural": "xs", "singular": "x", "kind": "X", "listKind": "XList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]});
+    let claimed =
+        json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}});
+    let spec = |spec: Value| json!({ "spec": spec });
+    let but_owns = |mut case: Case| {
+        case.owned = "lafo";
+        case
+    };
+    vec![
+        case("/api/v1/namespaces", "lafo", json!({})),
+        case("/api/v1/nodes", "lafo", json!({})),
+        case("/api/v1/persistentvolumes", "lafo", spec(volume)),
+        case(
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            "lafo",
+            spec(claim),
+        ),
+        case(
+            "/api/v1/namespaces/default/pods",
+            "laf",
+            spec(template()["spec"].clone()),
+        ),
+        case(
+            "/api/v1/namespaces/default/replicationcontrollers",
+            "lafo",
+            spec(json!({"selector": {"app": "x"}, "template": template()})),
+        ),
+        case(
+            "/api/v1/namespaces/default/resourcequotas",
+            "lafo",
+            json!({}),
+        ),
+        case(
+            "/api/v1/namespaces/default/services",
+            "lafo",
+            spec(json!({"clusterIP": "None"})),
+        ),
+        case(
+            "/apis/apiregistration.k8s.io/v1/apiservices",
+            "",
+            spec(service),
+        ),
+        workload("/apis/apps/v1/namespaces/default/daemonsets", "lafo"),
+        workload("/apis/apps/v1/namespaces/default/deployments", "afo"),
+        workload("/apis/apps/v1/namespaces/default/replicasets", "lafo"),
+        workload("/apis/apps/v1/namespaces/default/statefulsets", "lafo"),
+        case(
+            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+            "lafo",
+            spec(scaled.clone()),
+        ),
+        case(
+            "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
+            "lafo",
+            spec(scaled),
+        ),
+        case(
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            "lafo",
+            spec(json!({"schedule": "* * * * *", "jobTemplate": {"spec": job}})),
+        ),
+        case("/apis/batch/v1/namespaces/default/jobs", "lafo", spec(job)),
+        case(
+            "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+            "lafo",
+            spec(json!({"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}})),
+        ),
+        but_owns(case(
+            "/apis/networking.k8s.io/v1/servicecidrs",
+            "",
+            spec(json!({"cidrs": ["10.9.0.0/24"]})),
+        )),
+        case(
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            "lafo",
+            spec(json!({"minAvailable": 1})),
+        ),
+        case(
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            "",
+            spec(attachment),
+        ),
+        case(
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+            "",
+            spec(policy),
+        ),
+        case(
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            "lafo",
+            spec(defined),
+        ),
+        case(
+            "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+            "",
+            spec(schema),
+        ),
+        case(
+            "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
+            "",
+            spec(level),
+        ),
+        but_owns(case(
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+            "",
+            spec(claimed),
+        )),
+    ]
+}
+
+/// The name that the objects of a collection have in these tests.
+fn name_in(path: &str) -> &'static str {
+    match path.rsplit('/').next() {
+        Some("apiservices") => "v1.x.example.com",
+        Some("customresourcedefinitions") => "xs.x.example.com",
+        _ => "x",
+    }
+}
+
+async fn create(server: &ApiServer, case: &Case) -> String {
+    let name = name_in(case.path);
+    let mut body = case.body.clone();
+    body["metadata"] = json!({"name": name, "labels": {"a": "1"}, "annotations": {"n": "1"}});
+    if case.path.ends_with("customresourcedefinitions") {
+        body["apiVersion"] = json!("apiextensions.k8s.io/v1");
+        body["kind"] = json!("CustomResourceDefinition");
+    }
+    let answer = post(server, case.path, &body).await;
+    assert_eq!(answer.status, 201, "{}: {}", case.path, answer.text);
+    format!("{}/{name}", case.path)
+}
+
+/// The letters of the fields for which a question is answered with yes.
+fn letters(is_so: impl Fn(&str) -> bool) -> String {
+    CHANGED
+        .iter()
+        .filter(|field| is_so(field))
+        .map(|field| &field[..1])
+        .collect()
+}
+
+/// SRV-KIND-2: by each kind's own rule.
+#[tokio::test(start_paused = true)]
+async fn a_write_to_the_status_takes_the_metadata_that_its_kind_takes() {
+    for case in with_status() {
+        let server = ApiServer::builder().play_controllers(false).build();
+        let path = create(&server, &case).await;
+        let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"});
+        let metadata = json!({"labels": {"a": "2"}, "annotations": {"n": "2"},
+            "finalizers": ["example.com/f"], "ownerReferences": [owner]});
+        let before = get(&server, &path).await.expect(200)["metadata"].clone();
+        let status = format!("{path}/status");
+        let answer = merge(&server, &status, &json!({ "metadata": metadata })).await;
+        assert_eq!(answer.status, 200, "{status}: {}", answer.text);
+        let after = answer.json()["metadata"].clone();
+        let changed = letters(|field| before[field] != after[field]);
+        assert_eq!(changed, case.taken, "{status}");
+        let entries = after["managedFields"].as_array().unwrap().iter();
+        let mut of_status = entries.filter(|entry| {
+            entry["subresource"] == "status" && entry["manager"] != "kube-apiserver"
+        });
+        let fields = of_status
+            .next()
+            .map_or(Value::Null, |entry| entry["fieldsV1"]["f:metadata"].clone());
+        let owned = letters(|field| !fields[format!("f:{field}")].is_null());
+        assert_eq!(owned, case.owned, "{status}: {after}");
+    }
+}
+
+/// An apply by the status owns of the metadata what it writes.
+#[tokio::test(start_paused = true)]
+async fn an_apply_of_a_status_does_not_own_the_labels_of_a_deployment() {
+    let server = ApiServer::builder().play_controllers(false).build();
+    let path = create(
+        &server,
+        &workload("/apis/apps/v1/namespaces/default/deployments", "afo"),
+    )
+    .await;
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "x", "labels": {"a": "2"}, "annotations": {"m": "2"}}, "status": {"observedGeneration": 1}});
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let status = format!("{path}/status?fieldManager=m");
+    let applied = ask(&server, "PATCH", &status, &headers, body.to_string())
+        .await
+        .expect(200);
+    assert_eq!(applied["metadata"]["labels"], json!({"a": "1"}));
+    assert_eq!(
+        applied["metadata"]["annotations"],
+        json!({"n": "1", "m": "2"})
+    );
+    let entries = applied["metadata"]["managedFields"].as_array().unwrap();
+    let own = entries
+        .iter()
+        .find(|entry| entry["manager"] == "m")
+        .unwrap();
+    assert_eq!(
+        own["fieldsV1"]["f:metadata"],
+        json!({"f:annotations": {"f:m": {}}})
+    );
+}
+
+/// The strategy of ServiceCIDRs keeps no status from the main path, and those of the others do.
+#[tokio::test(start_paused = true)]
+async fn a_write_by_the_main_path_keeps_the_status() {
+    for case in with_status() {
+        let server = ApiServer::builder().play_controllers(false).build();
+        let path = create(&server, &case).await;
+        let mut body = get(&server, &path).await.expect(200);
+        let condition = json!({"type": "T", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        body["status"]["conditions"] = json!([condition]);
+        body["metadata"]["labels"]["b"] = json!("1");
+        let answer = put(&server, &path, &body).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        let conditions = &answer.json()["status"]["conditions"];
+        let written = conditions
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "T"));
+        assert_eq!(
+            written,
+            path.contains("servicecidrs"),
+            "{path}: {conditions}"
+        );
+    }
+}
+
+/// A dry run ends before storage, which looks at the version (upstream: `DryRunnableStorage`).
+#[tokio::test(start_paused = true)]
+async fn a_create_with_a_version_is_refused_by_storage_alone() {
+    let server = ApiServer::builder().play_controllers(false).build();
+    let path = "/api/v1/namespaces/default/configmaps";
+    let body =
+        |name: &str, version: &str| json!({"metadata": {"name": name, "resourceVersion": version}});
+    let dry = format!("{path}?dryRun=All");
+    let answer = post(&server, &dry, &body("a", "7")).await.expect(201);
+    assert_eq!(answer["metadata"]["resourceVersion"], "7");
+    let answer = post(&server, path, &body("a", "7")).await.expect(500);
+    assert_eq!(
+        answer["message"],
+        "resourceVersion should not be set on objects to be created"
+    );
+    // Validation, and a namespace that is not there, are told first.
+    post(&server, path, &body("A", "7")).await.expect(422);
+    post(
+        &server,
+        "/api/v1/namespaces/none/configmaps",
+        &body("a", "7"),
+    )
+    .await
+    .expect(404);
+    // Storage passes over a version that is no number.
+    let answer = post(&server, path, &body("a", "x")).await.expect(201);
+    assert_ne!(answer["metadata"]["resourceVersion"], "x");
+    post(&server, path, &body("a", "7")).await.expect(500);
+    post(&server, path, &body("a", "0")).await.expect(409);
+}
+
+/// Each group version has its own labels, and its own words for others.
+#[tokio::test(start_paused = true)]
+async fn field_labels_belong_to_a_kind_of_a_group_version() {
+    let server = ApiServer::builder().play_controllers(false).build();
+    let generic =
+        "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
+    let plain = "field label not supported: spec.x";
+    for (collection, words, label) in [
+        ("api/v1/configmaps", generic, ""),
+        ("api/v1/events", plain, "involvedObject.name"),
+        ("apis/events.k8s.io/v1/events", plain, "regarding.name"),
+        ("api/v1/replicationcontrollers", plain, "status.replicas"),
+        ("apis/apps/v1/replicasets", generic, ""),
+        ("apis/apps/v1/statefulsets", generic, ""),
+        (
+            "apis/batch/v1/jobs",
+            "field label \"spec.x\" not supported for Job",
+            "status.successful",
+        ),
+        ("apis/batch/v1/cronjobs", generic, ""),
+        (
+            "apis/certificates.k8s.io/v1/certificatesigningrequests",
+            plain,
+            "spec.signerName",
+        ),
+        (
+            "apis/resource.k8s.io/v1/resourceslices",
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x",
+            "spec.driver",
+        ),
+        ("apis/resource.k8s.io/v1/resourceclaims", generic, ""),
+        (
+            "apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            generic,
+            "",
+        ),
+        ("api/v1/persistentvolumes", generic, ""),
+    ] {
+        let refused = get(&server, &format!("/{collection}?fieldSelector=spec.x%3D1"))
+            .await
+            .expect(400);
+        assert_eq!(refused["message"], words, "{collection}");
+        for other in [
+            "status.replicas",
+            "status.successful",
+            "regarding.name",
+            "involvedObject.name",
+            "spec.driver",
+            "spec.signerName",
+        ] {
+            let status = get(&server, &format!("/{collection}?fieldSelector={other}%3D1"))
+                .await
+                .status;
+            assert_eq!(status == 200, other == label, "{collection}: {other}");
+        }
+    }
+}
