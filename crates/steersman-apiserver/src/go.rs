@@ -1,6 +1,8 @@
-//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do.
+//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do, and writes them as `%q` does.
 
 use std::fmt::Write as _;
+
+use serde_json::Value;
 
 /// Nanoseconds of the units that a duration is written in.
 const UNITS: [(&str, u64); 8] = [
@@ -103,6 +105,72 @@ fn part_of(digits: &str, unit: u64) -> u64 {
     (number as f64 * (unit as f64 / scale)) as u64
 }
 
+/// Quotes a text as Go's `strconv.Quote` and the verb `%q` do, which differs from JSON for control
+/// characters (`\x01`, `\a`, `\v`) and for characters that are not printable.
+pub(crate) fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            c if is_printable(c) => out.push(c),
+            // Writing to a text does not fail.
+            c if c.is_ascii() => write!(out, "\\x{:02x}", u32::from(c)).unwrap_or_default(),
+            c if u32::from(c) <= 0xffff => {
+                write!(out, "\\u{:04x}", u32::from(c)).unwrap_or_default();
+            }
+            c => write!(out, "\\U{:08x}", u32::from(c)).unwrap_or_default(),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Whether Go prints a character as it stands: letters, marks, numbers, punctuation, symbols and the
+/// ASCII space.
+fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    // The standard library tells a character's category only by escaping it in a text. It escapes
+    // every mark at the beginning of a text, hence the letter before this character.
+    let mut probe = String::from("a");
+    probe.push(c);
+    !probe.escape_debug().any(|c| c == '\\')
+}
+
+/// Prints a value as upstream's `field.Error` does: a text as [`quote`], everything else as Go's
+/// `json.Marshal`.
+pub(crate) fn printed(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(_) | Value::Object(_) => escape_html(&value.to_string()),
+    }
+}
+
+/// Escapes in a JSON document the characters that Go's encoder escapes and JSON does not demand.
+/// They occur only inside texts, where the escape means the same character.
+pub(crate) fn escape_html(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                write!(out, "\\u{:04x}", u32::from(c)).unwrap_or_default();
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Quotes a text as Go's package `time` does: whatever is not printed in ASCII, byte by byte.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
@@ -124,6 +192,43 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_the_verb_q_quotes_them() {
+        for (text, quoted) in [
+            ("", r#"""#.to_owned() + "\""),
+            ("a b", r#""a b""#.to_owned()),
+            ("a'\"\\", r#""a'\"\\""#.to_owned()),
+            (
+                "\0\u{1}\u{7}\u{8}\t\n\u{b}\u{c}\r\u{1b}\u{7f}",
+                r#""\x00\x01\a\b\t\n\v\f\r\x1b\x7f""#.to_owned(),
+            ),
+            (
+                "\u{80}\u{a0}\u{ad}\u{200b}\u{2028}",
+                r#""\u0080\u00a0\u00ad\u200b\u2028""#.to_owned(),
+            ),
+            (
+                "\u{e000}\u{feff}\u{e0001}",
+                r#""\ue000\ufeff\U000e0001""#.to_owned(),
+            ),
+            (
+                "\u{301}\u{e4}\u{4e16}\u{1f600}<&>\u{fffd}",
+                "\"\u{301}\u{e4}\u{4e16}\u{1f600}<&>\u{fffd}\"".to_owned(),
+            ),
+        ] {
+            assert_eq!(quote(text), quoted);
+        }
+    }
+
+    #[test]
+    fn lists_and_objects_are_printed_as_go_marshals_them() {
+        let value = serde_json::json!({"a": ["<&>", "\u{1}", 1.5, null]});
+        assert_eq!(
+            printed(&value),
+            r#"{"a":["\u003c\u0026\u003e","\u0001",1.5,null]}"#
+        );
+        assert_eq!(printed(&serde_json::json!("<\u{1}>")), r#""<\x01>""#);
+    }
 
     #[test]
     fn durations_are_read_as_go_reads_them() {

@@ -57,10 +57,10 @@
 //! - SRV-3: no bytes that a client sends make the server panic.
 
 pub mod error;
+mod go;
 pub mod status;
 mod bell;
 mod json;
-mod go;
 pub mod schema;
 pub mod selector;
 pub mod shard;

@@ -3,8 +3,7 @@
 mod lexer;
 mod syntax;
 
-use serde_json::Value;
-
+use crate::go;
 use crate::status::Status;
 
 use syntax::{Expression, Literal};
@@ -107,7 +106,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
             Expression::Call(name, _) => {
                 return Err(format!(
                     "unsupported function {}; only shardRange() and || are allowed",
-                    quoted(name)
+                    go::quote(name)
                 ));
             }
             other => {
@@ -123,8 +122,8 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     if let Some((other, _)) = parts.iter().find(|(other, _)| *other != field) {
         return Err(format!(
             "all shard ranges must use the same field, got {} and {}",
-            quoted(field.path()),
-            quoted(other.path())
+            go::quote(field.path()),
+            go::quote(other.path())
         ));
     }
     let ranges = parts.into_iter().map(|(_, range)| range).collect();
@@ -145,7 +144,7 @@ fn shard_range(arguments: &[Expression]) -> Result<(Field, Range), String> {
         other => {
             return Err(format!(
                 "unsupported field path {}; supported: object.metadata.uid, object.metadata.namespace",
-                quoted(other)
+                go::quote(other)
             ));
         }
     };
@@ -201,7 +200,7 @@ fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(&'a str, Option<
     let Some(digits) = text.strip_prefix("0x") else {
         return Err(format!(
             "{name} must have '0x' prefix, got {}",
-            quoted(text)
+            go::quote(text)
         ));
     };
     if digits.is_empty() {
@@ -211,21 +210,21 @@ fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(&'a str, Option<
         return Err(format!(
             "{name}: hex value too long ({} chars, max 17): {}",
             digits.len(),
-            quoted(digits)
+            go::quote(digits)
         ));
     }
     if let Some(bad) = digits.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
         return Err(format!(
             "{name}: invalid hex character {} in {}",
-            quoted(&bad.to_string()),
-            quoted(text)
+            go::quote(&bad.to_string()),
+            go::quote(text)
         ));
     }
     if digits.len() == 17 {
         if text != BEYOND {
             return Err(format!(
                 "{name}: 17-digit hex value must be '{BEYOND}' (2^64), got {}",
-                quoted(text)
+                go::quote(text)
             ));
         }
         return Ok((text, None));
@@ -233,15 +232,10 @@ fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(&'a str, Option<
     if digits.len() != 16 {
         return Err(format!(
             "{name} must be a 0x-prefixed 16-digit hex value, got {} (did you mean \"0x{digits:0>16}\"?)",
-            quoted(text)
+            go::quote(text)
         ));
     }
     Ok((text, u64::from_str_radix(digits, 16).ok()))
-}
-
-/// A text in double quotes, escaped.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
 }
 
 #[cfg(test)]

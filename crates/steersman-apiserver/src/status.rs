@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::go;
+
 /// An answer of kind `Status`: the failure of a verb, or the success of a delete that returns no object.
 ///
 /// Serialises to exactly what goes on the wire. `code` is the HTTP status of the response.
@@ -258,7 +260,7 @@ impl Status {
     /// 404: `configmaps "x" not found`.
     #[must_use]
     pub fn not_found(subject: Subject<'_>, name: &str) -> Self {
-        let message = format!("{} \"{name}\" not found", subject.qualified());
+        let message = format!("{} {} not found", subject.qualified(), go::quote(name));
         Self::failure(404, "NotFound", message).with_details(subject.details(name))
     }
 
@@ -272,7 +274,8 @@ impl Status {
     /// 409 AlreadyExists: `configmaps "x" already exists`.
     #[must_use]
     pub fn already_exists(subject: Subject<'_>, name: &str) -> Self {
-        let message = format!("{} \"{name}\" already exists", subject.qualified());
+        let quoted = go::quote(name);
+        let message = format!("{} {quoted} already exists", subject.qualified());
         Self::failure(409, "AlreadyExists", message).with_details(subject.details(name))
     }
 
@@ -280,8 +283,9 @@ impl Status {
     #[must_use]
     pub fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = format!(
-            "Operation cannot be fulfilled on {} \"{name}\": {why}",
-            subject.qualified()
+            "Operation cannot be fulfilled on {} {}: {why}",
+            subject.qualified(),
+            go::quote(name)
         );
         Self::failure(409, "Conflict", message).with_details(subject.details(name))
     }
@@ -292,7 +296,8 @@ impl Status {
         let message = if name.is_empty() {
             format!("{} is forbidden: {why}", subject.qualified())
         } else {
-            format!("{} \"{name}\" is forbidden: {why}", subject.qualified())
+            let name = go::quote(name);
+            format!("{} {name} is forbidden: {why}", subject.qualified())
         };
         Self::failure(403, "Forbidden", message).with_details(subject.details(name))
     }
@@ -312,7 +317,8 @@ impl Status {
             1 => format!(": {}", texts[0]),
             _ => format!(": [{}]", texts.join(", ")),
         };
-        let message = format!("{} \"{name}\" is invalid{list}", subject.qualified());
+        let quoted = go::quote(name);
+        let message = format!("{} {quoted} is invalid{list}", subject.qualified());
         let mut details = subject.details(name);
         details.causes = errors
             .iter()

@@ -1,5 +1,6 @@
 //! Words: what is to be done, as permissions speak of it, and how it is refused.
 
+use crate::go;
 use crate::status::{Details, Status, Subject};
 
 use super::user::User;
@@ -65,7 +66,7 @@ impl Attributes {
     /// 403 in the words of `responsewriters.Forbidden`; `reason` is what the authorizer had to
     /// say, and may be empty.
     pub(crate) fn forbidden(&self, user: &User, reason: &str) -> Status {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let quoted = go::quote;
         let (who, verb) = (quoted(&user.name), &self.verb);
         let reason = if reason.is_empty() {
             String::new()

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use http::HeaderMap;
 
+use crate::go;
 use crate::schema::NameRule;
 use crate::schema::names::check_name;
 use crate::status::Status;
@@ -80,7 +81,7 @@ fn percent_decode(key: &str) -> String {
 
 /// Go's `%#v` of a `user.DefaultInfo`.
 fn as_go_writes(user: &User) -> String {
-    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let text = go::quote;
     let texts = |list: &[String]| {
         let all: Vec<String> = list.iter().map(|one| text(one)).collect();
         format!("[]string{{{}}}", all.join(", "))

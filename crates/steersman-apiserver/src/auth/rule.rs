@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::go;
 
 use super::attributes::Attributes;
 
@@ -166,10 +168,7 @@ impl<'a> Rule<'a> {
 
 /// Texts as Go prints a list of them with `%q`.
 pub(crate) fn quoted<T: AsRef<str>>(list: &[T]) -> String {
-    let all: Vec<String> = list
-        .iter()
-        .map(|one| json!(one.as_ref()).to_string())
-        .collect();
+    let all: Vec<String> = list.iter().map(|one| go::quote(one.as_ref())).collect();
     format!("[{}]", all.join(" "))
 }
 
@@ -207,6 +206,8 @@ pub(crate) fn missing<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn asked(verb: &str, resource: &str, subresource: &str) -> Attributes {

@@ -101,7 +101,7 @@ impl Query {
                     IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
                     _ => "invalid syntax",
                 };
-                let text = quoted(text);
+                let text = go::quote(text);
                 let message = format!("strconv.ParseInt: parsing {text}: {why}");
                 Err(Status::bad_request(message))
             }
@@ -202,15 +202,10 @@ impl Query {
             other => Err(Status::bad_request(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: {}: \
                  must be 'Metadata', 'Object', 'None', or empty",
-                quoted(other)
+                go::quote(other)
             ))),
         }
     }
-}
-
-/// A text in double quotes, escaped.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

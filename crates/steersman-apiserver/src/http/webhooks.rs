@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower::ServiceExt;
 
+use crate::go;
 use crate::http::decode::LIMIT;
 use crate::http::trust::Trust;
 use crate::webhook::{Answer, Call, Endpoint};
@@ -272,7 +273,7 @@ fn refused(code: u16, body: &[u8]) -> String {
         }
         500.. => {
             let body = String::from_utf8_lossy(body);
-            let body = serde_json::Value::from(body.trim()).to_string();
+            let body = go::quote(body.trim());
             return format!(
                 "an error on the server ({body}) has prevented the request from succeeding"
             );

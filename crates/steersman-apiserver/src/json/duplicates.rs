@@ -67,9 +67,9 @@ impl<'de> Visitor<'de> for Walk<'_> {
             let again = !seen.insert(key);
             let unknown = self.unknown.contains(&path);
             let told = if unknown {
-                Some(format!("unknown field \"{path}\""))
+                Some(format!("unknown field {}", crate::go::quote(&path)))
             } else {
-                again.then(|| format!("duplicate field \"{path}\""))
+                again.then(|| format!("duplicate field {}", crate::go::quote(&path)))
             };
             if let Some(told) = told.filter(|told| !self.found.contains(told)) {
                 self.found.push(told);

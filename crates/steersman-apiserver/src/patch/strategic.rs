@@ -61,7 +61,7 @@ pub(crate) fn apply(
     match convert::check(&merged, kind) {
         Ok(()) => Ok(merged),
         Err(why) => {
-            let sent = Value::String(printed).to_string();
+            let sent = crate::go::quote(&printed);
             let error = FieldError::invalid("patch", &sent, &why);
             Err(Status::invalid(Subject::new("", ""), "", &[error]))
         }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::go;
 use crate::json;
 use crate::schema::{Resource, crd, custom, defaults, kinds, order, types};
 use crate::status::{FieldError, Status, Subject};
@@ -35,7 +36,7 @@ pub(crate) enum Origin {
 /// Checks the `dryRun` values of a request.
 pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     if values.iter().any(|value| value != "All") {
-        let listed = Value::from(values.to_vec()).to_string();
+        let listed = go::printed(&Value::from(values.to_vec()));
         errors.push(FieldError::not_supported(
             "dryRun",
             &listed,
@@ -83,7 +84,7 @@ fn further_options(
         Some("Strict") => FieldValidation::Strict,
         Some(other) => {
             let supported = ["", "Ignore", "Strict", "Warn"].map(|s| format!("\"{s}\""));
-            let other = Value::String(other.to_owned()).to_string();
+            let other = go::quote(other);
             errors.push(FieldError::not_supported(
                 "fieldValidation",
                 &other,
@@ -133,7 +134,7 @@ pub(crate) fn check_kind(
             )));
         }
         if kind != resource.kind {
-            let quoted = Value::String(kind.clone()).to_string();
+            let quoted = go::quote(&kind);
             let detail = format!("must be {}", resource.kind);
             let error = FieldError::invalid("kind", &quoted, &detail);
             let name = metadata::text(body, "name").to_owned();
@@ -173,11 +174,11 @@ fn check_built_in(
             "the API version in the data ({version}) does not match the expected API version ({expected})"
         )));
     }
-    let short = version.rsplit('/').next().unwrap_or_default();
+    let short = go::quote(version.rsplit('/').next().unwrap_or_default());
     let wanted = &resource.kind;
     let why = unconvertible(catalogue, resource, version, kind);
     Err(Status::bad_request(format!(
-        "{kind} in version \"{short}\" cannot be handled as a {wanted}: {why}"
+        "{kind} in version {short} cannot be handled as a {wanted}: {why}"
     )))
 }
 
@@ -195,8 +196,9 @@ pub(crate) fn unconvertible(
         let group = if group.is_empty() { "core" } else { group };
         format!("converting ({short}.{kind}) to ({group}.{wanted}): unknown conversion")
     } else {
+        let (kind, version) = (go::quote(kind), go::quote(version));
         format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+            "no kind {kind} is registered for version {version} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
         )
     }
 }
@@ -251,7 +253,7 @@ pub(crate) fn decode(
     }
     let told: Vec<String> = unknown
         .iter()
-        .map(|field| format!("unknown field \"{field}\""))
+        .map(|field| format!("unknown field {}", go::quote(field)))
         .collect();
     if validation == FieldValidation::Strict && !told.is_empty() {
         let (version, kind) = (&resource.version, &resource.kind);
@@ -285,7 +287,7 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     let Some((_, why)) = status.message.split_once(&lead) else {
         return status;
     };
-    let sent = Value::String(sent.to_owned()).to_string();
+    let sent = go::quote(sent);
     Status::invalid(
         Subject::new("", ""),
         "",

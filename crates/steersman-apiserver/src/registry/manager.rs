@@ -1,7 +1,6 @@
 //! Machine: the manager that a request names.
 
-use serde_json::Value;
-
+use crate::go;
 use crate::status::FieldError;
 
 use super::options::WriteOptions;
@@ -21,7 +20,7 @@ pub(super) fn check(name: Option<&str>, errors: &mut Vec<FieldError>) {
     }
     for (at, c) in name.char_indices() {
         if c.is_control() || c == char::REPLACEMENT_CHARACTER {
-            let value = Value::from(name).to_string();
+            let value = go::quote(name);
             let detail = format!(
                 "invalid character U+{:04X} (at position {at})",
                 u32::from(c)

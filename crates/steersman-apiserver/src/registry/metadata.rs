@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::go;
 use crate::schema::{Resource, names, types};
 use crate::status::{FieldError, Status};
 
@@ -66,7 +67,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     let metadata = &object["metadata"];
     let prefix = text(object, "generateName");
     if new && !prefix.is_empty() {
-        let value = Value::String(prefix.to_owned()).to_string();
+        let value = go::quote(prefix);
         let wrong = names::check_prefix(resource.names, prefix);
         let wrong = wrong.iter();
         errors.extend(wrong.map(|why| FieldError::invalid("metadata.generateName", &value, why)));
@@ -78,7 +79,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
             "name or generateName is required",
         ));
     } else {
-        let value = Value::String(name.to_owned()).to_string();
+        let value = go::quote(name);
         let wrong = names::check_name(resource.names, name);
         let wrong = wrong
             .iter()

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::go;
 use crate::json::{duplicates, unreadable_kind};
 use crate::patch::unknown_members;
 use crate::schema::{Resource, order, types};
@@ -29,9 +30,9 @@ pub(super) fn oddities(
     };
     let unknown = unknown
         .iter()
-        .map(|field| format!("{lead}unknown field \"{field}\""));
+        .map(|field| format!("{lead}unknown field {}", go::quote(field)));
     let twice = duplicates::find(body).into_iter();
-    let twice = twice.map(|field| format!("{lead}duplicate field \"{field}\""));
+    let twice = twice.map(|field| format!("{lead}duplicate field {}", go::quote(&field)));
     unknown.chain(twice).collect()
 }
 
@@ -44,7 +45,7 @@ pub(super) fn refuse_oddities(
     if validation != FieldValidation::Strict || oddities.is_empty() {
         return Ok(());
     }
-    let sent = Value::String(sent()).to_string();
+    let sent = go::quote(&sent());
     let why = format!("strict decoding error: {}", oddities.join(", "));
     let error = FieldError::invalid("patch", &sent, &why);
     Err(Status::invalid(Subject::new("", ""), "", &[error]))
@@ -83,7 +84,7 @@ pub(super) fn check_kind(
     );
     let unreadable = unreadable_kind(patched).filter(|_| resource.built_in);
     if unreadable.is_some() || kind != resource.kind || version != expected {
-        let sent = Value::String(order::patched(patched, reached_metadata)).to_string();
+        let sent = go::quote(&order::patched(patched, reached_metadata));
         let why = if let Some(why) = unreadable {
             why
         } else if resource.built_in {

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Value, json};
 
+use crate::go;
 use crate::json::quoted;
 use crate::patch::parse_json;
 use crate::schema::Resource;
@@ -230,7 +231,7 @@ fn check_list_options(options: &ListOptions) -> Result<(), Status> {
         }
         if !matches!(wanted, "Exact" | "NotOlderThan") {
             let supported = ["Exact", "NotOlderThan", ""].map(|s| format!("\"{s}\""));
-            let wanted = Value::String(wanted.to_owned()).to_string();
+            let wanted = go::quote(wanted);
             errors.push(FieldError::not_supported(FIELD, &wanted, &supported));
         }
         if wanted == "Exact" && options.resource_version.as_deref() == Some("0") {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::auth::{Attributes, User};
+use crate::go;
 use crate::schema::{Resource, names, order};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{FieldError, Status, Subject};
@@ -237,7 +238,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
         if !resource.is_null() && namespace != metadata::text(review, "namespace") {
             errors.push(FieldError::invalid(
                 "spec.resourceAttributes.namespace",
-                &Value::from(namespace).to_string(),
+                &go::quote(namespace),
                 "must match metadata.namespace",
             ));
         }
@@ -289,7 +290,7 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
         if !raw.is_empty() && !requirements.is_empty() {
             errors.push(FieldError::invalid(
                 format!("{at}.rawSelector"),
-                &Value::from(raw).to_string(),
+                &go::quote(raw),
                 "may not specified at the same time as requirements",
             ));
         }
@@ -332,11 +333,11 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
         return;
     }
     for detail in names::check_key(key) {
-        let value = Value::from(key).to_string();
+        let value = go::quote(key);
         errors.push(FieldError::invalid(format!("{at}.key"), &value, &detail));
     }
     for (index, value) in values.iter().enumerate() {
-        let shown = value.to_string();
+        let shown = go::printed(value);
         for detail in names::check_label_value(value.as_str().unwrap_or_default()) {
             let field = format!("{at}.values[{index}]");
             errors.push(FieldError::invalid(field, &shown, &detail));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::go;
 use crate::schema::{FieldRefusal, Resource};
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::shard::ShardSelector;
@@ -49,7 +50,8 @@ impl Selection {
             let Some(field) = resource.fields.iter().find(|field| field.label == label) else {
                 return Err(Status::bad_request(match resource.field_refusal {
                     FieldRefusal::OnlyMetadata => format!(
-                        "\"{label}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                        "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                        go::quote(label)
                     ),
                     FieldRefusal::NotSupported => format!("field label not supported: {label}"),
                     FieldRefusal::NotSupportedForKind => {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::go;
 use crate::schema::types;
 use crate::status::Status;
 
@@ -81,9 +82,9 @@ impl Spoken {
         let (version, kind) = (text("apiVersion", self.version), text("kind", self.kind));
         let short = version.rsplit('/').next().unwrap_or_default();
         let refuse = |why: &str| {
-            let wanted = self.kind;
+            let (wanted, short) = (self.kind, go::quote(short));
             Status::bad_request(format!(
-                "{kind} in version \"{short}\" cannot be handled as a {wanted}: {why}"
+                "{kind} in version {short} cannot be handled as a {wanted}: {why}"
             ))
         };
         if kind != self.kind || (version != self.version && version != self.also) {
@@ -94,8 +95,9 @@ impl Spoken {
                         "converting ({short}.{kind}) to ({package}.{wanted}): unknown conversion"
                     )
                 } else {
+                    let (kind, version) = (go::quote(&kind), go::quote(&version));
                     format!(
-                        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+                        "no kind {kind} is registered for version {version} in scheme \"{scheme}\""
                     )
                 },
             ));
@@ -109,7 +111,7 @@ impl Spoken {
         unknown.extend(types::decode(self.version, self.kind, body).map_err(|why| refuse(&why))?);
         let told: Vec<String> = unknown
             .iter()
-            .map(|field| format!("unknown field \"{field}\""))
+            .map(|field| format!("unknown field {}", go::quote(field)))
             .collect();
         match validation {
             FieldValidation::Strict if !told.is_empty() => {

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::go;
 use crate::schema::StorageKey;
 use crate::status::{FieldError, Status, Subject};
 
@@ -24,7 +25,7 @@ impl Registry {
         let subject = Subject::new("authentication.k8s.io", "TokenRequest");
         let own = metadata::text(body, "name");
         if !own.is_empty() && own != name {
-            let quoted = Value::from(own).to_string();
+            let quoted = go::quote(own);
             let why = "must match the service account name if specified";
             let error = FieldError::invalid("metadata.name", &quoted, why);
             return Err(Status::invalid(subject, name, &[error]));

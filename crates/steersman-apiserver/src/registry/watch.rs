@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::go;
 use crate::schema::{Resource, StorageKey};
 use crate::status::{FieldError, Status};
 use crate::store::{Change, Stored};
@@ -260,7 +261,7 @@ fn check_options(options: &WatchOptions) -> Result<(), Status> {
             errors.push(FieldError::forbidden(FIELD, detail));
         }
         if wanted != "NotOlderThan" {
-            let wanted = serde_json::Value::String(wanted.to_owned()).to_string();
+            let wanted = go::quote(wanted);
             let supported = ["\"NotOlderThan\"".to_owned()];
             errors.push(FieldError::not_supported(FIELD, &wanted, &supported));
         }

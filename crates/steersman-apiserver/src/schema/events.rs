@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::names;
 use super::resource::Resource;
+use crate::go;
 use crate::status::FieldError;
 
 /// A field's name in the core group, and in events.k8s.io.
@@ -159,10 +160,6 @@ fn text<'a>(event: &'a Value, field: &str) -> &'a str {
     event[field].as_str().unwrap_or_default()
 }
 
-fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
-}
-
 /// An Event lives with the object it is about.
 fn check_namespace(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
     let own = text(&event["metadata"], "namespace");
@@ -176,7 +173,7 @@ fn check_namespace(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
     if !fits {
         let field = "involvedObject.namespace";
         let detail = "does not match event.namespace";
-        errors.push(FieldError::invalid(field, &quoted(about), detail));
+        errors.push(FieldError::invalid(field, &go::quote(about), detail));
     }
 }
 
@@ -192,7 +189,7 @@ fn check_new(event: &Value, newer: bool, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(reporter, ""));
     }
     for why in names::check_key(name) {
-        errors.push(FieldError::invalid(reporter, &quoted(name), &why));
+        errors.push(FieldError::invalid(reporter, &go::quote(name), &why));
     }
     for field in ["reportingInstance", "action", "reason"] {
         match text(event, field).len() {

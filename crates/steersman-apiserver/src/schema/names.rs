@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::go;
 use crate::status::FieldError;
 
 use super::order;
@@ -199,7 +200,7 @@ pub(crate) fn check_key(key: &str) -> Vec<String> {
 }
 
 fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[String]) {
-    let value = Value::String(value.to_owned()).to_string();
+    let value = go::quote(value);
     errors.extend(
         wrong
             .iter()

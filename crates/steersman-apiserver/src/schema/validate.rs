@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::go;
 use crate::status::FieldError;
 
 use super::formats;
@@ -107,9 +108,9 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// A text as JSON, and so messages, write it.
+/// Quotes a text as messages show it.
 pub(super) fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
+    go::quote(text)
 }
 
 /// `old` is what the value was before, where it can be found again. Answers how many rules were

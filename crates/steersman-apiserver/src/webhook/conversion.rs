@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::go;
 use crate::patch::parse_json;
 use crate::schema::type_name;
 
@@ -51,10 +52,8 @@ pub(crate) fn converted(version: &str, answer: &Answer) -> Result<Vec<Value>, St
     };
     let uid = text(&response["uid"]);
     if version == "v1" && uid != answer.uid {
-        let expected = &answer.uid;
-        return Err(format!(
-            "expected response.uid=\"{expected}\", got \"{uid}\""
-        ));
+        let (expected, uid) = (go::quote(&answer.uid), go::quote(&uid));
+        return Err(format!("expected response.uid={expected}, got {uid}"));
     }
     let status = text(&response["result"]["status"]);
     if status != "Success" {

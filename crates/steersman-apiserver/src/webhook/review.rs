@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::auth::User;
+use crate::go;
 use crate::patch::parse_json;
 use crate::status::{Details, Status};
 
@@ -142,7 +143,8 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let found = text(&response["uid"]);
     if found != uid {
-        return Err(format!("expected response.uid=\"{uid}\", got \"{found}\""));
+        let (uid, found) = (go::quote(uid), go::quote(&found));
+        return Err(format!("expected response.uid={uid}, got {found}"));
     }
     let (api_version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
     if api_version != "admission.k8s.io/v1" || kind != "AdmissionReview" {
@@ -176,7 +178,7 @@ fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
     }
     let kind = response["patchType"].as_str().unwrap_or("JSONPatch");
     if kind != "JSONPatch" {
-        return Err(format!("unsupported patch type \"{kind}\""));
+        return Err(format!("unsupported patch type {}", go::quote(kind)));
     }
     let undecodable =
         |why: String| format!("received undecodable patch in webhook response: {why}");

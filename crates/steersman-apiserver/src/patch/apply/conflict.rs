@@ -1,5 +1,6 @@
 //! Machine: words the refusal of a configuration that would change what others own.
 
+use crate::go;
 use crate::status::{Cause, Details, Status};
 
 use super::entries::{Manager, Operation};
@@ -49,7 +50,7 @@ pub(crate) fn refuse(conflicts: &[Conflict]) -> Status {
 }
 
 fn print(manager: &Manager) -> String {
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let quoted = go::quote;
     let mut text = quoted(&manager.name);
     if !manager.subresource.is_empty() {
         text = format!("{text} with subresource {}", quoted(&manager.subresource));

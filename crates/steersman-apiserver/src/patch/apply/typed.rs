@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use crate::go;
 use crate::schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
 
 use super::path::{Atom, PathElement};
@@ -226,7 +227,7 @@ fn go_syntax(value: &Value) -> String {
         }
         Value::Object(members) => {
             let members = members.iter();
-            let quoted = |name: &str| Value::from(name).to_string();
+            let quoted = go::quote;
             let members: Vec<String> = members
                 .map(|(k, v)| format!("{}:{}", quoted(k), go_syntax(v)))
                 .collect();

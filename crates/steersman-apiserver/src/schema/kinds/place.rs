@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::go;
 use crate::status::FieldError;
 
 static NULL: Value = Value::Null;
@@ -309,7 +310,9 @@ fn shown(value: &Value) -> String {
     if let Some(labels) = value.get("matchLabels")
         && let Some(expressions) = value.get("matchExpressions")
     {
-        return format!("{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}");
+        return go::escape_html(&format!(
+            "{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}"
+        ));
     }
-    value.to_string()
+    go::printed(value)
 }

@@ -7,6 +7,8 @@ use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::go::quote;
+
 use messages::{Field, Kind, Shape, message};
 use wire::{Content, Reader};
 
@@ -96,8 +98,9 @@ impl<'a> Envelope<'a> {
         };
         let Some(name) = name else {
             return Err(format!(
-                "no kind \"{}\" is registered for version \"{}\" in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"",
-                self.kind, self.api_version
+                "no kind {} is registered for version {} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"",
+                quote(&self.kind),
+                quote(&self.api_version)
             ));
         };
         let mut object = Map::new();
