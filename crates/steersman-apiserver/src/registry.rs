@@ -46,6 +46,7 @@ mod classes;
 mod service_address;
 mod create;
 mod definitions;
+mod deletion;
 mod delete;
 mod pods;
 mod evict;

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use jiff::Timestamp;
 
+use crate::go;
 use crate::schema::Resource;
 use crate::status::{FieldError, Status};
 use crate::store::Stored;
 
 use super::admission::Admission;
+use super::deletion::{Beginning, begun, empty, has_finalizers, is_namespace};
 use super::due::{FOREGROUND, ORPHAN, Policy};
 use super::intake::{self, is_definition};
-use super::metadata;
 use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
 use super::state::Registry;
 
@@ -153,18 +153,24 @@ impl Registry {
         now: Timestamp,
     ) -> Result<Deleted, Status> {
         let mut value = shown.value().clone();
-        let waits = begun(resource, &mut value, (grace, policy), now);
-        // What was written on the way is answered as it was written, of any kind.
-        if !waits && value == *shown.value() {
-            return self.gone(resource, stored);
-        }
+        let beginning = begun(resource, &mut value, (grace, policy), now);
         let (namespace, name) = (&stored.namespace, &stored.name);
-        let answer = Self::answer(namespace, name, value, stored.revision);
-        Ok(if waits {
-            Deleted::Held(answer)
-        } else {
-            Deleted::Last(answer)
-        })
+        match beginning {
+            // Upstream runs an update here that ends before it fills in its answer.
+            Beginning::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
+                let answer = Self::answer("", "", empty(resource), 0);
+                Ok(Deleted::Last(answer))
+            }
+            Beginning::Goes => self.gone(resource, stored),
+            Beginning::GoesMarked => {
+                let answer = Self::answer(namespace, name, value, stored.revision);
+                Ok(Deleted::Last(answer))
+            }
+            Beginning::Waits => {
+                let answer = Self::answer(namespace, name, value, stored.revision);
+                Ok(Deleted::Held(answer))
+            }
+        }
     }
 
     /// Deletes an object that exists, as far as its finalizers and grace let it.
@@ -180,15 +186,16 @@ impl Registry {
             return self.delete_definition(resource, stored, now);
         }
         let mut draft = stored.draft();
-        let waits = begun(resource, &mut draft.value, (grace, policy), now);
-        // What the delete changes is written, and seen by watches, also where the object goes right
-        // after: see `updateForGracefulDeletionAndFinalizers` of upstream's generic store.
-        let marked = if stored.holds(&draft) {
+        let beginning = begun(resource, &mut draft.value, (grace, policy), now);
+        // A grace period is written, and seen by watches, also where the object goes right after. A
+        // finalizer that the policy takes away is not: see `updateForGracefulDeletionAndFinalizers`
+        // of upstream's generic store, where `errDeleteNow` ends the update.
+        let marked = if beginning == Beginning::Goes || stored.holds(&draft) {
             Arc::clone(stored)
         } else {
             self.put(&resource.storage, &stored.namespace, &stored.name, draft)
         };
-        if waits {
+        if beginning == Beginning::Waits {
             return Progress::Marked(marked);
         }
         match self.remove(&resource.storage, &marked) {
@@ -217,106 +224,6 @@ impl Registry {
     }
 }
 
-/// Makes of an object what its deletion begins with, and answers whether that stays: see
-/// upstream's `rest.BeforeDelete`, the strategy of Pods, which alone have a grace period, and what
-/// namespaces and definitions do instead.
-fn begun(
-    resource: &Resource,
-    value: &mut Value,
-    (grace, policy): (Option<i64>, Option<Policy>),
-    now: Timestamp,
-) -> bool {
-    if is_namespace(resource) && begun_namespace(value, policy, now) {
-        return true;
-    }
-    let fields = &value["metadata"];
-    let terminating = fields["deletionTimestamp"].is_string();
-    if is_definition(resource) && !terminating {
-        Registry::terminate_definition(value, now);
-        return true;
-    }
-    let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    // A negative period is a second.
-    let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
-    let mut seconds = 0;
-    match grace {
-        Some(asked) if terminating && asked < left => {
-            let due = fields["deletionTimestamp"].as_str();
-            let due = due
-                .and_then(|due| due.parse::<Timestamp>().ok())
-                .unwrap_or(now);
-            let earlier = due.saturating_sub(SignedDuration::from_secs(left - asked));
-            seconds = asked;
-            let fields = metadata::of(value);
-            let due = metadata::time(earlier.unwrap_or(now));
-            fields.insert("deletionTimestamp".to_owned(), json!(due));
-            fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
-        }
-        // Nothing changes while the grace period runs, not even the finalizers.
-        _ if terminating && left > 0 => return true,
-        _ if !terminating && has_grace(resource) => {
-            seconds = grace_of(value, grace);
-            mark(value, seconds, now);
-        }
-        _ => {}
-    }
-    set_policy(value, policy);
-    if !has_finalizers(value) {
-        return seconds > 0;
-    }
-    if !terminating && !has_grace(resource) {
-        mark(value, 0, now);
-    }
-    let fields = metadata::of(value);
-    fields
-        .entry("deletionGracePeriodSeconds")
-        .or_insert(json!(0));
-    true
-}
-
-/// Begins the deletion of a namespace, and answers whether that stays; if not, it goes as
-/// anything else does.
-fn begun_namespace(namespace: &mut Value, policy: Option<Policy>, now: Timestamp) -> bool {
-    if namespace["metadata"]["deletionTimestamp"].is_string() {
-        let held = namespace["spec"]["finalizers"].as_array();
-        return held.is_some_and(|held| !held.is_empty());
-    }
-    let time = Value::String(metadata::time(now));
-    metadata::of(namespace).insert("deletionTimestamp".to_owned(), time);
-    let status = metadata::members(&mut namespace["status"]);
-    status.insert("phase".to_owned(), json!("Terminating"));
-    set_policy(namespace, policy);
-    true
-}
-
-/// Writes the finalizers a propagation policy stands for. Those that say it already stay in their
-/// order.
-fn set_policy(value: &mut Value, policy: Option<Policy>) {
-    let Some(policy) = policy else { return };
-    let wanted = match policy {
-        Policy::Orphan => Some(ORPHAN),
-        Policy::Foreground => Some(FOREGROUND),
-        Policy::Background => None,
-    };
-    let fields = metadata::of(value);
-    let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
-    let Some(list) = finalizers.as_array_mut() else {
-        return;
-    };
-    let said = |one: &Value| one == ORPHAN || one == FOREGROUND;
-    let differs = list
-        .iter()
-        .any(|one| said(one) && Some(one.as_str()) != Some(wanted));
-    let missing = wanted.is_some_and(|wanted| !list.iter().any(|one| one == wanted));
-    if differs || missing {
-        list.retain(|one| !said(one));
-        list.extend(wanted.map(Value::from));
-    }
-    if list.is_empty() {
-        fields.remove("finalizers");
-    }
-}
-
 /// What a delete that says nothing about dependents does with those of kinds that have a rule of
 /// their own, unless the object's finalizers say it: see `DefaultGarbageCollectionPolicy` of the
 /// kinds' strategies.
@@ -342,60 +249,6 @@ fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     !stored.meta("deletionTimestamp").is_empty() && left > 0 && !shorter
 }
 
-fn is_namespace(resource: &Resource) -> bool {
-    resource.built_in && resource.kind == "Namespace"
-}
-
-pub(super) fn has_finalizers(object: &Value) -> bool {
-    object["metadata"]["finalizers"]
-        .as_array()
-        .is_some_and(|list| !list.is_empty())
-}
-
-/// Sets the deletion fields, and raises a generation that there is.
-pub(super) fn mark(object: &mut Value, grace: i64, now: Timestamp) {
-    let due = now
-        .saturating_add(SignedDuration::from_secs(grace))
-        .unwrap_or(now);
-    let fields = metadata::of(object);
-    fields
-        .entry("deletionTimestamp")
-        .or_insert_with(|| Value::String(metadata::time(due)));
-    fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
-    if let Some(generation) = fields
-        .get("generation")
-        .and_then(Value::as_i64)
-        .filter(|g| *g > 0)
-    {
-        fields.insert("generation".to_owned(), json!(generation.saturating_add(1)));
-    }
-}
-
-/// Whether objects of a kind may be given time to end.
-fn has_grace(resource: &Resource) -> bool {
-    resource.built_in && resource.kind == "Pod"
-}
-
-/// Seconds a delete of a Pod waits: only those that run somewhere have any.
-fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
-    let placed = pod["spec"]["nodeName"]
-        .as_str()
-        .is_some_and(|node| !node.is_empty());
-    let over = matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Succeeded" | "Failed")
-    );
-    if !placed || over {
-        return 0;
-    }
-    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
-    match asked.or(own).unwrap_or(30) {
-        seconds if seconds < 0 => 1,
-        // A bound that keeps the date computable for any number a client sends.
-        seconds => seconds.min(1_000_000_000),
-    }
-}
-
 fn check_options(options: &DeleteOptions) -> Result<(bool, Option<Policy>), Status> {
     let mut errors = Vec::new();
     let dry = intake::dry_run(&options.dry_run, &mut errors);
@@ -407,7 +260,7 @@ fn check_options(options: &DeleteOptions) -> Result<(bool, Option<Policy>), Stat
         Some(other) => {
             let supported = ["Foreground", "Background", "Orphan", "nil"];
             let supported = supported.map(|s| format!("\"{s}\""));
-            let other = Value::String(other.to_owned()).to_string();
+            let other = go::quote(other);
             errors.push(FieldError::not_supported(
                 "propagationPolicy",
                 &other,
@@ -417,7 +270,7 @@ fn check_options(options: &DeleteOptions) -> Result<(bool, Option<Policy>), Stat
         }
     };
     if let (Some(policy), Some(_)) = (&options.propagation_policy, options.orphan_dependents) {
-        let value = Value::String(policy.clone()).to_string();
+        let value = go::quote(policy);
         let detail = "orphanDependents and deletionPropagation cannot be both set";
         errors.push(FieldError::invalid("propagationPolicy", &value, detail));
     }

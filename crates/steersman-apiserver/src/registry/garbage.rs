@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::schema::{Resource, StorageKey};
 use crate::store::Stored;
 
-use super::delete::has_finalizers;
+use super::deletion::has_finalizers;
 use super::due::{Address, FOREGROUND, ORPHAN, Policy, blocks, references, waits_for};
 use super::metadata;
 use super::state::Registry;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::schema::StorageKey;
 use crate::store::Stored;
 
-use super::delete::has_finalizers;
+use super::deletion::has_finalizers;
 use super::due::Policy;
 use super::metadata;
 use super::state::Registry;

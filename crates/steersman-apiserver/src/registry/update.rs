@@ -15,7 +15,7 @@ use crate::store::{Draft, Stored};
 
 use super::admission::Admission;
 use super::create::{CreateRequest, check_name, place};
-use super::delete::has_finalizers;
+use super::deletion::has_finalizers;
 use super::faces;
 use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
