@@ -2,13 +2,16 @@
 
 use serde_json::Value;
 
+use crate::go;
 use crate::http::negotiate::BodyFormat;
 use crate::json::unreadable_kind;
 use crate::registry::DeleteOptions;
-use crate::schema::built_in;
 use crate::schema::types::Envelope;
 use crate::status::Status;
 use crate::yaml;
+
+/// The registry of kinds that reads the options of a delete, as upstream's refusals name it.
+const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
 /// The longest body that is taken, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
@@ -60,8 +63,9 @@ fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
 fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
     let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
     Status::bad_request(format!(
-        "{} in version \"{version}\" cannot be handled as a {kind}: {why}",
-        envelope.kind
+        "{} in version {} cannot be handled as a {kind}: {why}",
+        envelope.kind,
+        go::quote(version)
     ))
 }
 
@@ -85,12 +89,10 @@ pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
     ))
 }
 
-/// Reads the body of a delete, if there is one. `own` is the version of what is deleted, which the
-/// options may say to be of.
+/// Reads the options that the body of a delete holds; none of an empty body.
 pub(crate) fn delete_options(
     body: &[u8],
     format: BodyFormat,
-    own: &str,
 ) -> Result<Option<DeleteOptions>, Status> {
     if body.is_empty() {
         return Ok(None);
@@ -113,26 +115,30 @@ pub(crate) fn delete_options(
     }
     let kind = value["kind"].as_str().unwrap_or_default();
     let version = value["apiVersion"].as_str().unwrap_or_default();
+    if version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {version}");
+        return Err(Status::bad_request(why));
+    }
     match kind {
-        "" | "DeleteOptions" if version.is_empty() || version == own || is_served(version) => {}
-        "Status" => {
+        // Upstream registers these options for every version, also for one that nothing serves
+        // (`addToGroupVersion` of apimachinery's internalversion scheme).
+        "" | "DeleteOptions" => {}
+        "CreateOptions" | "UpdateOptions" | "Status" | "APIVersions" | "APIGroup"
+        | "APIGroupList" | "APIResourceList" => {
+            let short = version.rsplit('/').next().unwrap_or_default();
             return Err(Status::bad_request(format!(
-                "converting ({version}.Status) to (v1.DeleteOptions): unknown conversion"
+                "converting ({short}.{kind}) to (v1.DeleteOptions): unknown conversion"
             )));
         }
         _ => {
-            let kind = if kind.is_empty() {
-                "DeleteOptions"
-            } else {
-                kind
-            };
-            let scheme = if is_served(version) {
-                "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
-            } else {
-                "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
+            let version = match version {
+                "" => "meta.k8s.io/v1",
+                version => version,
             };
             return Err(Status::bad_request(format!(
-                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+                "no kind {} is registered for version {} in scheme {SCHEME:?}",
+                go::quote(kind),
+                go::quote(version)
             )));
         }
     }
@@ -142,12 +148,6 @@ pub(crate) fn delete_options(
     serde_json::from_value(value)
         .map(Some)
         .map_err(|error| Status::bad_request(error.to_string()))
-}
-
-/// Whether Kubernetes has kinds of its own of a version.
-fn is_served(version: &str) -> bool {
-    matches!(version, "v1" | "meta.k8s.io/v1")
-        || built_in().iter().any(|one| one.api_version() == version)
 }
 
 /// How Go's decoder refuses options with a value of a wrong type.
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn delete_options_of_other_kinds_are_refused() {
-        let read = |body: &str| delete_options(body.as_bytes(), BodyFormat::Json, "v1");
+        let read = |body: &str| delete_options(body.as_bytes(), BodyFormat::Json);
         assert!(read("").unwrap().is_none());
         let options =
             read(r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"x":1}"#);
@@ -373,13 +373,25 @@ mod tests {
              type types.UID"
         );
         assert!(read(r#"{"apiVersion":"apps/v1"}"#).unwrap().is_some());
-        assert_eq!(
-            read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v7"}"#)
-                .unwrap_err()
-                .message,
-            "no kind \"DeleteOptions\" is registered for version \"apps/v7\" in scheme \
-             \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
-        );
+        let unserved = read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v7","dryRun":["All"]}"#);
+        assert_eq!(unserved.unwrap().unwrap().dry_run, ["All"]);
+        for (body, why) in [
+            (
+                r#"{"kind":"Pod","apiVersion":"apps/v7"}"#,
+                "no kind \"Pod\" is registered for version \"apps/v7\" in scheme \
+                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\"",
+            ),
+            (
+                r#"{"kind":"CreateOptions","apiVersion":"apps/v7"}"#,
+                "converting (v7.CreateOptions) to (v1.DeleteOptions): unknown conversion",
+            ),
+            (
+                r#"{"apiVersion":"a/b/c"}"#,
+                "unexpected GroupVersion string: a/b/c",
+            ),
+        ] {
+            assert_eq!(read(body).unwrap_err().message, why);
+        }
         assert!(
             read("[]")
                 .unwrap_err()
@@ -406,7 +418,7 @@ mod tests {
         ] {
             let _ = object(body, BodyFormat::Json, "X");
             let _ = object(body, BodyFormat::Yaml, "X");
-            let _ = delete_options(body, BodyFormat::Json, "v1");
+            let _ = delete_options(body, BodyFormat::Json);
         }
     }
 }

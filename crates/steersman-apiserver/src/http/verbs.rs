@@ -198,7 +198,7 @@ fn perform_on(
             answer_write(&view, resource, &written)
         }
         Verb::Delete => {
-            let options = delete_options(call, resource, body)?;
+            let options = delete_options(call, body)?;
             match registry.delete(target, &options, now)? {
                 Deleted::Gone(status) => {
                     view.include()?;
@@ -216,7 +216,7 @@ fn perform_on(
             }
         }
         Verb::DeleteCollection => {
-            let options = delete_options(call, resource, body)?;
+            let options = delete_options(call, body)?;
             let selection = query.list_options()?;
             let page = registry.delete_collection(target, &selection, &options, now)?;
             view.page(resource, page)
@@ -350,17 +350,13 @@ fn answer_write(view: &View, resource: &Resource, written: &Written) -> Result<R
     view.object(code, resource, &written.object)
 }
 
-fn delete_options(
-    call: &Call<'_>,
-    resource: &Resource,
-    body: &[u8],
-) -> Result<DeleteOptions, Status> {
+fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
     let format = if body.is_empty() {
         BodyFormat::Json
     } else {
         negotiate::body(Some(call.content_type))?
     };
-    let mut options = match decode::delete_options(body, format, &resource.api_version())? {
+    let mut options = match decode::delete_options(body, format)? {
         // As a kube-apiserver has it, a body leaves nothing to the query, not even a dry run.
         Some(options) => options,
         None => call.query.delete_options()?,

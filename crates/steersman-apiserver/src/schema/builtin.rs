@@ -160,9 +160,14 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
             "autoscaling" => "v2".to_owned(),
             _ => row.version.to_owned(),
         },
-        deprecation_warning: (row.kind == "Endpoints").then(|| {
-            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
-        }),
+        deprecation_warning: match row.kind {
+            "ComponentStatus" => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
+            "Endpoints" => Some(
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                    .to_owned(),
+            ),
+            _ => None,
+        },
         defaults_on_read: false,
         installation: 0,
     }

@@ -10,6 +10,7 @@ use super::notes::{self, CLASS_NOTE};
 use super::place::{Errors, Place};
 use super::quota::{self, amount};
 use super::selector;
+use crate::go;
 use crate::schema::names;
 use crate::status::FieldError;
 
@@ -67,14 +68,12 @@ fn check_status(status: &Place<'_>) -> Errors {
         check_amount(&at, &mut errors);
     }
     let resizes = status.at("allocatedResourceStatuses");
-    // The path is not that of the field, as upstream's is not.
-    let told = Place::new("status.allocatedResourceStatus", resizes.value());
     for (resource, resize) in resizes.entries() {
-        check_resource(&told, resource, &mut errors);
+        check_resource(&resizes, resource, &mut errors);
         if !RESIZES.contains(&resize.text()) {
-            let known: Vec<String> = RESIZES.iter().map(|one| json!(one).to_string()).collect();
-            let named = json!(resource).to_string();
-            errors.push(FieldError::not_supported(told.path(), &named, &known));
+            let known: Vec<String> = RESIZES.iter().map(|one| go::quote(one)).collect();
+            let named = go::quote(resource);
+            errors.push(FieldError::not_supported(resizes.path(), &named, &known));
         }
     }
     let allocated = status.at("allocatedResources");
