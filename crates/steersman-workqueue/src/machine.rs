@@ -285,11 +285,12 @@ impl<T: Key> Machine<T> {
         }
         match delay {
             None => false,
-            Some(delay) if delay.is_zero() => self.arrive(slot, priority, false, now),
+            // WQ-8: a draining queue takes no run that a ticket asks for, at once or later.
             Some(_) if self.stage == Stage::Draining => {
                 self.dropped += 1;
                 false
             }
+            Some(delay) if delay.is_zero() => self.arrive(slot, priority, false, now),
             Some(delay) => self.wait(
                 slot,
                 Delay {

@@ -14,6 +14,9 @@ pub(crate) type Turn = u64;
 /// is not held through the quiet time after it.
 pub(crate) const KEPT: usize = 1024;
 
+/// Empty lines that are kept, so that a queue of few priorities allocates nothing for each key.
+const KEPT_LINES: usize = 4;
+
 /// The ready keys, a line for each priority.
 ///
 /// A key that moves to another line leaves its old place behind; whoever pops tells by the turn
@@ -69,10 +72,7 @@ impl Order {
 
     /// Takes note that one place in a line became stale.
     pub(crate) fn abandon(&mut self, priority: Priority) {
-        self.live -= 1;
-        if let Some(line) = self.lines.get_mut(&priority) {
-            line.leave();
-        }
+        self.leave(priority);
     }
 
     /// Takes the key whose turn it is. `is_live` says whether a place still counts.
@@ -84,8 +84,7 @@ impl Order {
         let line = self.lines.get_mut(&priority)?;
         let (_, slot) = line.front(&is_live)?;
         line.places.pop_front();
-        line.leave();
-        self.live -= 1;
+        self.leave(priority);
         Some(slot)
     }
 
@@ -93,6 +92,19 @@ impl Order {
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
         self.live = 0;
+    }
+
+    // Counts one live place less in a line. WQ-9: the line goes with its last one, unless few lines
+    // are there.
+    fn leave(&mut self, priority: Priority) {
+        self.live -= 1;
+        let Some(line) = self.lines.get_mut(&priority) else {
+            return;
+        };
+        line.leave();
+        if line.live == 0 && self.lines.len() > KEPT_LINES {
+            self.lines.remove(&priority);
+        }
     }
 
     // WQ-5: as long as several lines have keys, each `lower_share`-th turn goes to the oldest key
@@ -184,5 +196,27 @@ mod tests {
         assert!(order.lines[&Priority::LOW].places.is_empty());
         assert_eq!(order.pop(|t, _| t == turn), Some(7));
         assert_eq!(order.pop(|_, _| true), None);
+    }
+
+    // WQ-9
+    #[test]
+    fn wq_9_an_emptied_line_is_not_kept_however_many_priorities_there_were() {
+        let mut order = Order::new(8);
+        for value in 0..10_000 {
+            let priority = Priority::new(value);
+            order.push(7, priority);
+            match value % 2 {
+                0 => assert_eq!(order.pop(|_, _| true), Some(7)),
+                _ => order.abandon(priority),
+            }
+        }
+        assert!(order.lines.len() <= KEPT_LINES, "{}", order.lines.len());
+        assert_eq!((order.len(), order.pop(|_, _| true)), (0, None));
+        // Lines that were in use all at once go as well.
+        for value in 0..10_000 {
+            order.push(value, Priority::new(value as i32));
+        }
+        assert_eq!(drain(&mut order).len(), 10_000);
+        assert!(order.lines.len() <= KEPT_LINES, "{}", order.lines.len());
     }
 }

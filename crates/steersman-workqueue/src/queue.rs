@@ -94,6 +94,10 @@ impl<T: Key> Queue<T> {
     /// Accepts nothing more, drops what is delayed, and waits until what is ready was worked off;
     /// then the queue is closed. Dropped keys are counted by [`dropped`](Self::dropped).
     ///
+    /// A run that a ticket asks for meanwhile, by [`after`](Ticket::after), by
+    /// [`backoff`](Ticket::backoff) or by being dropped, is dropped as well, whatever its delay: a drain
+    /// ends however its workers end their tickets (WQ-8).
+    ///
     /// # Cancel safety
     ///
     /// Cancel safe: the queue goes on draining, and another call waits for the end.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use steersman_workqueue::{AddOptions, Queue, QueueOptions, ShutDown};
+use steersman_workqueue::limiter::MaxOf;
+use steersman_workqueue::{AddOptions, Queue, QueueOptions, ShutDown, Ticket};
 
 fn queue() -> Queue<u32> {
     Queue::new(QueueOptions::new("shutdown"))
@@ -69,6 +70,40 @@ async fn drain_works_off_what_is_ready_and_drops_what_is_delayed() {
     );
     assert_eq!(queue.dropped(), 2, "the delayed key, and the retry");
     queue.drain().await;
+}
+
+// A drain ends whatever the workers answer: each key that is ready has one more run.
+// WQ-8
+#[tokio::test(start_paused = true)]
+async fn wq_8_a_drain_ends_though_every_ticket_asks_for_another_run_at_once() {
+    let at_once = || MaxOf::new();
+    let ends: [fn(Ticket<u32>); 4] = [
+        |ticket| ticket.after(Duration::ZERO),
+        |ticket| {
+            assert_eq!(ticket.backoff(), Duration::ZERO);
+        },
+        drop,
+        |ticket| ticket.after(Duration::from_millis(1)),
+    ];
+    for (number, end) in ends.into_iter().enumerate() {
+        let queue = Queue::new(QueueOptions::new("drain").rate_limiter(at_once()));
+        for key in 0..10 {
+            queue.add(key);
+        }
+        let draining = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.drain().await }
+        });
+        tokio::task::yield_now().await;
+        let mut runs = 0;
+        while let Ok(ticket) = queue.next().await {
+            runs += 1;
+            assert!(runs <= 10, "end {number}: {} runs again", ticket.key());
+            end(ticket);
+        }
+        draining.await.unwrap();
+        assert_eq!((runs, queue.dropped()), (10, 10), "end {number}");
+    }
 }
 
 // Scenario: many workers wait, several keys come at once or become due together, and each key
