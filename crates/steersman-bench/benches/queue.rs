@@ -1,7 +1,10 @@
 //! Steps of the work queue.
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::FutureExt as _;
+use steersman_controller::Request;
+use steersman_controller::handler::Requests;
+use steersman_object::ObjectKey;
 use steersman_workqueue::{Queue, QueueOptions};
 
 const KEYS: u64 = 10_000;
@@ -62,5 +65,27 @@ fn queue(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, queue);
+/// The requests that one event causes, each named twice, as by an update of what both states refer to.
+fn requests(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("requests of one event");
+    for count in [10, 10_000, 100_000] {
+        let named: Vec<Request> = (0..count)
+            .map(|number| ObjectKey::namespaced("shop", format!("name-{number}")).into())
+            .collect();
+        group.throughput(Throughput::Elements(count));
+        let id = BenchmarkId::from_parameter(count);
+        group.bench_with_input(id, &named, |bencher, named| {
+            bencher.iter(|| {
+                let mut requests = Requests::new();
+                for request in named.iter().chain(named) {
+                    requests.add(request.clone());
+                }
+                requests
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, queue, requests);
 criterion_main!(benches);

@@ -4,6 +4,7 @@ mod itself;
 mod owner;
 mod mapped;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,12 +35,17 @@ pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'stati
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>);
 }
 
+/// Up to this many requests of one event a scan is cheaper than hashing each of them.
+const SCANNED: usize = 16;
+
 /// The requests of one event, each at most once.
 ///
 /// The controller adds those of the initial list and of resyncs with low priority, and those of
 /// deletes never.
 pub struct Requests<R> {
     added: Vec<(R, AddOptions)>,
+    /// The position of each request in `added`; empty until there are more than [`SCANNED`].
+    positions: HashMap<R, usize>,
     defaults: AddOptions,
 }
 
@@ -55,6 +61,7 @@ impl<R: RequestKey> Requests<R> {
     pub(crate) fn with_defaults(defaults: AddOptions) -> Self {
         Self {
             added: Vec::new(),
+            positions: HashMap::new(),
             defaults,
         }
     }
@@ -68,15 +75,29 @@ impl<R: RequestKey> Requests<R> {
     /// Adds a request with options of its own. A request that is there already keeps its place and
     /// takes the new options.
     pub fn add_with(&mut self, request: R, options: AddOptions) {
-        // An event names a handful of requests, so a scan beats a set.
-        match self
-            .added
-            .iter_mut()
-            .find(|(present, _)| *present == request)
-        {
-            Some((_, present)) => *present = options,
-            None => self.added.push((request, options)),
+        if let Some(position) = self.position(&request) {
+            if let Some((_, present)) = self.added.get_mut(position) {
+                *present = options;
+            }
+            return;
         }
+        if self.added.len() == SCANNED {
+            let present = self.added.iter().map(|(request, _)| request.clone());
+            self.positions = present.zip(0..).collect();
+        }
+        if self.added.len() >= SCANNED {
+            self.positions.insert(request.clone(), self.added.len());
+        }
+        self.added.push((request, options));
+    }
+
+    fn position(&self, request: &R) -> Option<usize> {
+        if self.added.len() > SCANNED {
+            return self.positions.get(request).copied();
+        }
+        self.added
+            .iter()
+            .position(|(present, _)| present == request)
     }
 
     /// How [`add`](Self::add) adds: with low priority for initial lists and resyncs.
@@ -90,6 +111,7 @@ impl<R: RequestKey> Requests<R> {
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (R, AddOptions)> + '_ {
+        self.positions = HashMap::new();
         self.added.drain(..)
     }
 }

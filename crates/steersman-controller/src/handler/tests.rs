@@ -1,10 +1,14 @@
 //! Tables of handlers over events.
 
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use steersman_informer::{Certainty, Entry, Origin};
 use steersman_object::ObjectKey;
+use steersman_workqueue::Priority;
 
 use super::*;
 
@@ -128,4 +132,71 @@ fn a_handler_may_make_requests_of_its_own_type() {
     let mut requests = Requests::<String>::new();
     handler.handle(&created(owned(&[])), &mut requests);
     assert_eq!(requests.iter().collect::<Vec<_>>(), ["shop"]);
+}
+
+// A request type that counts how often it is compared.
+#[derive(Clone, Debug)]
+struct Compared(u32, Arc<AtomicUsize>);
+
+impl PartialEq for Compared {
+    fn eq(&self, other: &Self) -> bool {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0 == other.0
+    }
+}
+
+impl Eq for Compared {}
+
+impl Hash for Compared {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn many_requests_of_one_event_are_each_added_once_in_order_and_compared_a_few_times() {
+    const MANY: u32 = 10_000;
+    let compared = Arc::new(AtomicUsize::new(0));
+    let mut requests = Requests::new();
+    let order = (0..MANY).rev().chain(0..MANY).chain((0..MANY).rev());
+    for number in order {
+        requests.add(Compared(number, Arc::clone(&compared)));
+    }
+    let count = compared.load(Ordering::Relaxed);
+    assert!(count < 10 * MANY as usize, "{count} comparisons");
+    let low = AddOptions::new().priority(Priority::LOW);
+    requests.add_with(Compared(3, Arc::clone(&compared)), low);
+    let all: Vec<u32> = requests.iter().map(|request| request.0).collect();
+    assert_eq!(all, (0..MANY).rev().collect::<Vec<_>>());
+    for (request, options) in requests.drain() {
+        let expected = if request.0 == 3 {
+            low
+        } else {
+            AddOptions::new()
+        };
+        assert_eq!(format!("{options:?}"), format!("{expected:?}"));
+    }
+}
+
+#[test]
+fn few_requests_keep_their_places_and_take_the_newest_options_at_each_number_of_them() {
+    for count in 0..=3 * SCANNED {
+        let mut requests = Requests::new();
+        for number in (0..count).chain(0..count) {
+            let priority = Priority::new(i32::try_from(number).unwrap());
+            requests.add(number);
+            requests.add_with(number, AddOptions::new().priority(priority));
+        }
+        let added: Vec<(usize, AddOptions)> = requests.drain().collect();
+        assert_eq!(added.len(), count);
+        for (number, (request, options)) in added.into_iter().enumerate() {
+            let priority = Priority::new(i32::try_from(number).unwrap());
+            let expected = AddOptions::new().priority(priority);
+            assert_eq!(request, number);
+            assert_eq!(format!("{options:?}"), format!("{expected:?}"));
+        }
+        // A drained buffer is an empty one.
+        requests.add(7);
+        assert_eq!(requests.iter().collect::<Vec<_>>(), [&7]);
+    }
 }
