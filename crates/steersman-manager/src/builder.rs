@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use steersman_api::Connection;
-use steersman_cache::{CacheMetrics, CacheOptions};
+use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::{ClientMetrics, ClientOptions};
 
 use crate::cluster::Cluster;
@@ -96,6 +96,8 @@ impl ManagerBuilder {
     ///
     /// [`Error::CacheOptions`]; [`Error::Metrics`] where the registry is that of another manager.
     pub fn build(self) -> Result<Manager, Error> {
+        // CACHE-13: before anything is registered, so that the registry serves the corrected options.
+        let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
         let cache = if self.cache.has_metrics() {
             self.cache
         } else {

@@ -169,17 +169,37 @@ impl Manager {
     /// [`Error::Stopping`].
     pub fn add_controller(&self, controller: Controller) -> Result<(), Error> {
         let name = controller.name().to_owned();
-        if !self.shared.state.lock().controllers.insert(name.clone()) {
-            return Err(Error::DuplicateController { name });
+        self.reserve(&name)?;
+        let added = self.add_reserved(controller, name.clone());
+        if added.is_err() {
+            // CACHE-13: the name is free again.
+            self.shared.state.lock().controllers.remove(&name);
         }
+        added
+    }
+
+    /// Takes the name of a controller, before anything is declared for it.
+    fn reserve(&self, name: &str) -> Result<(), Error> {
+        let mut state = self.shared.state.lock();
+        if state.phase == Phase::Stopping {
+            return Err(Error::Stopping { name: title(name) });
+        }
+        if state.controllers.insert(name.to_owned()) {
+            Ok(())
+        } else {
+            let name = name.to_owned();
+            Err(Error::DuplicateController { name })
+        }
+    }
+
+    fn add_reserved(&self, controller: Controller, name: String) -> Result<(), Error> {
         controller
             .declare(self.cache())
             .map_err(Error::Controller)?;
         // Not the manager itself: what it holds must not hold it.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
-        let title = format!("controller {name:?}");
         self.add(from_fn(
-            title,
+            title(&name),
             Group::LeaderElected,
             move |context| async move {
                 let client = cluster.client().field_manager(name);
@@ -350,6 +370,11 @@ impl Manager {
         state.waiting = left;
         taken
     }
+}
+
+/// The name of a controller among the runnables of a manager.
+fn title(controller: &str) -> String {
+    format!("controller {controller:?}")
 }
 
 /// Each group is asked when the one before it has stopped (MGR-1).

@@ -138,16 +138,23 @@ impl Cache {
         index: &str,
         add: impl Fn(&Informer<K>) -> Result<(), steersman_informer::Error>,
     ) -> Result<(), Error> {
-        for informer in self.informers::<K>()? {
-            add(&informer).map_err(|error| match error {
-                steersman_informer::Error::IndexWithoutName { .. } => Error::IndexWithoutName {
-                    kind: Kind::of::<K>(),
-                },
-                _ => Error::IndexExists {
-                    kind: Kind::of::<K>(),
-                    index: index.to_owned(),
-                },
-            })?;
+        // CACHE-13: refused before the kind is declared, and before one of several informers has it.
+        if index.is_empty() {
+            return Err(Error::IndexWithoutName {
+                kind: Kind::of::<K>(),
+            });
+        }
+        let exists = || Error::IndexExists {
+            kind: Kind::of::<K>(),
+            index: index.to_owned(),
+        };
+        let informers = self.informers::<K>()?;
+        let mut stores = informers.iter().map(Informer::as_store);
+        if stores.any(|store| store.has_index(index)) {
+            return Err(exists());
+        }
+        for informer in &informers {
+            add(informer).map_err(|_| exists())?;
         }
         Ok(())
     }

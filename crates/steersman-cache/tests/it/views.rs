@@ -141,6 +141,28 @@ async fn labels_are_indexed_for_whatever_type_reads_where_the_options_say_so() {
     world.stop().await.unwrap();
 }
 
+/// CACHE-13
+#[tokio::test(start_paused = true)]
+async fn cache_13_an_index_that_is_refused_declares_no_kind_and_is_in_no_namespace() {
+    let closer = Settings::new().index_labels(["team"]);
+    let maps = ByObject::new().namespace("a", Settings::new());
+    let maps = maps.namespace("b", closer);
+    let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(maps));
+    let nameless = world.cache.index_field::<Service>("", |_| None);
+    assert!(matches!(nameless, Err(Error::IndexWithoutName { .. })));
+    assert!(world.cache.all_unsynced().is_empty());
+    // In one of the two namespaces an index of that name is there.
+    let again = world.cache.index_label::<ConfigMap>("team").unwrap_err();
+    assert!(matches!(again, Error::IndexExists { .. }), "{again}");
+    world.start();
+    let team = |namespace: &str| ListOptions::new().index("team", "red").namespace(namespace);
+    let listed = world.cache.list::<ConfigMap>(&team("b")).await.unwrap();
+    assert!(listed.is_empty());
+    let listed = world.cache.list::<ConfigMap>(&team("a")).await;
+    assert!(matches!(listed, Err(Error::NoIndex { .. })), "{listed:?}");
+    world.stop().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn terms_combine_and_keys_and_values_need_no_bodies() {
     let mut world = World::new(CacheOptions::new());

@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use steersman_api::{Connection, kube_client};
+use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
-use steersman_manager::{Error, Manager};
+use steersman_manager::{Error, Manager, Shutdown};
 use tokio::sync::mpsc;
 
 use steersman_object::report;
@@ -67,6 +68,52 @@ fn what_cannot_work_is_refused_by_name() {
     );
     assert!(matches!(run("", 1), Err(Error::Controller(_))));
     assert!(matches!(run("two", 0), Err(Error::Controller(_))));
+}
+
+/// CACHE-13
+#[tokio::test(start_paused = true)]
+async fn cache_13_a_controller_that_is_refused_keeps_neither_its_name_nor_its_kinds() {
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let manager = Manager::builder(connection).build().unwrap();
+    let (told, _reconciled) = mpsc::unbounded_channel();
+    manager.start(Shutdown::when(async {})).await.unwrap();
+    for _ in 0..2 {
+        let error = manager
+            .controller::<ConfigMap>()
+            .name("late")
+            .run(Tell(told.clone()))
+            .unwrap_err();
+        assert!(
+            matches!(&error, Error::Stopping { name } if name.contains("late")),
+            "{error}"
+        );
+        assert!(manager.controllers().is_empty());
+    }
+
+    // The cache refuses the kinds, though the manager has not stopped.
+    let manager = Manager::builder(nowhere()).build().unwrap();
+    drop(manager.cache().begin().unwrap());
+    for _ in 0..2 {
+        let controller = manager.controller::<ConfigMap>().name("one");
+        let error = controller.run(Tell(told.clone())).unwrap_err();
+        assert!(matches!(&error, Error::Controller(_)), "{error}");
+        assert!(manager.controllers().is_empty());
+    }
+}
+
+/// CACHE-13
+#[test]
+fn cache_13_options_that_are_refused_leave_the_registry_to_those_that_are_not() {
+    let registry = prometheus::Registry::new();
+    let bad = CacheOptions::new().by_object::<Namespace>(ByObject::new().namespaces(["a"]));
+    let build = |options| {
+        let builder = Manager::builder(nowhere()).metrics_registry(registry.clone());
+        builder.cache(options).build()
+    };
+    assert!(matches!(build(bad), Err(Error::CacheOptions(_))));
+    assert!(registry.gather().is_empty());
+    assert!(build(CacheOptions::new()).is_ok());
 }
 
 #[test]
