@@ -86,9 +86,11 @@ impl Advice {
             Some(namespace) => format!("a Role in namespace {namespace:?}"),
             None => "a ClusterRole".to_owned(),
         };
+        let name = self.coverage.only_name(self.namespace.as_deref());
+        let names = name.map_or_else(String::new, |name| format!(", resourceNames: [{name:?}]"));
         format!(
             "bind the operator's service account to {role} with the rule \
-             {{apiGroups: [{:?}], resources: [{:?}], verbs: [get, list, watch]}}",
+             {{apiGroups: [{:?}], resources: [{:?}]{names}, verbs: [get, list, watch]}}",
             kind.gvk().group(),
             kind.plural()
         )
@@ -163,6 +165,32 @@ mod tests {
         let narrow = advice(&kind, Some("web"));
         let text = narrow.way_out(Reason::Forbidden).unwrap();
         assert!(text.contains("a Role in namespace \"web\""), "{text}");
+    }
+
+    /// CACHE-14
+    #[test]
+    fn a_forbidden_kind_that_is_cached_by_name_asks_for_that_object_alone() {
+        let kind = Kind::of::<Deployment>();
+        let rule = |fields: &str| {
+            let by_fields = ByObject::new().namespaces(["web"]).fields(fields);
+            let options = CacheOptions::new().by_object::<Deployment>(by_fields);
+            let advice = with(&kind, Some("web"), &options);
+            advice.way_out(Reason::Forbidden).unwrap()
+        };
+        let named = r#"{apiGroups: ["apps"], resources: ["deployments"], resourceNames: ["shop"], verbs: [get, list, watch]}"#;
+        for fields in ["metadata.name=shop", "a!=b,metadata.name==shop"] {
+            let text = rule(fields);
+            assert!(text.contains(named), "{fields}: {text}");
+            assert!(text.contains("a Role in namespace \"web\""), "{text}");
+        }
+        for fields in [
+            "metadata.name!=shop",
+            "metadata.name=",
+            "metadata.name=a/b",
+            "a=b",
+        ] {
+            assert!(!rule(fields).contains("resourceNames"), "{fields}");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ struct Place {
 }
 
 const NAMESPACE: &str = "metadata.namespace";
+const NAME: &str = "metadata.name";
 
 impl Coverage {
     /// What `options` say about `kind`. Each setting is taken from where it is said most closely: the
@@ -67,6 +68,20 @@ impl Coverage {
         let mut places = self.places.iter();
         let place = places.find(|place| place.namespace.as_deref() == namespace)?;
         Some(&place.settings)
+    }
+
+    /// The name of the one object that the informer of a place asks for, where its field selector
+    /// requires one.
+    ///
+    /// The server takes that name from the selector of a list or a watch and authorizes the request for
+    /// it (`RequestInfoFactory` of k8s.io/apiserver), so a rule with `resourceNames` allows it. A name
+    /// that is no segment of a path is not taken.
+    pub(crate) fn only_name(&self, namespace: Option<&str>) -> Option<String> {
+        let fields = FieldSelector::parse(self.settings(namespace)?.sent_fields()?)?;
+        let name = fields.required(NAME)?;
+        let is_segment =
+            !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '%']);
+        is_segment.then(|| name.to_owned())
     }
 
     /// The namespace whose informer holds the object, or `None` where one holds them all.

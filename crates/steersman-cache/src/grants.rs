@@ -27,6 +27,9 @@ pub struct MissingRule {
     pub kind: Kind,
     /// The namespace in which; `None` for all of them, and for kinds that have none.
     pub namespace: Option<String>,
+    /// The name of the one object that is to be read, where the kind is cached by a field selector
+    /// that requires `metadata.name`; `None` for all objects.
+    pub name: Option<String>,
     /// What is not allowed, of `get`, `list` and `watch`.
     pub verbs: Vec<&'static str>,
 }
@@ -71,8 +74,12 @@ fn role(name: &str, namespace: Option<&str>, rules: &[&MissingRule]) -> String {
 
 impl MissingRule {
     fn yaml(&self) -> String {
+        let name = self.name.iter();
+        let names: String = name
+            .map(|name| format!("  resourceNames: [{name:?}]\n"))
+            .collect();
         format!(
-            "- apiGroups: [{:?}]\n  resources: [{:?}]\n  verbs: [{}]\n",
+            "- apiGroups: [{:?}]\n  resources: [{:?}]\n{names}  verbs: [{}]\n",
             self.kind.gvk().group(),
             self.kind.plural(),
             self.verbs.join(", ")
@@ -82,10 +89,18 @@ impl MissingRule {
 
 impl fmt::Display for MissingRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verbs, plural) = (self.verbs.join(", "), self.kind.qualified_plural());
+        write!(
+            f,
+            "{} {}",
+            self.verbs.join(", "),
+            self.kind.qualified_plural()
+        )?;
+        if let Some(name) = &self.name {
+            write!(f, " named {name:?}")?;
+        }
         match &self.namespace {
-            Some(namespace) => write!(f, "{verbs} {plural} in namespace {namespace:?}"),
-            None => write!(f, "{verbs} {plural}"),
+            Some(namespace) => write!(f, " in namespace {namespace:?}"),
+            None => Ok(()),
         }
     }
 }
@@ -128,6 +143,7 @@ mod tests {
         MissingRule {
             kind: Kind::of::<K>(),
             namespace: namespace.map(Into::into),
+            name: None,
             verbs: verbs.to_vec(),
         }
     }

@@ -25,6 +25,10 @@ impl Cache {
     /// the namespaces it is cached in, and whether the server serves it: one SelfSubjectAccessReview for
     /// each verb of each informer, and one document of discovery for each group. Starts nothing.
     ///
+    /// Where the cache is scoped by a field selector that requires `metadata.name`, it asks for that name,
+    /// and what is missing is a rule with `resourceNames`: a list or a watch under such a selector is
+    /// allowed by it.
+    ///
     /// The verbs are `list` and `watch`, and `get`, with which clients read one object live, as after a
     /// conflict: where nothing does so it need not be allowed.
     ///
@@ -77,10 +81,13 @@ impl Cache {
                 }
             }
             let place = slot.namespace.as_deref();
+            // CACHE-14: as the server authorizes a list under such a selector.
+            let name = advice.coverage.only_name(place);
+            let asked = (place, name.as_deref());
             let (get, list, watch) = tokio::try_join!(
-                allowed(&client, kind, place, VERBS[0]),
-                allowed(&client, kind, place, VERBS[1]),
-                allowed(&client, kind, place, VERBS[2]),
+                allowed(&client, kind, asked, VERBS[0]),
+                allowed(&client, kind, asked, VERBS[1]),
+                allowed(&client, kind, asked, VERBS[2]),
             )
             .map_err(Error::Preflight)?;
             let verbs = VERBS.into_iter().zip([get, list, watch]);
@@ -92,6 +99,7 @@ impl Cache {
                 found.missing.push(MissingRule {
                     kind: kind.clone(),
                     namespace: place.map(Into::into),
+                    name,
                     verbs,
                 });
             }
@@ -133,7 +141,7 @@ impl Cache {
 async fn allowed(
     client: &kube_client::Client,
     kind: &Kind,
-    namespace: Option<&str>,
+    (namespace, name): (Option<&str>, Option<&str>),
     verb: &str,
 ) -> Result<bool, steersman_api::Error> {
     let attributes = ResourceAttributes {
@@ -141,6 +149,7 @@ async fn allowed(
         version: Some(kind.gvk().version().to_owned()),
         resource: Some(kind.plural().to_owned()),
         namespace: namespace.map(Into::into),
+        name: name.map(Into::into),
         verb: Some(verb.to_owned()),
         ..ResourceAttributes::default()
     };

@@ -1,11 +1,13 @@
 //! A preflight names the rules that are missing, and the kinds that are not served.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, Service};
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::{ApiServer, Authorization, User};
-use steersman_cache::{ByObject, Cache, CacheOptions};
+use steersman_cache::{ByObject, Cache, CacheOptions, ListOptions};
+use steersman_object::ObjectKey;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::Website;
 
@@ -82,6 +84,88 @@ async fn each_missing_verb_of_each_informer_is_named_and_nothing_else() {
     assert_eq!(rules.matches("kind: Role\n").count(), 1, "{rules}");
     assert!(rules.contains("  verbs: [get, watch]\n"), "{rules}");
     assert!(found.to_string().ends_with(&found.rules("operator-cache")));
+}
+
+/// CACHE-14
+#[tokio::test(start_paused = true)]
+async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
+    let server = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build();
+    for name in ["settings", "other"] {
+        let metadata = json!({"name": name, "namespace": "default"});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        server.create(map).unwrap();
+    }
+    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let cache = || {
+        let one = ByObject::new().namespaces(["default"]);
+        let one = one.fields("metadata.name=settings");
+        let node = ByObject::new().fields("metadata.name=node-1");
+        let options = CacheOptions::new().by_object::<ConfigMap>(one);
+        Cache::new(options.by_object::<Node>(node)).unwrap()
+    };
+    let found = cache().preflight(&connection).await.unwrap();
+    let missing: Vec<String> = found.missing.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        missing,
+        [
+            "get, list, watch configmaps named \"settings\" in namespace \"default\"",
+            "get, list, watch nodes named \"node-1\"",
+        ]
+    );
+    let rules = found.rules("op");
+    let of = |plural: &str, name: &str| {
+        format!(
+            "  resources: [{plural:?}]\n  resourceNames: [{name:?}]\n  verbs: [get, list, watch]\n"
+        )
+    };
+    assert!(rules.contains(&of("configmaps", "settings")), "{rules}");
+    assert!(rules.contains(&of("nodes", "node-1")), "{rules}");
+
+    // Without the rule the informer says the same.
+    let refused = cache();
+    let stop = CancellationToken::new();
+    let run = tokio::spawn(refused.run(connection.clone(), stop.clone()));
+    let key = ObjectKey::namespaced("default", "settings");
+    let error = refused.get::<ConfigMap>(&key).await.unwrap_err();
+    assert!(
+        error.to_string().contains("resourceNames: [\"settings\"]"),
+        "{error}"
+    );
+    stop.cancel();
+    run.await.unwrap().unwrap();
+
+    // The rules that it shows are enough, for the preflight and for the informers.
+    let rule = |plural: &str, name: &str| {
+        json!([{"apiGroups": [""], "resources": [plural], "resourceNames": [name],
+            "verbs": ["get", "list", "watch"]}])
+    };
+    let maps = rule("configmaps", "settings");
+    grant(&server, "Role", Some("default"), &maps);
+    grant(&server, "ClusterRole", None, &rule("nodes", "node-1"));
+    let granted = cache();
+    let found = granted.preflight(&connection).await.unwrap();
+    assert!(found.is_ready(), "{found}");
+    let stop = CancellationToken::new();
+    let run = tokio::spawn(granted.run(connection.clone(), stop.clone()));
+    granted.get::<ConfigMap>(&key).await.unwrap();
+    assert!(
+        granted
+            .list::<Node>(&ListOptions::new())
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    stop.cancel();
+    run.await.unwrap().unwrap();
+
+    // Of a cache of the whole kind the rules of one object are not enough.
+    let all = Cache::new(CacheOptions::new().default_namespaces(["default"])).unwrap();
+    all.informer::<ConfigMap>().unwrap();
+    let found = all.preflight(&connection).await.unwrap();
+    assert_eq!(found.missing.len(), 1, "{found}");
+    assert_eq!(found.missing[0].name, None);
 }
 
 #[tokio::test(start_paused = true)]
