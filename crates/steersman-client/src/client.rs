@@ -11,6 +11,7 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use crate::cached;
 use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
+use crate::field_manager;
 use crate::kind_client::KindClient;
 use crate::live::Live;
 use crate::options::{ClientOptions, Lock};
@@ -59,6 +60,18 @@ impl Client {
     /// The same client, signing its writes with another field manager.
     pub fn field_manager(&self, name: impl Into<String>) -> Self {
         self.with(|options| options.field_manager(name))
+    }
+
+    /// The same client, signing its writes as a controller of this program does by default:
+    /// `program/controller`.
+    ///
+    /// The program is [`Connection::program`]: the first word of the `User-Agent`, which
+    /// [`Connection::user_agent`] sets and which is the name of the executable otherwise. Characters that
+    /// are not printable become `_`. Of a name longer than the 128 bytes that servers take the beginning
+    /// and the end are kept, with a hash between them.
+    pub fn for_controller(&self, controller: &str) -> Self {
+        let program = self.shared.connection().program();
+        self.field_manager(field_manager::of_controller(&program, controller))
     }
 
     /// The same client, in one namespace: it is filled in where an object, a key or a list of a namespaced

@@ -53,6 +53,7 @@ pub mod error;
 pub mod consistency;
 pub mod metrics;
 pub mod options;
+mod field_manager;
 mod route;
 mod place;
 mod diff;

@@ -68,8 +68,9 @@ impl ClientOptions {
         }
     }
 
-    /// The name under which the server notes who set which field (`fieldManager`). Without one, it is what
-    /// the program calls itself in its `User-Agent`.
+    /// The name under which the server notes who set which field (`fieldManager`): at most 128 bytes of
+    /// printable characters. Without one, it is what the program calls itself in its `User-Agent`. The
+    /// client of a controller of a manager has a name of its own.
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
         self

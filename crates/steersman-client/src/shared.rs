@@ -16,6 +16,7 @@ use crate::document::{conflicts, document, in_namespace, part_document};
 use crate::door::Door;
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
+use crate::field_manager;
 use crate::options::{ClientOptions, Lock};
 use crate::own_reads::{OwnReads, Settled};
 use crate::own_writes::{Mark, Read};
@@ -126,10 +127,10 @@ impl Shared {
         Ok(self.door.read(kind, ask).await?)
     }
 
-    /// Who applies: as the server would call whoever does not say.
+    /// The manager that applies: where none is given, the one that the server names for other writes.
     pub(crate) fn manager(&self) -> String {
         let given = self.options().field_manager.clone();
-        given.unwrap_or_else(|| self.connection().program())
+        given.unwrap_or_else(|| field_manager::of_program(&self.connection().program()))
     }
 
     /// The key, in the client's namespace where it has one.

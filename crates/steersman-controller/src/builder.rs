@@ -163,6 +163,14 @@ impl<K: TypedObject> Builder<K> {
         self
     }
 
+    /// The field manager of the writes that its reconciles make with
+    /// [`Context::client`](crate::Context::client), where a manager runs it: `program/controller` by
+    /// default ([`Client::for_controller`](steersman_client::Client::for_controller)).
+    pub fn field_manager(mut self, name: impl Into<String>) -> Self {
+        self.rest = self.rest.field_manager(name);
+        self
+    }
+
     /// Completes the declaration.
     ///
     /// # Errors

@@ -38,6 +38,7 @@ const ABORT_GRACE: Duration = Duration::from_secs(1);
 #[must_use = "a controller does nothing until it is started"]
 pub struct Controller {
     name: String,
+    field_manager: Option<String>,
     kinds: Vec<Kind>,
     body: Box<dyn AnyBody>,
 }
@@ -72,6 +73,7 @@ impl Controller {
     pub(crate) fn new<R: RequestKey, C: Reconciler<R>>(body: Body<R, C>) -> Self {
         Self {
             name: body.name.clone(),
+            field_manager: None,
             kinds: body
                 .watches
                 .iter()
@@ -85,6 +87,18 @@ impl Controller {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The field manager that it was declared with, where it was:
+    /// [`Builder::field_manager`](crate::Builder::field_manager).
+    #[must_use]
+    pub fn field_manager(&self) -> Option<&str> {
+        self.field_manager.as_deref()
+    }
+
+    pub(crate) fn signing(mut self, field_manager: Option<String>) -> Self {
+        self.field_manager = field_manager;
+        self
     }
 
     /// The kinds that it watches, in the order in which they were declared, the primary kind first.

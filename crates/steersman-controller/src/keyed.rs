@@ -30,6 +30,7 @@ pub struct KeyedBuilder<R: RequestKey> {
     streams: Vec<BoxStream<'static, R>>,
     filter_all: Option<FilterAll>,
     options: Options<R>,
+    field_manager: Option<String>,
 }
 
 impl Controller {
@@ -41,6 +42,7 @@ impl Controller {
             streams: Vec::new(),
             filter_all: None,
             options: Options::default(),
+            field_manager: None,
         }
     }
 }
@@ -110,6 +112,12 @@ impl<R: RequestKey> KeyedBuilder<R> {
         self
     }
 
+    /// As [`Builder::field_manager`](crate::Builder::field_manager).
+    pub fn field_manager(mut self, name: impl Into<String>) -> Self {
+        self.field_manager = Some(name.into());
+        self
+    }
+
     /// Completes the declaration.
     ///
     /// # Errors
@@ -131,14 +139,16 @@ impl<R: RequestKey> KeyedBuilder<R> {
                 controller: self.name,
             });
         }
-        Ok(Controller::new(Body {
+        let field_manager = self.field_manager;
+        let controller = Controller::new(Body {
             name: self.name,
             watches: self.watches,
             streams: self.streams,
             filter_all: self.filter_all,
             options: self.options,
             reconciler,
-        }))
+        });
+        Ok(controller.signing(field_manager))
     }
 
     pub(crate) fn named(mut self, name: String) -> Self {

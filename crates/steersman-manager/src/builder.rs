@@ -49,7 +49,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// How the client writes. Each controller's client signs with the controller's name.
+    /// How the client writes. Each controller's client signs with `program/controller`, or with the field
+    /// manager that the controller was declared with.
     pub fn client(mut self, options: ClientOptions) -> Self {
         self.client = options;
         self

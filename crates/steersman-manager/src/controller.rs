@@ -34,10 +34,16 @@ impl Manager {
 }
 
 impl<K: TypedObject> ControllerBuilder<K> {
-    /// Its name in logs and metrics, and the field manager of its writes; the kind in lower case by
+    /// Its name in logs and metrics, and in the field manager of its writes; the kind in lower case by
     /// default.
     pub fn name(self, name: impl Into<String>) -> Self {
         self.map(|builder| builder.name(name))
+    }
+
+    /// The field manager of the writes that it makes with the client of its context;
+    /// `program/controller` by default.
+    pub fn field_manager(self, name: impl Into<String>) -> Self {
+        self.map(|builder| builder.field_manager(name))
     }
 
     /// Filters events of the primary kind, and of no other. Several must all let an event pass.

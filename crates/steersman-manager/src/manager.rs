@@ -170,7 +170,7 @@ impl Manager {
     pub fn add_controller(&self, controller: Controller) -> Result<(), Error> {
         let name = controller.name().to_owned();
         self.reserve(&name)?;
-        let added = self.add_reserved(controller, name.clone());
+        let added = self.add_reserved(controller, &name);
         if added.is_err() {
             // CACHE-13: the name is free again.
             self.shared.state.lock().controllers.remove(&name);
@@ -192,17 +192,21 @@ impl Manager {
         }
     }
 
-    fn add_reserved(&self, controller: Controller, name: String) -> Result<(), Error> {
+    fn add_reserved(&self, controller: Controller, name: &str) -> Result<(), Error> {
         controller
             .declare(self.cache())
             .map_err(Error::Controller)?;
+        let client = match controller.field_manager() {
+            Some(given) => self.client().field_manager(given),
+            // Two programs may have controllers of one name.
+            None => self.client().for_controller(name),
+        };
         // Not the manager itself: what it holds must not hold it.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         self.add(from_fn(
-            title(&name),
+            title(name),
             Group::LeaderElected,
             move |context| async move {
-                let client = cluster.client().field_manager(name);
                 let cancel = context.cancellation();
                 let start = StartContext::new(
                     cluster.cache().clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_core::ObjectMeta;
 use serde_json::{Value, json};
+use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
 use steersman_cache::{CacheOptions, ListOptions};
@@ -12,6 +13,7 @@ use steersman_client::owner;
 use steersman_controller::{
     Action, Context, Error as ReconcileError, Reconciler, Request, reconcile,
 };
+use steersman_manager::Manager;
 use tokio::sync::mpsc;
 
 use crate::world::{Tell, config_map, manager_of, soon, start};
@@ -87,7 +89,7 @@ async fn without_watch_list_two_controllers_cause_one_list_and_one_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_controller_writes_carries_its_name_and_the_clock_is_ours() {
+async fn what_a_controller_writes_carries_the_time_of_the_managers_clock() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let noon: k8s_openapi::jiff::Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
@@ -109,11 +111,7 @@ async fn what_a_controller_writes_carries_its_name_and_the_clock_is_ours() {
             Ok::<_, ReconcileError>(Action::done())
         }
     });
-    manager
-        .controller::<ConfigMap>()
-        .name("labeller")
-        .run(label)
-        .unwrap();
+    manager.controller::<ConfigMap>().run(label).unwrap();
     let started = start(&manager);
     assert!(soon(reconciled.recv()).await.unwrap());
     // The event of its own write finds nothing left to do.
@@ -121,10 +119,91 @@ async fn what_a_controller_writes_carries_its_name_and_the_clock_is_ours() {
     started.stop().await.unwrap();
     let stored = server.get("configmaps", "default", "a").unwrap();
     assert_eq!(stored["data"], json!({"seen": "2030-01-01T12:00:00Z"}));
-    let managers = server
-        .requests()
-        .matching(|r| r.parameter("fieldManager").is_some());
-    assert_eq!(managers[0].parameter("fieldManager"), Some("labeller"));
+}
+
+/// A reconciler that applies one label with the value that it was made with.
+fn applies(value: &'static str, done: mpsc::UnboundedSender<()>) -> impl Reconciler {
+    reconcile::from_fn(move |ctx: Context, request: Request| {
+        let done = done.clone();
+        async move {
+            let name = request.key.name();
+            let part = json!({"metadata": {"name": name, "namespace": "default",
+                "labels": {(value): "yes"}}});
+            ctx.client().apply_part::<ConfigMap>(&part).await?;
+            done.send(())?;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    })
+}
+
+/// The field managers of an object, and the labels that each of them owns.
+fn owners(server: &ApiServer) -> Vec<(String, String)> {
+    let stored = server.get("configmaps", "default", "a").unwrap();
+    let entries = stored["metadata"]["managedFields"].as_array().unwrap();
+    let applied = entries.iter().filter(|entry| entry["operation"] == "Apply");
+    let owned = applied.map(|entry| {
+        let labels = &entry["fieldsV1"]["f:metadata"]["f:labels"];
+        let manager = entry["manager"].as_str().unwrap().to_owned();
+        (manager, labels.to_string())
+    });
+    owned.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_programs_whose_controllers_have_one_name_keep_each_others_fields() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let long = "operator".repeat(30);
+    for (program, label) in [("shop", "red"), ("bank", "blue"), (&*long, "green")] {
+        let connection = Connection::in_process(server.service(), "default");
+        let connection = connection.user_agent(program, "1.0");
+        let manager = Manager::builder(connection).build().unwrap();
+        let (told, mut done) = mpsc::unbounded_channel();
+        manager
+            .controller::<ConfigMap>()
+            .name("namespace")
+            .run(applies(label, told))
+            .unwrap();
+        let started = start(&manager);
+        soon(done.recv()).await.unwrap();
+        started.stop().await.unwrap();
+    }
+    let owners = owners(&server);
+    assert_eq!(owners.len(), 3, "{owners:?}");
+    let of = |manager: &str| {
+        let found = owners.iter().find(|(name, _)| name == manager);
+        found.map(|(_, labels)| labels.as_str())
+    };
+    assert_eq!(of("shop/namespace"), Some(r#"{"f:red":{}}"#), "{owners:?}");
+    assert_eq!(of("bank/namespace"), Some(r#"{"f:blue":{}}"#), "{owners:?}");
+    let (cut, _) = owners
+        .iter()
+        .find(|(_, labels)| labels.contains("green"))
+        .unwrap();
+    assert!(cut.len() == 128 && cut.ends_with("/namespace"), "{cut}");
+    assert!(cut.starts_with("operatoroperator"), "{cut}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_signs_with_the_field_manager_that_it_is_given() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let manager = manager_of(&server).build().unwrap();
+    let (told, mut done) = mpsc::unbounded_channel();
+    manager
+        .controller::<ConfigMap>()
+        .name("namespace")
+        .field_manager("as-before")
+        .run(applies("red", told))
+        .unwrap();
+    let started = start(&manager);
+    soon(done.recv()).await.unwrap();
+    started.stop().await.unwrap();
+    let owners = owners(&server);
+    assert_eq!(
+        owners,
+        [("as-before".to_owned(), r#"{"f:red":{}}"#.to_owned())]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,105 @@
+//! Machine: the field managers that writes are signed with where no name is given.
+
+/// The longest name that servers take, in bytes (`FieldManagerMaxLength` of apimachinery).
+const LONGEST: usize = 128;
+
+/// How much of the beginning of a name that is too long is kept, in bytes.
+const BEGINNING: usize = 40;
+
+/// The name that the server gives to the writes of a program that name no manager: its printable
+/// characters, up to the longest name that servers take.
+pub(crate) fn of_program(program: &str) -> String {
+    let printable: String = program.chars().filter(|c| is_printable(*c)).collect();
+    start_of(&printable, LONGEST).to_owned()
+}
+
+/// The name of a controller of a program: `program/controller`.
+///
+/// Each character that servers refuse becomes a `_`. Of a name that is too long for servers the
+/// beginning and the end are kept, with a hash of the whole name between them, so that two names that
+/// differ anywhere stay two.
+pub(crate) fn of_controller(program: &str, controller: &str) -> String {
+    let whole = match program {
+        "" => controller.to_owned(),
+        program => format!("{program}/{controller}"),
+    };
+    let printable = |c: char| if is_printable(c) { c } else { '_' };
+    let name: String = whole.chars().map(printable).collect();
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let hash = format!("~{:08x}~", hash(&whole));
+    let beginning = start_of(&name, BEGINNING);
+    let end = end_of(&name, LONGEST - BEGINNING - hash.len());
+    format!("{beginning}{hash}{end}")
+}
+
+/// Whether a server takes the character in a name (`unicode.IsPrint` of Go). Says no of some symbols
+/// beyond ASCII that servers do take.
+fn is_printable(c: char) -> bool {
+    c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
+}
+
+/// FNV-1a: the same in each version of the program.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// At most this many bytes of the beginning of a text, in whole characters.
+fn start_of(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// At most this many bytes of the end of a text, in whole characters.
+fn end_of(text: &str, bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_signs_with_the_program_and_its_name() {
+        assert_eq!(of_controller("shop", "namespace"), "shop/namespace");
+        assert_eq!(of_controller("", "namespace"), "namespace");
+        assert_eq!(of_controller("my shop", "a\tb\u{200b}é"), "my shop/a_b_é");
+    }
+
+    #[test]
+    fn a_long_name_keeps_both_ends_and_stays_another_than_every_other() {
+        let long = "x".repeat(200);
+        let exact = of_controller(&"p".repeat(LONGEST - 2), "c");
+        assert_eq!(exact, format!("{}/c", "p".repeat(LONGEST - 2)));
+        let names = [
+            of_controller(&long, "website"),
+            of_controller(&long, "database"),
+            of_controller(&format!("{long}y{long}"), "website"),
+            of_controller("shop", &long),
+            of_controller("shop", &format!("{long}y{long}")),
+            of_controller("shop", &"ü".repeat(100)),
+            of_controller("shop", &format!("a{}", "ü".repeat(100))),
+        ];
+        for (number, name) in names.iter().enumerate() {
+            assert!(name.len() <= LONGEST && name.len() > LONGEST - 4, "{name}");
+            assert!(!names[..number].contains(name), "{name}");
+        }
+        assert!(names[0].starts_with("xxxx") && names[0].ends_with("x/website"));
+        assert!(names[3].starts_with("shop/xxxx"));
+        // A name must not change with a version of this crate: objects remember it.
+        assert_eq!(
+            of_controller("shop", &"0123456789".repeat(13)),
+            "shop/01234567890123456789012345678901234~9fc7462d~\
+             234567890123456789012345678901234567890123456789012345678901234567890123456789"
+        );
+    }
+
+    #[test]
+    fn a_program_signs_as_the_server_would_call_it() {
+        assert_eq!(of_program("shop"), "shop");
+        assert_eq!(of_program("sh\u{7}op"), "shop");
+        assert_eq!(of_program(&"ü".repeat(100)), "ü".repeat(64));
+    }
+}
