@@ -28,8 +28,8 @@ pub(crate) use builtin::built_in;
 pub use crd::compare_versions;
 pub use names::NameRule;
 pub use resource::{
-    FieldRefusal, Generation, PrinterColumn, Resource, ScalePaths, SelectableField, StatusMetadata,
-    StorageKey,
+    FieldRefusal, Generation, MetadataCheck, MetadataChecks, PrinterColumn, Resource, ScalePaths,
+    SelectableField, StatusMetadata, StorageKey,
 };
 pub use structural::{Additional, Rules, Structural};
 pub use subresources::Act;

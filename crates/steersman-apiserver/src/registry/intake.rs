@@ -345,7 +345,11 @@ pub(crate) fn check(
     old: Option<&Value>,
     warnings: &mut Vec<String>,
 ) -> Vec<FieldError> {
-    let mut errors = metadata::validate(resource, object, old.is_none());
+    let mut errors = match old {
+        // The metadata of an update is checked with the old one.
+        Some(_) => Vec::new(),
+        None => metadata::validate(resource, object, true),
+    };
     if !resource.built_in {
         custom::check(resource, object, old, &mut errors, warnings);
     } else if is_definition(resource) {

@@ -1,9 +1,9 @@
 //! Machine: an object's metadata: its types, what the server sets, and what may not change.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::go;
-use crate::schema::{Resource, names, types};
+use crate::schema::{Generation, MetadataCheck, Resource, names, types};
 use crate::status::{FieldError, Status};
 
 /// Text of a field; empty where it is absent.
@@ -64,7 +64,6 @@ pub(crate) fn decode(
 /// Checks what a client may set.
 pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let metadata = &object["metadata"];
     let prefix = text(object, "generateName");
     if new && !prefix.is_empty() {
         let value = go::quote(prefix);
@@ -86,10 +85,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
             .map(|why| FieldError::invalid("metadata.name", &value, why));
         errors.extend(wrong);
     }
-    names::check_attached(metadata, &mut errors);
-    if let Some(finalizers) = metadata["finalizers"].as_array() {
-        names::check_finalizers(finalizers, resource.built_in, &mut errors);
-    }
+    check_attached(resource, object, &mut errors);
     errors
 }
 
@@ -109,10 +105,37 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// What may not change, and what an update looks at anew. kube-apiserver checks the metadata of an
-/// update once for all kinds and once for the kind, and its causes show it.
-pub(crate) fn validate_update(resource: &Resource, new: &Value, old: &Value) -> Vec<FieldError> {
+/// Checks the metadata of an update: once for all kinds as that of a new object and as that of a
+/// change, and then as often as the kind's strategy does. Each check reports its causes again.
+pub(crate) fn validate_update(
+    resource: &Resource,
+    checks: &[MetadataCheck],
+    (new, old): (&Value, &Value),
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    check_attached(resource, new, &mut errors);
+    check_change(new, old, &mut errors);
+    for check in checks {
+        match check {
+            MetadataCheck::New => errors.extend(validate(resource, new, false)),
+            MetadataCheck::Update => check_change(new, old, &mut errors),
+        }
+    }
+    errors
+}
+
+/// Checks what other objects may carry too: labels, annotations, owners and finalizers.
+fn check_attached(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+    let metadata = &object["metadata"];
+    names::check_attached(metadata, errors);
+    if let Some(finalizers) = metadata["finalizers"].as_array() {
+        names::check_finalizers(finalizers, resource.built_in, errors);
+    }
+}
+
+/// Checks that what is fixed stays, and what is attached (upstream:
+/// `ValidateObjectMetaAccessorUpdate`).
+fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let (new, old) = (&new["metadata"], &old["metadata"]);
     let empty = Vec::new();
     if !old["deletionTimestamp"].is_null() {
@@ -143,14 +166,33 @@ pub(crate) fn validate_update(resource: &Resource, new: &Value, old: &Value) -> 
             ));
         }
     }
-    let mut attached = Vec::new();
-    names::check_attached(new, &mut attached);
-    errors.extend_from_slice(&attached);
-    errors.extend_from_within(..);
-    if resource.built_in {
-        errors.append(&mut attached);
+    names::check_attached(new, errors);
+}
+
+/// SRV-REG-3: the generation counts changes of the desired state, and nothing else.
+pub(crate) fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
+    let changed = match resource.generation {
+        Generation::Unmanaged => false,
+        Generation::Spec => new["spec"] != old["spec"],
+        Generation::OutsideMetadata => {
+            let empty = Map::new();
+            let ignored = |name: &str| {
+                matches!(name, "metadata" | "apiVersion" | "kind")
+                    || (name == "status" && resource.status)
+            };
+            let outside = |object: &Value| {
+                let members = object.as_object().unwrap_or(&empty).clone();
+                let kept = members.into_iter().filter(|(name, _)| !ignored(name));
+                kept.collect::<Map<String, Value>>()
+            };
+            outside(new) != outside(old)
+        }
+    };
+    if changed {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        let generation = json!(generation.saturating_add(1));
+        of(new).insert("generation".to_owned(), generation);
     }
-    errors
 }
 
 /// A time as it is written in metadata: whole seconds, UTC.

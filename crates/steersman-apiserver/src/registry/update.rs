@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::patch::{
     apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json, print_as_go,
 };
 use crate::schema::types::TypeRef;
-use crate::schema::{Generation, Resource, kinds, order};
+use crate::schema::{Resource, kinds, order};
 use crate::status::{FieldError, Status};
 use crate::store::{Draft, Stored};
 
@@ -295,11 +295,16 @@ impl Registry {
         let mut merged = self.admit_change(write, merged, &shown)?;
         let mut warnings = Vec::new();
         self.check(write, &merged, old, &mut warnings)?;
-        if write.subresource == Subresource::Main {
-            warnings.extend(intake::warnings(resource, &merged, Some(old)));
+        match write.subresource {
+            Subresource::Main => warnings.extend(intake::warnings(resource, &merged, Some(old))),
+            Subresource::Status => {
+                let kind = kinds::of(resource);
+                warnings.extend(kind.map_or_else(Vec::new, |kind| (kind.status_warnings)(&merged)));
+            }
+            _ => {}
         }
         self.note_warnings(warnings);
-        raise_generation(resource, &mut merged, old);
+        metadata::raise_generation(resource, &mut merged, old);
         self.admit_limits(&write.admission, &merged, Some(old))?;
         self.admit_changed(write, &merged, &shown)?;
         self.admit_quota(&write.admission, &merged, Some(old))?;
@@ -379,7 +384,15 @@ impl Registry {
     ) -> Result<(), Status> {
         let Admission { target, user, .. } = write.admission;
         self.refuse_escalation(target, user, new, Some(old))?;
-        let mut errors = metadata::validate_update(write.resource, new, old);
+        let checks = &write.resource.metadata_checks;
+        let checks = match write.subresource {
+            Subresource::Main | Subresource::Scale | Subresource::Finalize => &checks.main,
+            Subresource::Status
+            | Subresource::EphemeralContainers
+            | Subresource::Resize
+            | Subresource::Approval => &checks.status,
+        };
+        let mut errors = metadata::validate_update(write.resource, checks, (new, old));
         if write.subresource == Subresource::Status {
             let verb = match write.origin {
                 Origin::Body => "update",
@@ -450,32 +463,6 @@ fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::conflict(resource.subject(), &stored.name, MODIFIED))
-}
-
-/// SRV-REG-3: the generation counts changes of the desired state, and nothing else.
-fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
-    let changed = match resource.generation {
-        Generation::Unmanaged => false,
-        Generation::Spec => new["spec"] != old["spec"],
-        Generation::OutsideMetadata => {
-            let empty = Map::new();
-            let ignored = |name: &str| {
-                matches!(name, "metadata" | "apiVersion" | "kind")
-                    || (name == "status" && resource.status)
-            };
-            let outside = |object: &Value| {
-                let members = object.as_object().unwrap_or(&empty).clone();
-                let kept = members.into_iter().filter(|(name, _)| !ignored(name));
-                kept.collect::<Map<String, Value>>()
-            };
-            outside(new) != outside(old)
-        }
-    };
-    if changed {
-        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
-        let generation = json!(generation.saturating_add(1));
-        metadata::of(new).insert("generation".to_owned(), generation);
-    }
 }
 
 /// Whether a write leaves nothing that holds a terminating object.

@@ -1,6 +1,6 @@
 //! Machine: the table of Kubernetes' own kinds that are served.
 
-mod rules;
+pub(super) mod rules;
 
 use super::names::NameRule;
 use super::resource::{FieldRefusal, Generation, Resource, ScalePaths, StatusMetadata, StorageKey};
@@ -131,6 +131,7 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
         fields: rule.map_or_else(Vec::new, Rule::fields),
         field_refusal: rule.map_or(FieldRefusal::OnlyMetadata, Rule::refusal),
         status_metadata: rule.map_or(StatusMetadata::Taken, Rule::status_metadata),
+        metadata_checks: rule.map(Rule::metadata_checks).unwrap_or_default(),
         schema: None,
         structural: None,
         rules: None,

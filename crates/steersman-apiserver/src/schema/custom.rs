@@ -1,6 +1,6 @@
 //! Machine: checks a custom resource: its schema, the resources in it, its lists, and its rules.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -95,16 +95,22 @@ fn lists(schema: &Structural, object: &Value, old: Option<&Value>, errors: &mut 
 
 fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if let Value::Array(items) = value {
-        let mut seen = HashSet::new();
+        let mut seen: HashMap<String, bool> = HashMap::new();
         for (index, item) in items.iter().enumerate() {
             let Some(key) = identity(schema, item) else {
                 break;
             };
             let key = key.to_string();
-            if seen.contains(&key) {
-                errors.push(FieldError::duplicate(format!("{path}[{index}]"), &key));
-            } else {
-                seen.insert(key);
+            match seen.get_mut(&key) {
+                // Upstream names the second of several that are the same, and no further one.
+                Some(told) if *told => {}
+                Some(told) => {
+                    *told = true;
+                    errors.push(FieldError::duplicate(format!("{path}[{index}]"), &key));
+                }
+                None => {
+                    seen.insert(key, false);
+                }
             }
         }
     }

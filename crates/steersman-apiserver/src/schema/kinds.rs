@@ -63,6 +63,8 @@ pub(crate) struct Kind {
     pub(crate) validate_status: fn(&Value, &Value) -> Errors,
     /// What the author of a new object, or of a change of an old one, is warned of.
     pub(crate) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// What the author of a status is warned of.
+    pub(crate) status_warnings: fn(&Value) -> Vec<String>,
 }
 
 impl Kind {
@@ -74,6 +76,7 @@ impl Kind {
         validate: |_, _| Errors::default(),
         validate_status: |_, _| Errors::default(),
         warnings: |_, _| Vec::new(),
+        status_warnings: |_| Vec::new(),
     };
 }
 
@@ -112,6 +115,7 @@ pub(crate) fn of(resource: &Resource) -> Option<&'static Kind> {
         ("", "PodTemplate") => &pod::POD_TEMPLATE,
         ("", "ReplicationController") => &workloads::REPLICATION_CONTROLLER,
         ("apps", "Deployment") => &workloads::DEPLOYMENT,
+        ("apps", "ControllerRevision") => &workloads::CONTROLLER_REVISION,
         ("apps", "ReplicaSet") => &workloads::REPLICA_SET,
         ("apps", "StatefulSet") => &workloads::STATEFUL_SET,
         ("apps", "DaemonSet") => &workloads::DAEMON_SET,

@@ -64,6 +64,8 @@ pub struct Resource {
     pub status: bool,
     /// What a write to the `/status` does with the metadata.
     pub status_metadata: StatusMetadata,
+    /// How updates check the metadata.
+    pub metadata_checks: MetadataChecks,
     /// Whether there is a `/scale`, and where its numbers are.
     pub scale: Option<ScalePaths>,
     /// A custom resource's printer columns; empty for built-in kinds, whose tables are the
@@ -183,6 +185,25 @@ pub enum StatusMetadata {
     Kept,
     /// As [`Kept`](Self::Kept), but the writer owns in `managedFields` the fields that it sent.
     KeptButOwned,
+}
+
+/// How a strategy checks the metadata of an update, beside the checks that all kinds share. Each
+/// check reports its own causes, so wrong labels are reported once per check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetadataCheck {
+    /// As that of a new object (upstream: `ValidateObjectMeta`).
+    New,
+    /// As that of a changed object (upstream: `ValidateObjectMetaUpdate`).
+    Update,
+}
+
+/// The checks of metadata by the path of the write, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetadataChecks {
+    /// Checks of a write to the object.
+    pub main: Vec<MetadataCheck>,
+    /// Checks of a write to its status.
+    pub status: Vec<MetadataCheck>,
 }
 
 impl StatusMetadata {

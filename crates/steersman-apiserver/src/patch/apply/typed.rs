@@ -69,17 +69,18 @@ pub(crate) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
                     format!("associative list with keys may not have {what}")
                 });
             };
-            let mut fields = Vec::with_capacity(keys.len());
-            for key in keys {
-                let value = match members.get(key) {
-                    Some(value) => value.clone(),
-                    None => key_default(ty, key).ok_or_else(|| {
-                        format!(
-                            "associative list with keys has an element that omits key field \"{key}\" (and doesn't have default value)"
-                        )
-                    })?,
-                };
-                fields.push((key.clone(), Atom(value)));
+            // A key without a value and a default is no part of the identity, unless none is left.
+            let fields = keys.iter().filter_map(|key| {
+                let value = members.get(key).cloned().or_else(|| key_default(ty, key));
+                Some((key.clone(), Atom(value?)))
+            });
+            let mut fields: Vec<_> = fields.collect();
+            if fields.is_empty() {
+                let keys: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+                return Err(format!(
+                    "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                    keys.join(" ")
+                ));
             }
             fields.sort();
             Ok(PathElement::Key(fields))

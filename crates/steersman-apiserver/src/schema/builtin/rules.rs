@@ -1,20 +1,22 @@
 //! Machine: the table of rules, one row per built-in kind and group version (SRV-KIND-1).
 
-use super::super::resource::{FieldRefusal, SelectableField, StatusMetadata};
+use super::super::resource::{
+    FieldRefusal, MetadataCheck, MetadataChecks, SelectableField, StatusMetadata,
+};
 use super::Row;
 
 /// The rows; the head of the file explains their cells.
 const TABLE: &str = include_str!("rules.txt");
 
 /// The number of cells of a row.
-const CELLS: usize = 11;
+const CELLS: usize = 12;
 
 /// One row of the table.
 pub(crate) struct Rule {
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
     pub(crate) kind: &'static str,
-    cells: [&'static str; CELLS],
+    pub(crate) cells: [&'static str; CELLS],
 }
 
 /// The rows. A line with another number of cells is left out; a test counts the rows.
@@ -70,6 +72,23 @@ impl Rule {
             "keeps-labels" => StatusMetadata::LabelsKept,
             "keeps-owners" => StatusMetadata::OwnersKept,
             _ => StatusMetadata::Taken,
+        }
+    }
+
+    /// How the strategies of the kind and of its status check the metadata of an update.
+    pub(super) fn metadata_checks(&self) -> MetadataChecks {
+        let (main, status) = self.cells[4].split_once('/').unwrap_or_default();
+        let parse = |letters: &str| {
+            let checks = letters.chars().filter_map(|letter| match letter {
+                'N' => Some(MetadataCheck::New),
+                'U' => Some(MetadataCheck::Update),
+                _ => None,
+            });
+            checks.collect()
+        };
+        MetadataChecks {
+            main: parse(main),
+            status: parse(status),
         }
     }
 

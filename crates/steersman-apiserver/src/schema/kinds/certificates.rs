@@ -52,6 +52,17 @@ pub(super) const API_SERVICE: Kind = Kind {
             set(service, "port", json!(443));
         }
     },
+    // Nothing has to be asked whether this server itself is there.
+    prepare: |object, old| {
+        if old.is_none() && object["spec"]["service"].is_null() {
+            let made = object["metadata"]["creationTimestamp"].clone();
+            let condition = json!({
+                "type": "Available", "status": "True", "lastTransitionTime": made,
+                "reason": "Local", "message": "Local APIServices are always available",
+            });
+            put(object, "status", json!({ "conditions": [condition] }));
+        }
+    },
     validate: api_service,
     ..Kind::PLAIN
 };

@@ -66,6 +66,19 @@ pub(super) const NODE: Kind = Kind {
     defaults: node_defaults,
     validate: node,
     validate_status: |object, old| node(object, Some(old)),
+    warnings: |new, _| {
+        let spec = &new["spec"];
+        let told = [
+            ("configSource", "the feature is removed"),
+            (
+                "externalID",
+                "this field is deprecated, and is unused by Kubernetes",
+            ),
+        ];
+        let told = told.into_iter().filter(|(field, _)| !lacks(spec, field));
+        told.map(|(field, why)| format!("spec.{field}: {why}"))
+            .collect()
+    },
     ..Kind::PLAIN
 };
 

@@ -7,6 +7,7 @@ use super::Kind;
 use super::address;
 use super::check;
 use super::fill::{list, set, set_text};
+use super::notes;
 use super::place::{Errors, Place};
 
 pub(super) const ENDPOINTS: Kind = Kind {
@@ -25,6 +26,24 @@ pub(super) const ENDPOINTS: Kind = Kind {
         }
         errors
     },
+    warnings: |new, _| {
+        let (root, mut told) = (Place::root(new), Vec::new());
+        if is_managed(
+            &root,
+            "endpoints.kubernetes.io/managed-by",
+            &["endpoint-controller"],
+        ) {
+            return told;
+        }
+        for subset in root.at("subsets").items() {
+            for addresses in ["addresses", "notReadyAddresses"].map(|list| subset.at(list)) {
+                for address in addresses.items() {
+                    notes::of_ip(&address.at("ip"), &mut told);
+                }
+            }
+        }
+        told
+    },
     ..Kind::PLAIN
 };
 
@@ -40,8 +59,32 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
         }
     },
     validate: slice,
+    warnings: |new, _| {
+        let (root, mut told) = (Place::root(new), Vec::new());
+        let managers = [
+            "endpointslice-controller.k8s.io",
+            "endpointslicemirroring-controller.k8s.io",
+        ];
+        if is_managed(&root, "endpointslice.kubernetes.io/managed-by", &managers) {
+            return told;
+        }
+        for endpoint in root.at("endpoints").items() {
+            for address in endpoint.at("addresses").items() {
+                notes::of_ip(&address, &mut told);
+            }
+        }
+        told
+    },
     ..Kind::PLAIN
 };
+
+/// Whether a label says that one of these controllers wrote the object, whose authors need no
+/// warnings.
+fn is_managed(root: &Place<'_>, label: &str, controllers: &[&str]) -> bool {
+    let labels = root.down("metadata.labels");
+    let manager = labels.value().get(label).and_then(Value::as_str);
+    manager.is_some_and(|manager| controllers.contains(&manager))
+}
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const MOST_ENDPOINTS: usize = 1000;

@@ -6,6 +6,7 @@ use super::Kind;
 use super::address::{self, Network};
 use super::check;
 use super::fill::{lacks, list, part, put, set, set_text};
+use super::notes;
 use super::place::{Errors, Place};
 use super::reference;
 use super::selector;
@@ -13,6 +14,20 @@ use super::selector;
 pub(super) const NETWORK_POLICY: Kind = Kind {
     defaults,
     validate: policy,
+    warnings: |new, _| {
+        let (spec, mut told) = (Place::root(new).at("spec"), Vec::new());
+        for (side, peers) in [("ingress", "from"), ("egress", "to")] {
+            for rule in spec.at(side).items() {
+                for block in rule.at(peers).items().map(|peer| peer.at("ipBlock")) {
+                    notes::of_network(&block.at("cidr"), &mut told);
+                    for except in block.at("except").items() {
+                        notes::of_network(&except, &mut told);
+                    }
+                }
+            }
+        }
+        told
+    },
     ..Kind::PLAIN
 };
 

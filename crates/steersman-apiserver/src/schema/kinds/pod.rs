@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::Kind;
 use super::check;
 use super::fill::set;
+use super::notes;
 use super::place::{Errors, Place};
 
 pub(super) use defaults::template as complete_template;
@@ -39,6 +40,15 @@ pub(super) const POD: Kind = Kind {
     warnings: |new, old| match old {
         None => warnings::of_pod(&Place::root(new)),
         Some(_) => Vec::new(),
+    },
+    status_warnings: |pod| {
+        let (status, mut told) = (Place::root(pod).at("status"), Vec::new());
+        for address in ["podIPs", "hostIPs"].map(|list| status.at(list)) {
+            for one in address.items() {
+                notes::of_ip(&one.at("ip"), &mut told);
+            }
+        }
+        told
     },
 };
 

@@ -15,31 +15,45 @@ use super::selector;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) const ROLE: Kind = Kind {
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        rules(object, true, &mut errors);
-        errors
+    validate: |object, old| {
+        repeated(old, || {
+            let mut errors = Errors::default();
+            rules(object, true, &mut errors);
+            errors
+        })
     },
     ..Kind::PLAIN
 };
 
 pub(super) const CLUSTER_ROLE: Kind = Kind {
-    validate: |object, _| {
-        let mut errors = Errors::default();
-        rules(object, false, &mut errors);
-        let aggregation = Place::root(object).at("aggregationRule");
-        let selectors = aggregation.at("clusterRoleSelectors");
-        if aggregation.is_set() && selectors.is_empty() {
-            let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-            errors.required(&selectors, detail);
-        }
-        for one in selectors.items() {
-            selector::check(&one, &mut errors);
-        }
-        errors
-    },
+    validate: |object, old| repeated(old, || cluster_role(object)),
     ..Kind::PLAIN
 };
+
+fn cluster_role(object: &Value) -> Errors {
+    let mut errors = Errors::default();
+    rules(object, false, &mut errors);
+    let aggregation = Place::root(object).at("aggregationRule");
+    let selectors = aggregation.at("clusterRoleSelectors");
+    if aggregation.is_set() && selectors.is_empty() {
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.required(&selectors, detail);
+    }
+    for one in selectors.items() {
+        selector::check(&one, &mut errors);
+    }
+    errors
+}
+
+/// The errors of a check, twice for an update: upstream's strategies of this group check an update
+/// as a new object, and then as an update, which checks the new object again.
+fn repeated(old: Option<&Value>, check: impl Fn() -> Errors) -> Errors {
+    let mut errors = check();
+    if old.is_some() {
+        errors.extend(check());
+    }
+    errors
+}
 
 pub(super) const ROLE_BINDING: Kind = Kind {
     defaults,
@@ -102,6 +116,25 @@ fn rules(object: &Value, namespaced: bool, errors: &mut Errors) {
 }
 
 fn binding(object: &Value, old: Option<&Value>, namespaced: bool) -> Errors {
+    let mut errors = repeated(old, || new_binding(object, namespaced));
+    let reference = Place::root(object).at("roleRef");
+    if let Some(old) = old.map(|old| &old["roleRef"])
+        && old != reference.value()
+    {
+        let text = |name: &str| json!(reference.at(name).text());
+        let shown = format!(
+            "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
+            text("apiGroup"),
+            text("kind"),
+            text("name")
+        );
+        let error = FieldError::invalid("roleRef", &shown, "cannot change roleRef");
+        errors.push(error);
+    }
+    errors
+}
+
+fn new_binding(object: &Value, namespaced: bool) -> Errors {
     let mut errors = Errors::default();
     let root = Place::root(object);
     let reference = root.at("roleRef");
@@ -115,19 +148,6 @@ fn binding(object: &Value, old: Option<&Value>, namespaced: bool) -> Errors {
     reference::segment(&reference.at("name"), &mut errors);
     for subject in root.at("subjects").items() {
         check_subject(&subject, namespaced, &mut errors);
-    }
-    if let Some(old) = old.map(|old| &old["roleRef"])
-        && old != reference.value()
-    {
-        let text = |name: &str| json!(reference.at(name).text());
-        let shown = format!(
-            "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
-            text("apiGroup"),
-            text("kind"),
-            text("name")
-        );
-        let error = FieldError::invalid("roleRef", &shown, "cannot change roleRef");
-        errors.push(error);
     }
     errors
 }

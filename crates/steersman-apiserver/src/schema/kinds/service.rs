@@ -21,6 +21,7 @@ pub(super) const SERVICE: Kind = Kind {
     validate,
     validate_status,
     warnings: |new, _| warnings::of(new),
+    status_warnings: warnings::of_status,
     ..Kind::PLAIN
 };
 

@@ -134,33 +134,16 @@ fn check_parameters(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-/// Fields that an update may not change, in the words of this group.
-fn sealed(root: &Place<'_>, old: &Value, fields: &[&str], errors: &mut Errors) {
-    for field in fields {
-        let at = root.at(field);
-        if old[*field] != *at.value() {
-            errors.forbidden(&at, &format!("updates to {field} are forbidden."));
-        }
-    }
-}
-
 fn class(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let root = Place::root(object);
-    let mode = root.at("volumeBindingMode");
-    if let Some(old) = old {
-        let fields = ["parameters", "provisioner", "reclaimPolicy"];
-        sealed(&root, old, &fields, &mut errors);
-        check::immutable(&mode, &old["volumeBindingMode"], &mut errors);
-    } else {
-        check_provider(&root.at("provisioner"), &mut errors);
-        check_parameters(&root.at("parameters"), &mut errors);
-        let policy = root.at("reclaimPolicy");
-        if !policy.is_empty() {
-            check::one_of(&policy, &["Delete", "Retain"], &mut errors);
-        }
-        check::one_of(&mode, &["Immediate", "WaitForFirstConsumer"], &mut errors);
+    check_provider(&root.at("provisioner"), &mut errors);
+    check_parameters(&root.at("parameters"), &mut errors);
+    let (policy, mode) = (root.at("reclaimPolicy"), root.at("volumeBindingMode"));
+    if !policy.is_empty() {
+        check::one_of(&policy, &["Delete", "Retain"], &mut errors);
     }
+    check::one_of(&mode, &["Immediate", "WaitForFirstConsumer"], &mut errors);
     for term in root.at("allowedTopologies").items() {
         let mut seen = Vec::new();
         for expression in term.at("matchLabelExpressions").items() {
@@ -175,16 +158,22 @@ fn class(object: &Value, old: Option<&Value>) -> Errors {
             seen.push(key.text());
         }
     }
+    if let Some(old) = old {
+        for field in [
+            "parameters",
+            "provisioner",
+            "reclaimPolicy",
+            "volumeBindingMode",
+        ] {
+            check::immutable(&root.at(field), &old[field], &mut errors);
+        }
+    }
     errors
 }
 
 fn attributes(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let root = Place::root(object);
-    if let Some(old) = old {
-        sealed(&root, old, &["driverName", "parameters"], &mut errors);
-        return errors;
-    }
     check_provider(&root.at("driverName"), &mut errors);
     let parameters = root.at("parameters");
     if parameters.is_empty() {
@@ -192,6 +181,13 @@ fn attributes(object: &Value, old: Option<&Value>) -> Errors {
         errors.required(&parameters, detail);
     }
     check_parameters(&parameters, &mut errors);
+    // Unlike a StorageClass, which says that its fields are immutable.
+    for field in ["driverName", "parameters"] {
+        let at = root.at(field);
+        if old.is_some_and(|old| old[field] != *at.value()) {
+            errors.forbidden(&at, &format!("updates to {field} are forbidden."));
+        }
+    }
     errors
 }
 
@@ -265,7 +261,7 @@ fn driver(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn csi_node(object: &Value, _old: Option<&Value>) -> Errors {
+fn csi_node(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let mut seen = Vec::new();
     for driver in Place::root(object).down("spec.drivers").items() {
@@ -292,7 +288,40 @@ fn csi_node(object: &Value, _old: Option<&Value>) -> Errors {
         }
         seen.push(name.text());
     }
+    if let Some(old) = old {
+        check_drivers_stay(object, old, &mut errors);
+    }
     errors
+}
+
+/// A driver that stays on its node stays as it is, but for the number of volumes that it attaches
+/// (upstream: `ValidateCSINodeUpdate`).
+fn check_drivers_stay(object: &Value, old: &Value, errors: &mut Errors) {
+    let fixed = |driver: &Value| {
+        let mut fixed = driver.clone();
+        if let Some(members) = fixed.as_object_mut() {
+            members.remove("allocatable");
+        }
+        fixed
+    };
+    let (new, before) = (Place::root(object), Place::root(old));
+    for known in before.down("spec.drivers").items() {
+        for driver in new.down("spec.drivers").items() {
+            let same = known.value()["name"] == driver.value()["name"];
+            if same && fixed(known.value()) != fixed(driver.value()) {
+                let place = new.down("spec.drivers");
+                errors.invalid_written(&place, &written_driver(driver.value()), check::IMMUTABLE);
+            }
+        }
+    }
+}
+
+/// A driver of a node as Go prints its internal type, without the part that may change.
+fn written_driver(driver: &Value) -> String {
+    format!(
+        "{{\"Name\":{},\"NodeID\":{},\"TopologyKeys\":{},\"Allocatable\":null}}",
+        driver["name"], driver["nodeID"], driver["topologyKeys"]
+    )
 }
 
 fn capacity(object: &Value, old: Option<&Value>) -> Errors {

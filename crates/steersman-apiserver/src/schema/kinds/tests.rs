@@ -244,7 +244,7 @@ fn a_storage_class_keeps_its_parameters() {
     let class = |value: &str| json!({"provisioner": "x.io/y", "parameters": {"a": value}});
     assert_eq!(
         refused(STORAGE, "StorageClass", class("1"), Some(class("2"))),
-        ["parameters: Forbidden: updates to parameters are forbidden."]
+        ["parameters: Invalid value: {\"a\":\"1\"}: field is immutable"]
     );
     let wrong = json!({"provisioner": "", "reclaimPolicy": "Odd"});
     assert_eq!(
@@ -447,4 +447,5 @@ fn nodes_keep_what_was_assigned_to_them() {
 }
 
 mod volumes;
+mod cells;
 mod warnings;

@@ -38,6 +38,25 @@ pub(super) const REPLICA_SET: Kind = Kind {
     ..Kind::PLAIN
 };
 
+pub(super) const CONTROLLER_REVISION: Kind = Kind {
+    validate: |object, old| {
+        let mut errors = Errors::default();
+        let (data, revision) = (
+            Place::root(object).at("data"),
+            Place::root(object).at("revision"),
+        );
+        if !data.is_set() {
+            errors.required(&data, "data is mandatory");
+        }
+        check::not_negative(&revision, &mut errors);
+        if let Some(old) = old {
+            check::immutable(&data, &old["data"], &mut errors);
+        }
+        errors
+    },
+    ..Kind::PLAIN
+};
+
 /// `core/v1` `ReplicationController`.
 pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
     defaults: defaults::controller,

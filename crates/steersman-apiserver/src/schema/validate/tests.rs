@@ -198,6 +198,6 @@ fn numbers_are_converted_before_they_are_looked_up() {
     assert!(of(json!(2.5)).is_empty());
     assert_eq!(
         of(json!(3.0)),
-        ["spec.n: Unsupported value: 3: supported values: 1, 2.5"]
+        ["spec.n: Unsupported value: 3: supported values: \"1\", \"2.5\""]
     );
 }

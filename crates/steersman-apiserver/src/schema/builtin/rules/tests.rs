@@ -25,14 +25,14 @@ fn every_kind_has_a_row_without_an_empty_cell() {
             rule.cells[3] == "-" || status.contains(&rule.cells[3]),
             "{name}"
         );
-        assert!(["own", "age"].contains(&rule.cells[4]), "{name}");
-        for cell in &rule.cells[5..10] {
+        assert!(["own", "age"].contains(&rule.cells[5]), "{name}");
+        for cell in &rule.cells[6..11] {
             assert!(KEPT.contains(cell), "{name}: {cell}");
         }
         let has_status = row.flags.contains('s');
         assert_eq!(rule.cells[3] != "-", has_status, "{name}: the status cell");
         assert!(
-            has_status || rule.cells[8] == "-",
+            has_status || rule.cells[9] == "-",
             "{name}: the statusck cell"
         );
         let selects = rule.cells[1] != "-";

@@ -61,3 +61,16 @@ pub(super) fn of(service: &Value) -> Vec<String> {
     }
     told
 }
+
+/// The warnings about the status of a Service. They name the entry of an address, not the address.
+pub(super) fn of_status(service: &Value) -> Vec<String> {
+    let mut told = Vec::new();
+    let entries = Place::root(service).down("status.loadBalancer.ingress");
+    for entry in entries.items() {
+        let ip = entry.value().get("ip");
+        if let Some(ip) = ip {
+            notes::of_ip(&Place::new(entry.path(), ip), &mut told);
+        }
+    }
+    told
+}
