@@ -145,10 +145,12 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
         Some(user) => format!("the user {user:?} in kubeconfig {place}"),
         None => format!("the current context in kubeconfig {place}"),
     };
+    let authority = authority_file(&merged);
     let current = KubeConfigOptions::default();
     let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
         .await
         .map_err(|error| config_error(explain(&error)))?;
+    config.root_cert_file = authority;
     if is_loopback(config.cluster_url.host().unwrap_or_default()) {
         // HTTPS_PROXY is about other machines.
         config.proxy_url = None;
@@ -165,6 +167,18 @@ fn user(config: &Kubeconfig) -> Option<&str> {
     let named = config.contexts.iter().find(|c| c.name == current)?;
     let user = named.context.as_ref()?.user.as_deref();
     user.filter(|user| !user.is_empty())
+}
+
+/// The file of the certificate authority of the current context's cluster; what is inline goes before it.
+fn authority_file(config: &Kubeconfig) -> Option<PathBuf> {
+    let current = config.current_context.as_deref()?;
+    let context = config.contexts.iter().find(|c| c.name == current)?;
+    let name = &context.context.as_ref()?.cluster;
+    let named = config.clusters.iter().find(|c| c.name == *name)?;
+    let cluster = named.cluster.as_ref()?;
+    let file = cluster.certificate_authority.as_ref();
+    file.filter(|_| cluster.certificate_authority_data.is_none())
+        .map(PathBuf::from)
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -263,17 +277,16 @@ fn without_advice(text: &str) -> String {
         )
 }
 
+/// What is wrong where a proxy is set. Its address may hold a password.
+pub(crate) const PROXY: &str = "a proxy is set (HTTPS_PROXY, or proxy-url of the cluster), and connections do not go \
+                                through proxies: unset it";
+
 /// What is wrong with credentials that are only looked at when a client is made.
 pub(crate) fn explain_client(error: &kube_client::Error) -> String {
     match error {
         kube_client::Error::InferKubeconfig(error) => explain(error),
-        // Its address may hold a password.
         kube_client::Error::ProxyProtocolDisabled { .. }
-        | kube_client::Error::ProxyProtocolUnsupported { .. } => {
-            "a proxy is set (HTTPS_PROXY, or proxy-url of the cluster), and connections do not go \
-             through proxies: unset it"
-                .to_owned()
-        }
+        | kube_client::Error::ProxyProtocolUnsupported { .. } => PROXY.to_owned(),
         other => one_line(&chain(other)),
     }
 }

@@ -3,28 +3,33 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response};
-use kube_client::client::{Body, ClientBuilder};
+use kube_client::client::Body;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
-use tower::layer::layer_fn;
 use tower::{BoxError, Layer, Service};
 
-use crate::config::{Found, Surroundings, explain_client, find, read};
-use crate::error::{Error, Unreachable};
+use crate::config::{Found, Surroundings, find, read};
+use crate::error::Error;
+use crate::link::{LinkOptions, Network};
 use crate::warning::Warning;
 use crate::wire::{Around, Wire};
 
 /// How to reach one api-server: a recipe that makes clients, cheap to clone.
 ///
-/// A recipe and not a client, because a client belongs to the runtime it was made in, and because
-/// some tasks (a leader's lease) need one of their own. Making a connection does no network I/O.
+/// A recipe and not a client, because a client belongs to the runtime it was made in. Making a connection does
+/// no network I/O.
 ///
-/// Clients never retry by themselves: a write that may have happened is not repeated blindly, and
-/// a reflector has to see a 429.
+/// Over TLS, HTTP/2 is spoken where the server offers it, with [pings](Self::ping_interval) that find out about
+/// dead links. Certificates and tokens that are files are read again before a connection opens, each minute,
+/// and where the server refuses them (TLS, 401); a request that was refused so is sent once more if they have
+/// changed (`CONN-4`). Besides that, and requests that the server says it did not process (`CONN-5`), clients
+/// never retry by themselves: a write that may have happened is not repeated blindly, and a reflector has to
+/// see a 429.
 ///
 /// What is put on a connection, every request of every client made from it passes: reads, writes, lists and
 /// watches. [`layer`](Self::layer) puts a tower layer on it, [`on_warning`](Self::on_warning) hears what the
@@ -50,11 +55,18 @@ use crate::wire::{Around, Wire};
 /// ```
 #[derive(Clone)]
 pub struct Connection {
-    make: Arc<Make>,
+    way: Way,
     endpoint: Arc<str>,
     default_namespace: Arc<str>,
     credentials: Option<Arc<str>>,
     around: Around,
+}
+
+/// Where the clients of a connection send their requests.
+#[derive(Clone)]
+enum Way {
+    Network(Arc<Network>),
+    InProcess(Arc<Make>),
 }
 
 type Make = dyn Fn(&Around) -> Result<kube_client::Client, Error> + Send + Sync;
@@ -89,10 +101,10 @@ impl Connection {
         Self::checked(read(&[path], "it was asked for").await?)
     }
 
-    /// The api-server of a configuration, with its retry layer switched off.
+    /// The api-server of a configuration. Of its options, `read_timeout`, `write_timeout` and `default_retry`
+    /// have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests.
     #[must_use]
     pub fn from_config(mut config: kube_client::Config) -> Self {
-        config.default_retry = false;
         // One place names the program; a configuration that does so is obeyed there.
         let mut agent = user_agent();
         for (_, given) in config
@@ -103,26 +115,9 @@ impl Connection {
         }
         let endpoint: Arc<str> = config.cluster_url.to_string().trim_end_matches('/').into();
         let default_namespace = config.default_namespace.as_str().into();
-        let place = Arc::clone(&endpoint);
-        let make = move |around: &Around| {
-            let builder =
-                ClientBuilder::try_from(config.clone()).map_err(|error| Error::Config {
-                    place: format!("the configuration for {place}"),
-                    problem: explain_client(&error),
-                })?;
-            let place = Arc::clone(&place);
-            // The error of an unreachable server names it.
-            let layer = tower::util::MapErrLayer::new(move |source: BoxError| -> BoxError {
-                Box::new(Unreachable {
-                    endpoint: place.to_string(),
-                    source,
-                })
-            });
-            let around = layer_fn(|service| around.wrap(service));
-            Ok(builder.with_layer(&layer).with_layer(&around).build())
-        };
+        let network = Network::new(config, Arc::clone(&endpoint));
         Self {
-            make: Arc::new(make),
+            way: Way::Network(Arc::new(network)),
             endpoint,
             default_namespace,
             credentials: None,
@@ -150,7 +145,7 @@ impl Connection {
             Ok(kube_client::Client::new(service, namespace.to_string()))
         };
         Self {
-            make: Arc::new(make),
+            way: Way::InProcess(Arc::new(make)),
             endpoint: "an api-server in this process".into(),
             default_namespace,
             credentials: None,
@@ -202,8 +197,48 @@ impl Connection {
         self
     }
 
-    /// Makes a client. Each call makes one with connections of its own, that lives in the
-    /// current tokio runtime and is cheap to clone.
+    /// How long nothing may come from the server before a ping is sent over an HTTP/2 connection; 30 s by
+    /// default, as in client-go. Where the server speaks HTTP/1.1, TCP keepalive has the same times.
+    ///
+    /// A server that does not answer within [`ping_timeout`](Self::ping_timeout) is taken for gone: all requests
+    /// and watches on that connection fail, and new ones open another. So a dead link is noticed after 45 s at
+    /// the latest. Zero, and more than a year, disable both.
+    ///
+    /// Clients that were made before are not concerned.
+    #[must_use]
+    pub fn ping_interval(self, interval: Duration) -> Self {
+        self.with_links(|options| options.ping_interval = interval)
+    }
+
+    /// How long the server may take to answer a ping; 15 s by default, as in client-go. Zero, and more than a
+    /// year, disable pings and TCP keepalive.
+    #[must_use]
+    pub fn ping_timeout(self, timeout: Duration) -> Self {
+        self.with_links(|options| options.ping_timeout = timeout)
+    }
+
+    /// Whether HTTP/2 is not offered to the server, for proxies that carry it badly; off by default.
+    ///
+    /// With it each watch has a connection of its own, and a dead link is found by TCP keepalive alone, which a
+    /// proxy in between may answer.
+    #[must_use]
+    pub fn http1_only(self, http1_only: bool) -> Self {
+        self.with_links(|options| options.http1_only = http1_only)
+    }
+
+    fn with_links(mut self, change: impl FnOnce(&mut LinkOptions)) -> Self {
+        if let Way::Network(network) = &self.way {
+            self.way = Way::Network(Arc::new(network.with(change)));
+        }
+        self
+    }
+
+    /// Makes a client, which lives in the current tokio runtime and is cheap to clone.
+    ///
+    /// All clients that a connection and its clones make in one runtime share their HTTP connections
+    /// (`CONN-1`), whatever layers they have: one of HTTP/2, more where the server allows fewer streams than
+    /// there are watches and requests, or one per concurrent request where the server speaks HTTP/1.1. These end
+    /// with the last client, and 90 s after their last request.
     ///
     /// # Errors
     ///
@@ -215,7 +250,10 @@ impl Connection {
                 problem: "a client can only be made inside a tokio runtime".to_owned(),
             });
         }
-        (self.make)(&self.around)
+        match &self.way {
+            Way::Network(network) => network.client(&self.around),
+            Way::InProcess(make) => make(&self.around),
+        }
     }
 
     /// As [`client`](Self::client), on a thread where it may wait: making a client may run a credential plugin

@@ -22,6 +22,7 @@
 //! - [`list_watch`] has the [`ListWatch`] trait that reflectors are driven by.
 //! - `config` finds and checks a kubeconfig.
 //! - [`wire`] has what every request of a connection passes.
+//! - `link` has the HTTP connections to a server: which of them carries a request, and when they end.
 //! - [`connection`] has [`Connection`], a recipe that makes clients.
 //! - [`api`] has [`Api`], the typed verbs.
 //! - [`discovery`] has [`Mapper`], which kinds the server serves.
@@ -45,6 +46,7 @@ pub mod request;
 pub mod list_watch;
 mod config;
 pub mod wire;
+mod link;
 pub mod connection;
 pub mod api;
 pub mod discovery;

@@ -51,6 +51,7 @@ pub struct ApiServer {
     context: Arc<Context>,
     player: Player,
     pem: Arc<Pem>,
+    http2_streams: u32,
     stop: CancellationToken,
 }
 
@@ -96,6 +97,7 @@ impl ApiServerBuilder {
             context,
             player: Player::new(&self.played, self.seed),
             pem: Arc::new(self.pem),
+            http2_streams: self.http2_streams,
             stop: CancellationToken::new(),
         };
         server.drive();

@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
 mod connecting;
+mod credentials;
 mod discovery;
+mod links;
 mod verbs;
 mod watching;
 mod wire;

@@ -31,6 +31,7 @@ pub struct ApiServerBuilder {
     pub(super) log_capacity: usize,
     pub(super) snapshot: Option<Arc<Snapshot>>,
     pub(super) pem: Pem,
+    pub(super) http2_streams: u32,
 }
 
 /// What a server knows of the past after [`ApiServer::restart`](crate::ApiServer::restart).
@@ -60,6 +61,7 @@ impl Default for ApiServerBuilder {
             log_capacity: 100_000,
             snapshot: None,
             pem: Pem::default(),
+            http2_streams: 1000,
         }
     }
 }
@@ -109,6 +111,13 @@ impl ApiServerBuilder {
     /// certificate ends the handshake. Default: no client is asked for one.
     pub fn client_authorities(mut self, certificates: impl Into<String>) -> Self {
         self.pem.clients = Some(certificates.into());
+        self
+    }
+
+    /// The number of requests that one HTTP/2 connection may carry at once, watches included
+    /// (`--http2-max-streams-per-connection`). Default 1,000, as in kube-apiserver.
+    pub fn http2_streams(mut self, streams: u32) -> Self {
+        self.http2_streams = streams;
         self
     }
 

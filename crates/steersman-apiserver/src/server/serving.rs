@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -37,8 +38,6 @@ const NO_TLS: &[u8] =
 const GRACE: Duration = Duration::from_secs(5);
 /// How long the head of a request may be, as in Go's servers.
 const HEADERS: u32 = 1 << 20;
-/// How many requests one HTTP/2 connection may carry at once, as in kube-apiserver.
-const STREAMS: u32 = 1000;
 /// How long the listener rests after the operating system refused it a connection.
 const REST: Duration = Duration::from_millis(50);
 
@@ -52,6 +51,7 @@ pub struct Serving {
     token: String,
     stop: CancellationToken,
     tasks: TaskTracker,
+    accepted: Arc<AtomicUsize>,
 }
 
 impl Serving {
@@ -80,13 +80,14 @@ impl Serving {
         let address = listener.local_addr().map_err(listen)?;
         let identity = Identity::new(&server.pem, address.ip())?;
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
-        let tasks = TaskTracker::new();
+        let (tasks, accepted) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
         let accepting = Accepting {
             listener,
             acceptor,
             server: server.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
+            accepted: Arc::clone(&accepted),
         };
         tasks.spawn(accepting.run());
         let now = server.now();
@@ -101,6 +102,7 @@ impl Serving {
             token,
             stop,
             tasks,
+            accepted,
         })
     }
 
@@ -121,6 +123,13 @@ impl Serving {
             });
         }
         format!("https://{address}")
+    }
+
+    /// The number of TCP connections that it has accepted since it began to listen, those that have ended
+    /// included.
+    #[must_use]
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// The certificate of the authority that vouches for the server, in PEM.
@@ -218,6 +227,7 @@ struct Accepting {
     server: ApiServer,
     stop: CancellationToken,
     tasks: TaskTracker,
+    accepted: Arc<AtomicUsize>,
 }
 
 impl Accepting {
@@ -229,6 +239,8 @@ impl Accepting {
             };
             match accepted {
                 Ok((socket, _)) => {
+                    // A count that orders nothing else.
+                    self.accepted.fetch_add(1, Ordering::Relaxed);
                     let connection = serve(
                         socket,
                         self.acceptor.clone(),
@@ -296,7 +308,7 @@ async fn serve(
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
+        .max_concurrent_streams(server.http2_streams)
         .max_header_list_size(HEADERS);
     let connection =
         builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));

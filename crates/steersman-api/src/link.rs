@@ -1,0 +1,15 @@
+//! Room: the HTTP connections ("links") to one server: how they open, which one carries a request, when they end.
+
+mod options;
+mod table;
+mod form;
+mod files;
+mod dial;
+mod greet;
+mod body;
+mod pool;
+mod access;
+mod network;
+
+pub(crate) use network::Network;
+pub(crate) use options::LinkOptions;

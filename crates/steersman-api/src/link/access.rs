@@ -1,0 +1,73 @@
+//! Driver: signs requests, and sends one again that was refused for credentials that have changed since.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube_client::client::Body;
+use kube_client::client::middleware::AuthLayer;
+use tower::{BoxError, Service};
+
+use super::body::LinkBody;
+use super::files::Credentials;
+use super::pool::Links;
+
+/// The links to a server and the credentials shown on them, for all clients of a connection in one runtime.
+pub(super) struct Access {
+    pub(super) links: Arc<Links>,
+    pub(super) credentials: Arc<Credentials>,
+    /// Signs requests where the credential is no file: a token, a password, a program.
+    pub(super) signing: Option<AuthLayer>,
+}
+
+impl Access {
+    async fn send(&self, request: Request<Body>) -> Result<Response<LinkBody>, BoxError> {
+        let (parts, body) = request.into_parts();
+        // In memory, because it may have to be sent again.
+        let body = body.collect().await?.to_bytes();
+        let request = Request::from_parts(parts, body);
+        if self.credentials.keep_fresh().await {
+            self.links.renewed(self.credentials.generation());
+        }
+        let known = self.credentials.changes();
+        let answer = self.once(request.clone()).await?;
+        // CONN-4: a server that refuses the credentials has not looked at the request.
+        if answer.status() != StatusCode::UNAUTHORIZED || !self.credentials.renew(known).await {
+            return Ok(answer);
+        }
+        drop(answer);
+        self.links.renewed(self.credentials.generation());
+        self.once(request).await
+    }
+
+    async fn once(&self, mut request: Request<Bytes>) -> Result<Response<LinkBody>, BoxError> {
+        if let Some(header) = self.credentials.header() {
+            request.headers_mut().insert(AUTHORIZATION, header);
+        }
+        self.links.send(request).await
+    }
+}
+
+/// The service at the end of a client's stack.
+#[derive(Clone)]
+pub(super) struct Sending(pub(super) Arc<Access>);
+
+impl Service<Request<Body>> for Sending {
+    type Response = Response<LinkBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<LinkBody>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let access = Arc::clone(&self.0);
+        async move { access.send(request).await }.boxed()
+    }
+}

@@ -1,0 +1,47 @@
+//! Driver: the body of an answer, which keeps its place on a link until it has ended.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tower::BoxError;
+
+/// The body of an answer.
+pub(super) struct LinkBody {
+    inner: Incoming,
+    /// The request's place on its link; dropping it gives the place back.
+    lease: Option<Box<dyn Send>>,
+}
+
+impl LinkBody {
+    pub(super) fn new(inner: Incoming, lease: impl Send + 'static) -> Self {
+        let lease = (!inner.is_end_stream()).then(|| Box::new(lease) as Box<dyn Send>);
+        Self { inner, lease }
+    }
+}
+
+impl Body for LinkBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        if !matches!(frame, Some(Ok(_))) || self.inner.is_end_stream() {
+            self.lease = None;
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

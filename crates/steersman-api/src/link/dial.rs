@@ -1,0 +1,155 @@
+//! Driver: opens a link: TCP, TLS, and the choice between HTTP/1.1 and HTTP/2.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use kube_client::Config;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tower::{BoxError, ServiceExt as _};
+
+use super::files::Credentials;
+use super::options::LinkOptions;
+use super::table::Protocol;
+
+/// Number of probes without an answer after which the system gives a TCP connection up.
+const PROBES: u32 = 3;
+
+/// Bytes both ways.
+pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
+
+/// A byte stream to the server, and what is spoken on it.
+pub(super) struct Dialed {
+    pub(super) io: Box<dyn Io>,
+    pub(super) protocol: Protocol,
+    /// The generation of the credentials it was opened with.
+    pub(super) generation: u64,
+}
+
+/// Opens byte streams to a server; with `true`, such that HTTP/1.1 is spoken.
+pub(super) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxError>> + Send + Sync;
+
+/// Opens byte streams to a server over the network.
+#[derive(Debug)]
+pub(super) struct Dialer {
+    connector: HttpConnector,
+    server: Uri,
+    /// The name that the server's certificate has to have; `None` without TLS.
+    name: Option<ServerName<'static>>,
+    credentials: Arc<Credentials>,
+    /// Bounds TCP and TLS together; `None` without a bound.
+    limit: Option<Duration>,
+    http1_only: bool,
+}
+
+impl Dialer {
+    pub(super) fn new(
+        config: &Config,
+        credentials: Arc<Credentials>,
+        options: &LinkOptions,
+    ) -> Result<Self, String> {
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        // Without it, a small request waits for the acknowledgement of the one before.
+        connector.set_nodelay(true);
+        // CONN-2: of HTTP/1.1 the system finds out about a dead link, in the same time.
+        if let Some((interval, answer)) = options.pings() {
+            let second = Duration::from_secs(1);
+            connector.set_keepalive(Some(interval.max(second)));
+            connector.set_keepalive_interval(Some((answer / PROBES).max(second)));
+            connector.set_keepalive_retries(Some(PROBES));
+        }
+        let https = config.cluster_url.scheme_str() == Some("https");
+        let name = match (https, &config.tls_server_name) {
+            (false, _) => None,
+            (true, Some(name)) => Some(server_name(name)?),
+            (true, None) => Some(server_name(config.cluster_url.host().unwrap_or_default())?),
+        };
+        Ok(Self {
+            connector,
+            server: config.cluster_url.clone(),
+            name,
+            credentials,
+            limit: config.connect_timeout,
+            http1_only: options.http1_only,
+        })
+    }
+
+    /// As a function, which is what a pool needs.
+    pub(super) fn into_dial(self) -> Box<Dial> {
+        let this = Arc::new(self);
+        Box::new(move |http1| {
+            let this = Arc::clone(&this);
+            async move { this.dial(http1).await }.boxed()
+        })
+    }
+
+    /// Opens a byte stream, with the files of the credentials as they are now.
+    async fn dial(&self, http1: bool) -> Result<Dialed, BoxError> {
+        self.credentials.renew(self.credentials.changes()).await;
+        let known = self.credentials.changes();
+        match self.in_time(http1).await {
+            // CONN-4: the files may have changed since they were read.
+            Err(_) if self.credentials.renew(known).await => self.in_time(http1).await,
+            dialed => dialed,
+        }
+    }
+
+    async fn in_time(&self, http1: bool) -> Result<Dialed, BoxError> {
+        match self.limit {
+            None => self.once(http1).await,
+            Some(limit) => match timeout(limit, self.once(http1)).await {
+                Ok(dialed) => dialed,
+                Err(_) => Err(format!("no connection within {} s", limit.as_secs()).into()),
+            },
+        }
+    }
+
+    async fn once(&self, http1: bool) -> Result<Dialed, BoxError> {
+        let (tls, generation) = self.credentials.tls();
+        let stream: TokioIo<TcpStream> =
+            self.connector.clone().oneshot(self.server.clone()).await?;
+        let stream = stream.into_inner();
+        let (Some(name), Some(tls)) = (&self.name, tls) else {
+            return Ok(Dialed {
+                io: Box::new(stream),
+                protocol: Protocol::Http1,
+                generation,
+            });
+        };
+        let mut tls = ClientConfig::clone(&tls);
+        tls.alpn_protocols = match http1 || self.http1_only {
+            true => vec![b"http/1.1".to_vec()],
+            false => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        };
+        let stream = TlsConnector::from(Arc::new(tls))
+            .connect(name.clone(), stream)
+            .await?;
+        let protocol = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
+        };
+        Ok(Dialed {
+            io: Box::new(stream),
+            protocol,
+            generation,
+        })
+    }
+}
+
+fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    ServerName::try_from(bare.to_owned())
+        .map_err(|error| format!("{host:?} is no name that a certificate can have: {error}"))
+}

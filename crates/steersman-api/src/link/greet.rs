@@ -1,0 +1,131 @@
+//! Driver: begins to speak HTTP/2 on a byte stream.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tower::BoxError;
+
+use super::dial::Io;
+
+/// Bytes that one stream may send before its reader takes them, as in Go's client.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// Bytes that all streams of a link together may send before their readers take them, as in Go's client.
+///
+/// CONN-3: more than all streams that a server allows can fill (256 of them), so that streams whose readers
+/// rest take nothing away from the others.
+const LINK_WINDOW: u32 = 1 << 30;
+/// The largest frame that the server may send. The default of 16 KiB costs a header and a wake-up each.
+const FRAME: u32 = 256 << 10;
+/// Bytes of headers that an answer may have: servers may send many warnings.
+const HEADERS: u32 = 1 << 20;
+/// Time that a server has to send its settings.
+const SETTINGS: Duration = Duration::from_secs(10);
+
+/// An HTTP/2 link.
+pub(super) struct Http2 {
+    pub(super) sender: http2::SendRequest<Full<Bytes>>,
+    pub(super) connection: Arc<Mutex<Connection>>,
+}
+
+pub(super) type Connection = http2::Connection<TokioIo<Box<dyn Io>>, Full<Bytes>, Spawn>;
+
+impl Http2 {
+    /// The number of streams that the server allows; zero where the link has closed.
+    pub(super) fn limit(&self) -> usize {
+        match self.sender.is_closed() {
+            true => 0,
+            false => self.connection.lock().current_max_send_streams(),
+        }
+    }
+}
+
+/// Shakes hands, and waits until the server has said how many streams it allows.
+pub(super) async fn greet(
+    io: Box<dyn Io>,
+    runtime: Handle,
+    pings: Option<(Duration, Duration)>,
+) -> Result<Http2, BoxError> {
+    let spawn = Spawn {
+        runtime,
+        settled: Arc::default(),
+        polled: Arc::default(),
+    };
+    let mut builder = http2::Builder::new(spawn.clone());
+    builder
+        .timer(TokioTimer::new())
+        .initial_max_send_streams(0)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(LINK_WINDOW)
+        .max_frame_size(FRAME)
+        .max_header_list_size(HEADERS);
+    // CONN-2: also while there is no request, so that the next one does not meet a dead link.
+    if let Some((interval, timeout)) = pings {
+        builder
+            .keep_alive_interval(interval)
+            .keep_alive_timeout(timeout)
+            .keep_alive_while_idle(true);
+    }
+    let (sender, mut connection) = builder.handshake(TokioIo::new(io)).await?;
+    let settled = async {
+        while connection.current_max_send_streams() == 0 {
+            tokio::select! {
+                ended = &mut connection => {
+                    ended?;
+                    return Err(BoxError::from("the server closed the connection"));
+                }
+                () = spawn.polled.notified() => {}
+            }
+        }
+        Ok(())
+    };
+    match timeout(SETTINGS, settled).await {
+        Ok(settled) => settled?,
+        Err(_) => {
+            let waited = SETTINGS.as_secs();
+            return Err(format!("the server sent no settings of HTTP/2 within {waited} s").into());
+        }
+    }
+    spawn.settled.store(true, Ordering::Relaxed);
+    Ok(Http2 {
+        sender,
+        connection: Arc::new(Mutex::new(connection)),
+    })
+}
+
+/// Runs the tasks of a link in the runtime of its pool, and tells until the link is settled when one has run: that
+/// is how the arrival of settings is heard of.
+#[derive(Clone, Debug)]
+pub(super) struct Spawn {
+    runtime: Handle,
+    settled: Arc<AtomicBool>,
+    polled: Arc<Notify>,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Spawn {
+    fn execute(&self, task: F) {
+        if self.settled.load(Ordering::Relaxed) {
+            self.runtime.spawn(task);
+            return;
+        }
+        let (settled, polled) = (Arc::clone(&self.settled), Arc::clone(&self.polled));
+        let mut task = Box::pin(task);
+        self.runtime.spawn(poll_fn(move |context| {
+            let ready = task.as_mut().poll(context);
+            if !settled.load(Ordering::Relaxed) {
+                polled.notify_one();
+            }
+            ready
+        }));
+    }
+}

@@ -1,0 +1,135 @@
+//! Handle: a server on the network, as a configuration names it: makes clients that share its links.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Once, Weak};
+
+use kube_client::Config;
+use kube_client::client::ConfigExt as _;
+use parking_lot::Mutex;
+use tokio::runtime::{Handle, Id};
+use tower::util::MapErrLayer;
+use tower::{BoxError, Layer as _, ServiceExt as _};
+use tracing::warn;
+
+use super::access::{Access, Sending};
+use super::dial::Dialer;
+use super::files::Credentials;
+use super::options::LinkOptions;
+use super::pool::Links;
+use crate::config::{PROXY, explain_client};
+use crate::error::{Error, Unreachable};
+use crate::wire::Around;
+
+/// A server on the network.
+///
+/// CONN-1: all clients that are made from it in one runtime share its links. Links end with the last client.
+pub(crate) struct Network {
+    config: Config,
+    endpoint: Arc<str>,
+    options: LinkOptions,
+    shared: Mutex<HashMap<Id, Weak<Access>>>,
+    /// Says once that certificates are not checked.
+    unchecked: Arc<Once>,
+}
+
+impl Network {
+    pub(crate) fn new(config: Config, endpoint: Arc<str>) -> Self {
+        Self {
+            config,
+            endpoint,
+            options: LinkOptions::default(),
+            shared: Mutex::default(),
+            unchecked: Arc::new(Once::new()),
+        }
+    }
+
+    /// The same server, whose links are opened and watched over as `change` says.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut LinkOptions)) -> Self {
+        let mut options = self.options.clone();
+        change(&mut options);
+        Self {
+            config: self.config.clone(),
+            endpoint: Arc::clone(&self.endpoint),
+            options,
+            shared: Mutex::default(),
+            unchecked: Arc::clone(&self.unchecked),
+        }
+    }
+
+    /// Makes a client in the current runtime.
+    ///
+    /// Waits for a credential plugin, where there is one.
+    pub(crate) fn client(&self, around: &Around) -> Result<kube_client::Client, Error> {
+        let access = self.access()?;
+        let endpoint = Arc::clone(&self.endpoint);
+        // The error of an unreachable server names it.
+        let named = MapErrLayer::new(move |source: BoxError| -> BoxError {
+            Box::new(Unreachable {
+                endpoint: endpoint.to_string(),
+                source,
+            })
+        });
+        let problem = |error: kube_client::Error| self.problem(explain_client(&error));
+        let headers = self.config.extra_headers_layer().map_err(problem)?;
+        let sending = headers.layer(Sending(Arc::clone(&access)));
+        let signed = match &access.signing {
+            Some(layer) => layer.layer(sending).map_err(Into::into).boxed(),
+            None => sending.boxed(),
+        };
+        let service = named.layer(self.config.base_uri_layer().layer(signed));
+        let namespace = self.config.default_namespace.clone();
+        Ok(kube_client::Client::new(around.wrap(service), namespace))
+    }
+
+    /// What the clients of the current runtime share.
+    fn access(&self) -> Result<Arc<Access>, Error> {
+        let runtime = Handle::current();
+        let mut shared = self.shared.lock();
+        if let Some(access) = shared.get(&runtime.id()).and_then(Weak::upgrade) {
+            return Ok(access);
+        }
+        shared.retain(|_, access| access.strong_count() > 0);
+        let id = runtime.id();
+        let access = Arc::new(self.open(runtime)?);
+        shared.insert(id, Arc::downgrade(&access));
+        Ok(access)
+    }
+
+    fn open(&self, runtime: Handle) -> Result<Access, Error> {
+        let config = &self.config;
+        if config.proxy_url.is_some() {
+            return Err(self.problem(PROXY.to_owned()));
+        }
+        if config.accept_invalid_certs {
+            self.unchecked.call_once(|| {
+                warn!(
+                    endpoint = %self.endpoint,
+                    "the certificate of the api-server is not checked (insecure-skip-tls-verify): \
+                     name its certificate authority in the kubeconfig"
+                );
+            });
+        }
+        let mut inline = config.clone();
+        let credentials = Credentials::new(config.clone(), Arc::clone(&self.endpoint));
+        let credentials = Arc::new(credentials.map_err(|problem| self.problem(problem))?);
+        if credentials.header().is_some() {
+            inline.auth_info.token_file = None;
+        }
+        let signing = inline.auth_layer();
+        let signing = signing.map_err(|error| self.problem(explain_client(&error)))?;
+        let dialer = Dialer::new(config, Arc::clone(&credentials), &self.options);
+        let dial = dialer.map_err(|problem| self.problem(problem))?.into_dial();
+        Ok(Access {
+            links: Arc::new(Links::new(dial, self.options.clone(), runtime)),
+            credentials,
+            signing,
+        })
+    }
+
+    fn problem(&self, problem: String) -> Error {
+        Error::Config {
+            place: format!("the configuration for {}", self.endpoint),
+            problem,
+        }
+    }
+}

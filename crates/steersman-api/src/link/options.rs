@@ -1,0 +1,63 @@
+//! Words: how the links to a server are opened and watched over.
+
+use std::time::Duration;
+
+/// The longest interval that a ping may have; a longer one means no pings.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How the links to a server are opened and watched over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkOptions {
+    /// Time without a frame from the server after which a ping is sent.
+    pub(crate) ping_interval: Duration,
+    /// Time that the server has to answer a ping.
+    pub(crate) ping_timeout: Duration,
+    /// Whether HTTP/2 is not offered to the server.
+    pub(crate) http1_only: bool,
+}
+
+impl LinkOptions {
+    /// The interval and the timeout of pings; `None` where one of the two is zero or beyond a year, which
+    /// disables them.
+    pub(crate) fn pings(&self) -> Option<(Duration, Duration)> {
+        let sensible = |time: Duration| !time.is_zero() && time <= LONGEST;
+        (sensible(self.ping_interval) && sensible(self.ping_timeout))
+            .then_some((self.ping_interval, self.ping_timeout))
+    }
+}
+
+impl Default for LinkOptions {
+    /// The values of client-go (apimachinery, `util/net/http.go`, `readIdleTimeoutSeconds` and
+    /// `pingTimeoutSeconds`).
+    fn default() -> Self {
+        Self {
+            ping_interval: Duration::from_secs(30),
+            ping_timeout: Duration::from_secs(15),
+            http1_only: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_and_the_maximum_disable_pings() {
+        let with = |ping_interval, ping_timeout| LinkOptions {
+            ping_interval,
+            ping_timeout,
+            ..LinkOptions::default()
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(with(second, second).pings(), Some((second, second)));
+        for (interval, timeout) in [
+            (Duration::ZERO, second),
+            (second, Duration::ZERO),
+            (Duration::MAX, second),
+            (second, Duration::MAX),
+        ] {
+            assert_eq!(with(interval, timeout).pings(), None);
+        }
+    }
+}

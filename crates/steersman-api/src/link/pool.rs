@@ -1,0 +1,465 @@
+//! Driver: the links to one server, shared by all clients of a connection in one runtime.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use http::header::UPGRADE;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tower::BoxError;
+use tracing::debug;
+
+use super::body::LinkBody;
+use super::dial::{Dial, Dialed, Io};
+use super::form::{origin_form, refusal};
+use super::greet::{Http2, greet};
+use super::options::LinkOptions;
+use super::table::{Choice, IDLE, LinkId, Protocol, Table};
+use crate::error::chain;
+
+/// How often a request that the server did not process is sent again.
+const SENDS: u32 = 5;
+
+/// The links to one server.
+pub(super) struct Links {
+    dial: Box<Dial>,
+    options: LinkOptions,
+    runtime: Handle,
+    state: Mutex<State>,
+    ids: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    table: Table,
+    senders: HashMap<LinkId, Sender>,
+    /// What requests that wait for a dial hear of it.
+    dial: Option<watch::Receiver<Dialing>>,
+}
+
+/// What became of a dial.
+#[derive(Clone)]
+enum Dialing {
+    UnderWay,
+    Done,
+    Failed(DialError),
+}
+
+/// Why a link could not be opened; shared by the requests that waited for it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+struct DialError(String);
+
+enum Sender {
+    Http1(Exclusive),
+    Http2(Http2),
+}
+
+/// An HTTP/1.1 link.
+struct Exclusive {
+    sender: http1::SendRequest<Full<Bytes>>,
+    generation: u64,
+}
+
+/// A request's place on a link: a stream of HTTP/2, or the whole link. Dropping it gives the place back.
+struct Lease {
+    links: Weak<Links>,
+    id: LinkId,
+    /// The link itself, where it is one of HTTP/1.1.
+    exclusive: Option<Exclusive>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(links) = self.links.upgrade() else {
+            return;
+        };
+        match self.exclusive.take() {
+            Some(exclusive) => links.give_back(self.id, exclusive),
+            None => links.release(self.id, Instant::now()),
+        }
+    }
+}
+
+/// A place on a link, and the way to send on it.
+struct Place {
+    lease: Lease,
+    /// The link of HTTP/2; that of HTTP/1.1 is in the lease.
+    http2: Option<http2::SendRequest<Full<Bytes>>>,
+}
+
+/// Why a request got no answer.
+struct Failure {
+    error: BoxError,
+    /// Whether the server is known not to have looked at it.
+    unprocessed: bool,
+    /// Whether the link takes no more requests.
+    closed: bool,
+}
+
+impl Links {
+    pub(super) fn new(dial: Box<Dial>, options: LinkOptions, runtime: Handle) -> Self {
+        Self {
+            dial,
+            options,
+            runtime,
+            state: Mutex::default(),
+            ids: AtomicU64::new(0),
+        }
+    }
+
+    /// Sends a request; its body and that of its answer keep a place on a link.
+    ///
+    /// CONN-5: a request that the server did not process, because it was closing the link (GOAWAY) or refused
+    /// the stream, is sent again.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        request: Request<Bytes>,
+    ) -> Result<Response<LinkBody>, BoxError> {
+        if request.headers().contains_key(UPGRADE) {
+            return self.send_upgrade(request).await;
+        }
+        let mut sends = 1;
+        loop {
+            let place = self.place().await?;
+            let id = place.lease.id;
+            let failure = match place.send(request.clone()).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            if failure.closed {
+                self.forget(id);
+            }
+            if !failure.unprocessed || sends >= SENDS {
+                return Err(failure.error);
+            }
+            sends += 1;
+        }
+    }
+
+    /// Credentials of this generation are in force: links of older ones end.
+    pub(super) fn renewed(&self, generation: u64) {
+        let mut state = self.state.lock();
+        let closed = state.table.renewed(generation);
+        let closed: Vec<_> = closed
+            .iter()
+            .filter_map(|id| state.senders.remove(id))
+            .collect();
+        drop(state);
+        drop(closed);
+    }
+
+    /// The answer of a request on an HTTP/2 link has ended.
+    fn release(&self, id: LinkId, now: Instant) {
+        let mut state = self.state.lock();
+        if state.table.released(id, now.into_std()) {
+            state.senders.remove(&id);
+        }
+    }
+
+    /// The answer of a request on an HTTP/1.1 link has ended.
+    fn give_back(self: &Arc<Self>, id: LinkId, mut exclusive: Exclusive) {
+        if exclusive.sender.is_closed() {
+            return;
+        }
+        if exclusive.sender.is_ready() {
+            self.keep(id, exclusive);
+            return;
+        }
+        let links = Arc::downgrade(self);
+        self.runtime.spawn(async move {
+            // A link whose answer was not read to its end closes instead.
+            if exclusive.sender.ready().await.is_ok()
+                && let Some(links) = links.upgrade()
+            {
+                links.keep(id, exclusive);
+            }
+        });
+    }
+
+    fn keep(&self, id: LinkId, exclusive: Exclusive) {
+        let now = Instant::now().into_std();
+        let mut state = self.state.lock();
+        if state.table.idle(id, exclusive.generation, now) {
+            state.senders.insert(id, Sender::Http1(exclusive));
+        }
+    }
+
+    fn forget(&self, id: LinkId) {
+        let mut state = self.state.lock();
+        state.table.closed(id);
+        state.senders.remove(&id);
+    }
+
+    /// A place for a request, on a link that is there or on a new one.
+    async fn place(self: &Arc<Self>) -> Result<Place, BoxError> {
+        loop {
+            let mut dial = match self.choose() {
+                Chosen::Place(place) => return Ok(place),
+                Chosen::DialAlone => {
+                    let dialed = (self.dial)(false).await?;
+                    if let Some(place) = self.open_alone(dialed).await? {
+                        return Ok(place);
+                    }
+                    continue;
+                }
+                Chosen::Wait(dial) => dial,
+            };
+            let ended = dial
+                .wait_for(|dial| !matches!(dial, Dialing::UnderWay))
+                .await
+                .map(|dial| dial.clone());
+            match ended {
+                Ok(Dialing::Failed(error)) => return Err(error.into()),
+                Ok(_) => {}
+                Err(_) => return Err("the task that opened the connection ended".into()),
+            }
+        }
+    }
+
+    fn choose(self: &Arc<Self>) -> Chosen {
+        let mut state = self.state.lock();
+        let State {
+            table,
+            senders,
+            dial,
+        } = &mut *state;
+        match table.choose(|id| senders.get(&id).map_or(0, Sender::limit)) {
+            Choice::Stream(id) | Choice::Exclusive(id) => {
+                let (http2, exclusive) = match senders.get(&id) {
+                    Some(Sender::Http2(http2)) => (Some(http2.sender.clone()), None),
+                    _ => match senders.remove(&id) {
+                        Some(Sender::Http1(exclusive)) => (None, Some(exclusive)),
+                        _ => (None, None),
+                    },
+                };
+                Chosen::Place(Place {
+                    lease: Lease {
+                        links: Arc::downgrade(self),
+                        id,
+                        exclusive,
+                    },
+                    http2,
+                })
+            }
+            Choice::DialAlone => Chosen::DialAlone,
+            Choice::Dial => {
+                let (tell, hear) = watch::channel(Dialing::UnderWay);
+                *dial = Some(hear.clone());
+                drop(state);
+                // A task of its own: other requests wait for it too, so the first of them may be dropped.
+                let (links, open) = (Arc::downgrade(self), (self.dial)(false));
+                self.runtime.spawn(async move {
+                    let dialed = open.await;
+                    let Some(links) = links.upgrade() else {
+                        return;
+                    };
+                    let opened = match dialed {
+                        Ok(dialed) => links.open(dialed).await,
+                        Err(error) => Err(error),
+                    };
+                    let mut state = links.state.lock();
+                    state.table.dialed();
+                    state.dial = None;
+                    drop(state);
+                    tell.send_replace(match opened {
+                        Ok(()) => Dialing::Done,
+                        Err(error) => Dialing::Failed(DialError(chain(&*error))),
+                    });
+                });
+                Chosen::Wait(hear)
+            }
+            Choice::Wait => match dial {
+                Some(hear) => Chosen::Wait(hear.clone()),
+                // Not reached: a dial that is under way has a receiver.
+                None => Chosen::DialAlone,
+            },
+        }
+    }
+
+    /// Makes a link of a byte stream.
+    async fn open(self: &Arc<Self>, dialed: Dialed) -> Result<(), BoxError> {
+        let (id, protocol, generation) = (self.next_id(), dialed.protocol, dialed.generation);
+        let sender = match protocol {
+            Protocol::Http1 => {
+                let sender = self.shake_hands_1(id, dialed.io).await?;
+                Sender::Http1(Exclusive { sender, generation })
+            }
+            Protocol::Http2 => self.shake_hands_2(id, dialed.io).await?,
+        };
+        let now = Instant::now().into_std();
+        let mut state = self.state.lock();
+        state.senders.insert(id, sender);
+        let closed = state.table.opened(id, protocol, generation, now);
+        for id in closed {
+            state.senders.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Makes a link for one request, which waits for no other. `None` where the server has come to speak HTTP/2:
+    /// the link is for everybody then.
+    async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<Place>, BoxError> {
+        let (id, generation) = (self.next_id(), dialed.generation);
+        if dialed.protocol == Protocol::Http2 {
+            self.open(dialed).await?;
+            return Ok(None);
+        }
+        let sender = self.shake_hands_1(id, dialed.io).await?;
+        let lease = Lease {
+            links: Arc::downgrade(self),
+            id,
+            exclusive: Some(Exclusive { sender, generation }),
+        };
+        Ok(Some(Place { lease, http2: None }))
+    }
+
+    /// Sends a request that takes its link over (exec, attach, port-forward): that is HTTP/1.1, and a link that
+    /// no other request has.
+    async fn send_upgrade(
+        self: &Arc<Self>,
+        request: Request<Bytes>,
+    ) -> Result<Response<LinkBody>, BoxError> {
+        let dialed = (self.dial)(true).await?;
+        let id = self.next_id();
+        let mut sender = self.shake_hands_1(id, dialed.io).await?;
+        let response = sender.send_request(origin_form(request)?).await?;
+        let lease = Lease {
+            links: Weak::new(),
+            id,
+            exclusive: None,
+        };
+        Ok(response.map(|body| LinkBody::new(body, lease)))
+    }
+
+    async fn shake_hands_1(
+        self: &Arc<Self>,
+        id: LinkId,
+        io: Box<dyn Io>,
+    ) -> Result<http1::SendRequest<Full<Bytes>>, BoxError> {
+        let (sender, connection) = http1::handshake(TokioIo::new(io)).await?;
+        let connection = async move { connection.with_upgrades().await };
+        self.runtime
+            .spawn(attend(Arc::downgrade(self), id, connection));
+        Ok(sender)
+    }
+
+    async fn shake_hands_2(
+        self: &Arc<Self>,
+        id: LinkId,
+        io: Box<dyn Io>,
+    ) -> Result<Sender, BoxError> {
+        let http2 = greet(io, self.runtime.clone(), self.options.pings()).await?;
+        let polled = Arc::clone(&http2.connection);
+        let ended = poll_fn(move |context| Pin::new(&mut *polled.lock()).poll(context));
+        self.runtime.spawn(attend(Arc::downgrade(self), id, ended));
+        Ok(Sender::Http2(http2))
+    }
+
+    fn next_id(&self) -> LinkId {
+        // Ids only have to differ, so no order between threads is needed.
+        LinkId(self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What is done about a request.
+enum Chosen {
+    Place(Place),
+    DialAlone,
+    Wait(watch::Receiver<Dialing>),
+}
+
+impl Sender {
+    /// The number of streams that the server allows.
+    fn limit(&self) -> usize {
+        match self {
+            Self::Http1(_) => 0,
+            Self::Http2(http2) => http2.limit(),
+        }
+    }
+}
+
+impl Place {
+    async fn send(mut self, request: Request<Bytes>) -> Result<Response<LinkBody>, Failure> {
+        let sent = match (&mut self.http2, &mut self.lease.exclusive) {
+            (Some(sender), _) => sender.try_send_request(request.map(Full::new)).await,
+            (None, Some(exclusive)) => {
+                let request = origin_form(request).map_err(|error| Failure {
+                    error,
+                    unprocessed: false,
+                    closed: false,
+                })?;
+                exclusive.sender.try_send_request(request).await
+            }
+            (None, None) => {
+                return Err(Failure {
+                    error: "the connection has closed".into(),
+                    unprocessed: true,
+                    closed: true,
+                });
+            }
+        };
+        match sent {
+            Ok(response) => {
+                let lease = self.lease;
+                Ok(response.map(|body: Incoming| LinkBody::new(body, lease)))
+            }
+            Err(mut error) => {
+                let unsent = error.take_message().is_some();
+                let error = error.into_error();
+                let (going, refused) = refusal(&error);
+                Err(Failure {
+                    unprocessed: unsent || going || refused,
+                    closed: unsent || going,
+                    error: error.into(),
+                })
+            }
+        }
+    }
+}
+
+/// Drives a link until it ends, and lets go of it where no request needs it for a while.
+async fn attend(
+    links: Weak<Links>,
+    id: LinkId,
+    connection: impl Future<Output = hyper::Result<()>>,
+) {
+    let mut connection = std::pin::pin!(connection);
+    let ended = loop {
+        tokio::select! {
+            ended = &mut connection => break ended,
+            () = sleep(IDLE) => {}
+        }
+        if let Some(links) = links.upgrade() {
+            let now = Instant::now().into_std();
+            let mut state = links.state.lock();
+            if state.table.expired(id, now) {
+                state.senders.remove(&id);
+            }
+        }
+    };
+    if let Err(error) = ended {
+        debug!(
+            link = id.0,
+            "a connection to the api-server ended: {}",
+            chain(&error)
+        );
+    }
+    if let Some(links) = links.upgrade() {
+        links.forget(id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! Machine: which link carries a request, and which links are given up.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Time without a request after which a link is closed, as in client-go.
+pub(super) const IDLE: Duration = Duration::from_secs(90);
+
+/// Names a link within its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LinkId(pub(super) u64);
+
+/// What the server speaks on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// HTTP/1.1: one request at a time.
+    Http1,
+    /// HTTP/2: many requests at a time, each one a stream.
+    Http2,
+}
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// It is sent on this link, where a stream is counted for it.
+    Stream(LinkId),
+    /// It is sent on this HTTP/1.1 link, which is no longer idle.
+    Exclusive(LinkId),
+    /// A link is opened for this request alone: the server speaks HTTP/1.1.
+    DialAlone,
+    /// A link is opened that further requests wait for.
+    Dial,
+    /// It waits for the link that is being opened.
+    Wait,
+}
+
+/// The links of a pool.
+///
+/// CONN-1: of HTTP/2 links one is opened at a time, and another only where each of them carries as many streams
+/// as the server allows. No request waits for a stream of another request to end.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    multiplexed: Vec<Multiplexed>,
+    /// HTTP/1.1 links without a request, the last used one at the end.
+    idle: VecDeque<Idle>,
+    /// What the newest link speaks.
+    protocol: Option<Protocol>,
+    dialing: bool,
+    /// The newest generation of credentials that a link was opened with.
+    generation: u64,
+}
+
+/// An HTTP/2 link.
+#[derive(Debug)]
+struct Multiplexed {
+    id: LinkId,
+    generation: u64,
+    /// The number of requests whose answers have not ended.
+    streams: usize,
+    /// When the last stream ended.
+    since: Instant,
+}
+
+/// An HTTP/1.1 link without a request.
+#[derive(Debug)]
+struct Idle {
+    id: LinkId,
+    generation: u64,
+    since: Instant,
+}
+
+impl Table {
+    /// Decides about a request. `limit` is the number of streams that a server allows on a link, zero for one
+    /// that has closed.
+    pub(super) fn choose(&mut self, limit: impl Fn(LinkId) -> usize) -> Choice {
+        let generation = self.generation;
+        let free = self
+            .multiplexed
+            .iter_mut()
+            .find(|link| link.generation == generation && link.streams < limit(link.id));
+        if let Some(link) = free {
+            link.streams += 1;
+            return Choice::Stream(link.id);
+        }
+        if let Some(link) = self.idle.pop_back() {
+            return Choice::Exclusive(link.id);
+        }
+        if self.protocol == Some(Protocol::Http1) {
+            return Choice::DialAlone;
+        }
+        if self.dialing {
+            return Choice::Wait;
+        }
+        self.dialing = true;
+        Choice::Dial
+    }
+
+    /// A dial that requests wait for has ended.
+    pub(super) fn dialed(&mut self) {
+        self.dialing = false;
+    }
+
+    /// A link was opened with credentials of `generation`. Answers which idle links are to be closed because
+    /// theirs are older.
+    ///
+    /// CONN-4: links of older credentials carry no new requests, and end with the last one they have.
+    pub(super) fn opened(
+        &mut self,
+        id: LinkId,
+        protocol: Protocol,
+        generation: u64,
+        now: Instant,
+    ) -> Vec<LinkId> {
+        self.protocol = Some(protocol);
+        match protocol {
+            Protocol::Http1 => self.idle.push_back(Idle {
+                id,
+                generation,
+                since: now,
+            }),
+            Protocol::Http2 => self.multiplexed.push(Multiplexed {
+                id,
+                generation,
+                streams: 0,
+                since: now,
+            }),
+        }
+        self.renewed(generation)
+    }
+
+    /// The credentials are of this generation now. Answers which idle links are to be closed.
+    pub(super) fn renewed(&mut self, generation: u64) -> Vec<LinkId> {
+        self.generation = self.generation.max(generation);
+        let newest = self.generation;
+        let mut closed = Vec::new();
+        self.idle
+            .retain(|link| kept(link.generation == newest, link.id, &mut closed));
+        self.multiplexed.retain(|link| {
+            let keep = link.generation == newest || link.streams > 0;
+            kept(keep, link.id, &mut closed)
+        });
+        closed
+    }
+
+    /// The answer of a request on an HTTP/2 link has ended. Answers whether the link is to be closed.
+    pub(super) fn released(&mut self, id: LinkId, now: Instant) -> bool {
+        let newest = self.generation;
+        let Some(at) = self.multiplexed.iter().position(|link| link.id == id) else {
+            return false;
+        };
+        let link = &mut self.multiplexed[at];
+        link.streams = link.streams.saturating_sub(1);
+        link.since = now;
+        let over = link.streams == 0 && link.generation != newest;
+        if over {
+            self.multiplexed.remove(at);
+        }
+        over
+    }
+
+    /// An HTTP/1.1 link is ready for another request. Answers whether it is kept for one.
+    pub(super) fn idle(&mut self, id: LinkId, generation: u64, now: Instant) -> bool {
+        let current = generation == self.generation;
+        if current {
+            let since = now;
+            self.idle.push_back(Idle {
+                id,
+                generation,
+                since,
+            });
+        }
+        current
+    }
+
+    /// A link has closed, or takes no more requests.
+    pub(super) fn closed(&mut self, id: LinkId) {
+        self.multiplexed.retain(|link| link.id != id);
+        self.idle.retain(|link| link.id != id);
+    }
+
+    /// Answers whether a link has been without a request for too long, and forgets it then.
+    pub(super) fn expired(&mut self, id: LinkId, now: Instant) -> bool {
+        let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
+        let expired = self
+            .multiplexed
+            .iter()
+            .any(|link| link.id == id && link.streams == 0 && over(link.since))
+            || self
+                .idle
+                .iter()
+                .any(|link| link.id == id && over(link.since));
+        if expired {
+            self.closed(id);
+        }
+        expired
+    }
+}
+
+fn kept(keep: bool, id: LinkId, closed: &mut Vec<LinkId>) -> bool {
+    if !keep {
+        closed.push(id);
+    }
+    keep
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: LinkId = LinkId(1);
+    const TWO: LinkId = LinkId(2);
+
+    /// CONN-1
+    #[test]
+    fn a_second_link_is_opened_where_the_first_is_full_and_one_at_a_time() {
+        let (mut table, now) = (Table::default(), tokio::time::Instant::now().into_std());
+        let limit = |_| 2;
+        assert_eq!(table.choose(limit), Choice::Dial);
+        assert_eq!(table.choose(limit), Choice::Wait);
+        table.dialed();
+        assert!(table.opened(ONE, Protocol::Http2, 0, now).is_empty());
+        assert_eq!(table.choose(limit), Choice::Stream(ONE));
+        assert_eq!(table.choose(limit), Choice::Stream(ONE));
+        assert_eq!(table.choose(limit), Choice::Dial);
+        assert_eq!(table.choose(limit), Choice::Wait);
+        table.dialed();
+        table.opened(TWO, Protocol::Http2, 0, now);
+        assert_eq!(table.choose(limit), Choice::Stream(TWO));
+        // The oldest one first, so that the other may become idle and end.
+        assert!(!table.released(ONE, now));
+        assert_eq!(table.choose(limit), Choice::Stream(ONE));
+    }
+
+    #[test]
+    fn a_server_of_http_1_gets_a_link_per_request_and_idle_ones_are_used_again() {
+        let (mut table, now) = (Table::default(), tokio::time::Instant::now().into_std());
+        assert_eq!(table.choose(|_| 0), Choice::Dial);
+        table.dialed();
+        table.opened(ONE, Protocol::Http1, 0, now);
+        assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
+        assert_eq!(table.choose(|_| 0), Choice::DialAlone);
+        assert!(table.idle(ONE, 0, now));
+        assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
+    }
+
+    /// CONN-4
+    #[test]
+    fn links_of_older_credentials_end_with_their_last_request() {
+        let (mut table, now) = (Table::default(), tokio::time::Instant::now().into_std());
+        table.opened(ONE, Protocol::Http2, 0, now);
+        assert_eq!(table.choose(|_| 9), Choice::Stream(ONE));
+        assert!(table.renewed(1).is_empty());
+        assert_eq!(table.choose(|_| 9), Choice::Dial);
+        assert!(table.released(ONE, now));
+        table.dialed();
+        table.opened(TWO, Protocol::Http2, 1, now);
+        assert_eq!(table.choose(|_| 9), Choice::Stream(TWO));
+        // One without a request ends at once.
+        table.released(TWO, now);
+        assert_eq!(table.renewed(2), [TWO]);
+        // An exclusive one is not taken back.
+        assert!(!table.idle(ONE, 1, now));
+    }
+
+    #[test]
+    fn a_link_expires_after_90_s_without_a_request_and_not_with_one() {
+        let (mut table, now) = (Table::default(), tokio::time::Instant::now().into_std());
+        table.opened(ONE, Protocol::Http2, 0, now);
+        table.choose(|_| 9);
+        assert!(!table.expired(ONE, now + IDLE));
+        table.released(ONE, now + IDLE);
+        assert!(!table.expired(ONE, now + IDLE));
+        assert!(table.expired(ONE, now + IDLE + IDLE));
+        assert_eq!(table.choose(|_| 9), Choice::Dial);
+    }
+}

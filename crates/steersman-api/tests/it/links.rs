@@ -1,0 +1,259 @@
+//! The HTTP connections of a client, over real sockets.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman_api::{
+    Api, ApiListWatch, Connection, ListQuery, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    kube_client,
+};
+use steersman_apiserver::{ApiServer, Serving};
+use steersman_object::{Kind, ResourceVersion};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// A test that waits this long has failed.
+const LONG: Duration = Duration::from_secs(30);
+
+async fn connect(kubeconfig: &str) -> Connection {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(kubeconfig.as_bytes()).unwrap();
+    Connection::from_kubeconfig(file.path()).await.unwrap()
+}
+
+fn put(server: &ApiServer, name: &str) {
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+    });
+    server.create(map).unwrap();
+}
+
+async fn open_watch(client: kube_client::Client, server: &ApiServer) -> WatchStream {
+    let namespace = Some("default".to_owned());
+    let list_watch = ApiListWatch::new(client, Kind::of::<ConfigMap>(), namespace);
+    let now = ResourceVersion::new(server.revision().to_string());
+    let options = WatchOptions::after(now);
+    timeout(LONG, list_watch.watch(&options))
+        .await
+        .unwrap()
+        .unwrap()
+}
+
+async fn list(client: kube_client::Client) -> Result<usize, steersman_api::Error> {
+    let api: Api<ConfigMap> = Api::typed(client);
+    let query = ListQuery::new();
+    let page = timeout(LONG, api.list(Some("default"), &query)).await;
+    Ok(page.unwrap()?.items.len())
+}
+
+/// The next event of a watch that is no bookmark.
+async fn event(watch: &mut WatchStream) -> Result<WatchEvent, steersman_api::Error> {
+    loop {
+        match timeout(LONG, watch.next()).await.unwrap().unwrap() {
+            Ok(WatchEvent::Bookmark { .. }) => {}
+            event => return event,
+        }
+    }
+}
+
+async fn served(server: ApiServer) -> (ApiServer, Serving, Connection) {
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let connection = connect(&serving.kubeconfig()).await;
+    (server, serving, connection)
+}
+
+/// CONN-1
+#[tokio::test]
+async fn all_clients_of_a_connection_share_one_http_2_connection() {
+    let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
+    let mut watches = Vec::new();
+    for _ in 0..4 {
+        // As a cache, a client and a preflight each make theirs; two at the same time.
+        let client = connection.client().unwrap();
+        let other = connection
+            .clone()
+            .user_agent("other", "1")
+            .client()
+            .unwrap();
+        let both = futures::join!(open_watch(client, &server), open_watch(other, &server));
+        watches.extend([both.0, both.1]);
+    }
+    put(&server, "a");
+    for watch in &mut watches {
+        assert!(matches!(event(watch).await, Ok(WatchEvent::Added(_))));
+    }
+    assert_eq!(serving.accepted(), 1);
+    drop(watches);
+    serving.stop().await;
+}
+
+/// CONN-1
+#[tokio::test]
+async fn watches_beyond_the_streams_that_a_server_allows_get_more_connections() {
+    let (server, serving, connection) =
+        served(ApiServer::builder().seed(1).http2_streams(100).build()).await;
+    let client = connection.client().unwrap();
+    let mut watches = Vec::new();
+    for _ in 0..300 {
+        watches.push(open_watch(client.clone(), &server).await);
+    }
+    // With all streams taken by watches, a request waits for none of them.
+    assert_eq!(list(client).await.unwrap(), 0);
+    put(&server, "a");
+    for watch in &mut watches {
+        assert!(matches!(event(watch).await, Ok(WatchEvent::Added(_))));
+    }
+    assert_eq!(serving.accepted(), 4);
+    drop(watches);
+    serving.stop().await;
+}
+
+/// CONN-1: no stream is begun before the server has said how many it allows.
+#[tokio::test]
+async fn requests_at_the_same_time_work_where_a_server_allows_few_streams() {
+    let (server, serving, connection) =
+        served(ApiServer::builder().seed(1).http2_streams(2).build()).await;
+    let client = connection.client().unwrap();
+    let lists = (0..40).map(|_| list(client.clone()));
+    for listed in futures::future::join_all(lists).await {
+        assert_eq!(listed.unwrap(), 0);
+    }
+    let watches = (0..7).map(|_| open_watch(client.clone(), &server));
+    let watches = futures::future::join_all(watches).await;
+    assert_eq!(watches.len(), 7);
+    drop(watches);
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn http_1_is_spoken_where_http_2_is_not_offered_and_connections_are_used_again() {
+    let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
+    let client = connection.http1_only(true).client().unwrap();
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(open_watch(client.clone(), &server).await);
+    }
+    for _ in 0..5 {
+        assert_eq!(list(client.clone()).await.unwrap(), 0);
+    }
+    put(&server, "a");
+    for watch in &mut watches {
+        assert!(matches!(event(watch).await, Ok(WatchEvent::Added(_))));
+    }
+    assert_eq!(serving.accepted(), 4);
+    drop(watches);
+    serving.stop().await;
+}
+
+/// A way to a server that can be cut without a reset: what is sent on it is lost from then on.
+struct Cable {
+    address: SocketAddr,
+    /// The number of cuts.
+    cut: watch::Sender<u32>,
+}
+
+impl Cable {
+    async fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let cut = watch::Sender::new(0);
+        let cuts = cut.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let cuts = cuts.subscribe();
+                tokio::spawn(async move {
+                    let server = TcpStream::connect(server).await.unwrap();
+                    let (from_client, to_client) = client.into_split();
+                    let (from_server, to_server) = server.into_split();
+                    futures::join!(
+                        carry(from_client, to_server, cuts.clone()),
+                        carry(from_server, to_client, cuts)
+                    );
+                });
+            }
+        });
+        Self { address, cut }
+    }
+
+    /// Cuts the connections that are there; those that come later work.
+    fn cut(&self) {
+        self.cut.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut cuts: watch::Receiver<u32>,
+) {
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        let read = tokio::select! {
+            read = from.read(&mut bytes) => read.unwrap_or(0),
+            _ = cuts.changed() => {
+                // Both sockets stay open and are silent.
+                let silent: () = futures::future::pending().await;
+                return silent;
+            }
+        };
+        if read == 0 || to.write_all(&bytes[..read]).await.is_err() {
+            let _ = to.shutdown().await;
+            return;
+        }
+    }
+}
+
+/// CONN-2
+#[tokio::test]
+async fn a_link_that_went_silent_is_given_up_and_the_next_request_opens_another() {
+    let server = ApiServer::builder().seed(1).build();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let cable = Arc::new(Cable::to(serving.addr()).await);
+    let kubeconfig = serving
+        .kubeconfig()
+        .replace(&serving.url(), &format!("https://{}", cable.address));
+    let connection = connect(&kubeconfig)
+        .await
+        .ping_interval(Duration::from_millis(200))
+        .ping_timeout(Duration::from_millis(100));
+    let client = connection.client().unwrap();
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(open_watch(client.clone(), &server).await);
+    }
+    put(&server, "a");
+    for watch in &mut watches {
+        assert!(matches!(event(watch).await, Ok(WatchEvent::Added(_))));
+    }
+    cable.cut();
+    for watch in &mut watches {
+        let error = event(watch).await.unwrap_err();
+        assert!(error.is_transport(), "{error}");
+    }
+    assert_eq!(list(client).await.unwrap(), 1);
+    assert_eq!(serving.accepted(), 2);
+}
+
+/// CONN-5
+#[tokio::test]
+async fn a_server_that_closes_its_connections_in_peace_loses_no_request() {
+    let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
+    let client = connection.client().unwrap();
+    for round in 0..20 {
+        let asking = (0..8).map(|_| list(client.clone()));
+        let asking = futures::future::join_all(asking);
+        server.restart(steersman_apiserver::History::Kept);
+        for listed in asking.await {
+            assert_eq!(listed.unwrap(), 0, "round {round}");
+        }
+    }
+    serving.stop().await;
+}
