@@ -46,6 +46,15 @@ pub trait ListWatch: Send + Sync + 'static {
         &self,
         options: &WatchOptions,
     ) -> impl Future<Output = Result<WatchStream, Error>> + Send;
+
+    /// Asks the server whether it serves requests, by one small request that lists nothing. `None`, the default,
+    /// means that there is no such request.
+    ///
+    /// An error with an HTTP code below 500 other than 429 proves that the server serves requests, too: a 403
+    /// comes from a server that is up.
+    fn ready(&self) -> impl Future<Output = Option<Result<(), Error>>> + Send {
+        std::future::ready(None)
+    }
 }
 
 /// Lists and watches a kind of an api-server, in one namespace or in all.
@@ -169,6 +178,14 @@ impl ListWatch for ApiListWatch {
             Some((event, open))
         })
         .boxed())
+    }
+
+    /// Asks for `/readyz`, which kube-apiserver grants to every client (`system:public-info-viewer`).
+    async fn ready(&self) -> Option<Result<(), Error>> {
+        let asked = Asked::of_document("get", "/readyz");
+        let mut call = Call::get(asked, Url::path("/readyz".to_owned()));
+        call.accept = "*/*";
+        Some(call.fetch(&self.client).await.map(drop))
     }
 }
 

@@ -30,7 +30,8 @@
 //!
 //! - [`error`], [`state`], [`metrics`], [`options`]: what the handle speaks in; [`transform`] has
 //!   [`Transform`], what is changed of objects before anybody sees them.
-//! - `pack` has how bodies are held: packed, and decoded within a [`Budget`].
+//! - `pack` has how bodies are held: packed, and decoded within a [`Budget`]; [`health`] has [`ServerHealth`], what the
+//!   informers of one connection know of their server.
 //! - `body` has one object, packed, and what types made of it; `pool` what objects have in common;
 //!   [`entry`] has [`Entry`], an object
 //!   as it is held.
@@ -45,6 +46,7 @@ pub mod state;
 pub mod metrics;
 pub mod transform;
 mod pack;
+pub mod health;
 pub mod options;
 mod body;
 mod pool;
@@ -68,10 +70,11 @@ pub use error::Error;
 pub use event::{Certainty, Event, Origin};
 pub use fanout::{Delivery, Subscription};
 pub use glimpse::{Glimpse, Identity};
+pub use health::ServerHealth;
 pub use informer::{CONTROLLER_UID, Informer, OWNER_UID};
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
-pub use options::{Failed, InformerOptions, OnFailure, WaysOut};
+pub use options::{Failed, InformerOptions, Lanes, OnFailure, WaysOut};
 pub use pack::Budget;
 pub use pass::{Pass, Unread};
 pub use state::{Reason, State};

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::health::ServerHealth;
 use crate::metrics::InformerMetrics;
 use crate::pack::Budget;
 use crate::state::Reason;
@@ -47,12 +48,27 @@ pub struct InformerOptions {
     pub indexed_labels: Vec<String>,
     /// Where the jitter of delays comes from. Default: random, so that replicas differ.
     pub seed: u64,
+    /// What this informer and all others that have a clone of it know of their server. Default: its own.
+    pub health: ServerHealth,
+    /// How the objects of a list are decoded beside each other. Default: by as many threads as the runtime has, four
+    /// at most.
+    pub lanes: Option<Lanes>,
     /// Where to count. Default: nowhere.
     pub metrics: Option<InformerMetrics>,
     /// What to advise in the log when requests fail. Default: nothing.
     pub ways_out: WaysOut,
     /// Who is told of each request that fails. Default: nobody.
     pub on_failure: OnFailure,
+}
+
+/// How the objects of a list are decoded beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lanes {
+    /// The number of batches that are worked on at once; 0 for each object as it is read.
+    pub batches: usize,
+    /// The size of a batch, in bytes of JSON.
+    pub bytes: usize,
 }
 
 /// A request of an informer that failed: a list that was refused or ended early, a watch that was
@@ -97,6 +113,8 @@ impl Default for InformerOptions {
             budget: Budget::default(),
             indexed_labels: Vec::new(),
             seed: RandomState::new().hash_one("steersman"),
+            health: ServerHealth::default(),
+            lanes: None,
             metrics: None,
             ways_out: WaysOut::default(),
             on_failure: OnFailure::default(),
@@ -204,6 +222,21 @@ impl InformerOptions {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// What is known of the server, shared by all informers that are given a clone: the informers of one connection.
+    #[must_use]
+    pub fn health(mut self, health: ServerHealth) -> Self {
+        self.health = health;
+        self
+    }
+
+    /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once (0 for each object as it
+    /// is read), whatever the runtime has. For tests that fix what else depends on the machine.
+    #[must_use]
+    pub fn lanes(mut self, batches: usize, bytes: usize) -> Self {
+        self.lanes = Some(Lanes { batches, bytes });
         self
     }
 

@@ -5,6 +5,7 @@
 //! so under the same lock and so misses nothing and gets nothing twice. Readers take only the
 //! store's own lock, which is held no longer than a batch takes to be filed (STORE-7).
 
+mod telling;
 mod standing;
 mod changes;
 mod looking;
@@ -31,6 +32,7 @@ use crate::metrics::Counters;
 use crate::options::InformerOptions;
 use crate::pack::Shelf;
 use crate::pipeline::inlet::Inlet;
+use crate::pipeline::telling::Telling;
 use crate::queue::Bounds;
 use crate::queue::channel::channel;
 use crate::reflector::backoff::Jitter;
@@ -73,6 +75,7 @@ struct Writer {
     fanout: Fanout,
     run: Run,
     problem: Option<Problem>,
+    telling: Telling,
     views: u64,
 }
 
@@ -112,6 +115,7 @@ impl Core {
                 fanout: Fanout::new(options.mailbox_bound),
                 run: Run::Declared,
                 problem: None,
+                telling: Telling::default(),
                 views: 0,
             }),
             states: [declared(), declared()],
@@ -267,9 +271,8 @@ async fn resync(core: &Core) {
 
 /// A tenth less to a tenth more: not all informers repeat everything at once.
 fn spread(every: Duration, seed: u64) -> Duration {
-    every
-        .max(RESYNC)
-        .mul_f64(0.9 + Jitter::new(seed).fraction() / 5.0)
+    let seconds = every.max(RESYNC).as_secs_f64() * (0.9 + Jitter::new(seed).fraction() / 5.0);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// What was applied, and is packed when that is dropped: however the run ends.

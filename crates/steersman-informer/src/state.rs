@@ -46,6 +46,9 @@ pub enum Reason {
     Network,
     /// The server fails (5xx).
     Server,
+    /// The server is starting and does not serve the kind yet: its paths are not installed, or its storage is
+    /// (re)initializing. It is asked again each second or two.
+    Starting,
     /// The server ends watches as soon as they are open.
     ShortWatch,
     /// A connection was open and nothing was heard, for longer than a living one is silent.
@@ -94,6 +97,7 @@ impl Reason {
             Self::Throttled => "throttled",
             Self::Network => "network",
             Self::Server => "server",
+            Self::Starting => "starting",
             Self::ShortWatch => "short_watch",
             Self::Silent => "silent",
             Self::Decode => "decode",

@@ -1,7 +1,9 @@
 //! Driver: how the informer is doing, and who is told when that changes.
 
 use parking_lot::MutexGuard;
+use tokio::time::Instant;
 
+use super::telling::Line;
 use super::{Core, Run, Writer, place};
 use crate::body::Extent;
 use crate::reflector::step::Problem;
@@ -10,26 +12,35 @@ use crate::state::{Reason, State};
 impl Core {
     pub(super) fn report(&self, problem: Option<&Problem>) {
         let mut writer = self.writer.lock();
-        let reason = |problem: Option<&Problem>| problem.map(|p| p.reason);
-        let changed = reason(writer.problem.as_ref()) != reason(problem);
-        if writer.problem.as_ref() == problem {
-            return;
-        }
-        writer.problem = problem.cloned();
+        let now = Instant::now().into_std();
+        let line = writer.telling.judge(problem.map(|p| p.reason), now);
         let synced = self.reached().is_some();
-        self.publish(&writer);
+        let changed = writer.problem.as_ref() != problem;
+        if changed {
+            writer.problem = problem.cloned();
+            self.publish(&writer);
+        }
         drop(writer);
-        self.bump();
-        // Once per change of the reason, not once per attempt.
-        match problem {
+        if changed {
+            self.bump();
+        }
+        // Once per failure, not once per attempt.
+        match (line, problem) {
+            (Line::Ends, _) => tracing::info!(kind = %self.name, "recovered"),
             // Somebody deleted the definition: what happened, and no advice to undo it.
-            Some(problem) if changed && synced && problem.reason == Reason::NotServed => {
+            (Line::Begins, Some(problem)) if synced && problem.reason == Reason::NotServed => {
                 tracing::warn!(
                     kind = %self.name,
                     "is no longer served; goes on when it is served again"
                 );
             }
-            Some(problem) if changed => tracing::warn!(
+            // Versions end, and everything is listed again.
+            (Line::Begins, Some(problem)) if problem.reason == Reason::Expired => tracing::info!(
+                kind = %self.name,
+                error = %problem.message,
+                "versions expire before they can be used; listing again, later each time"
+            ),
+            (Line::Begins, Some(problem)) => tracing::warn!(
                 kind = %self.name,
                 reason = %problem.reason,
                 // Not `message`: that is the name of the text itself, which would be lost.
@@ -38,8 +49,7 @@ impl Core {
                 way_out = self.options.ways_out.of(problem.reason).map(tracing::field::display),
                 "degraded; trying again until it works"
             ),
-            None if changed => tracing::info!(kind = %self.name, "recovered"),
-            Some(_) | None => {}
+            (Line::Begins | Line::None, _) => {}
         }
     }
 

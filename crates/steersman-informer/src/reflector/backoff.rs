@@ -10,12 +10,18 @@ const CAP: Duration = Duration::from_secs(30);
 const ASKED: Duration = Duration::from_secs(300);
 /// After so long without a failure the next one counts as the first.
 const RESET: Duration = Duration::from_secs(120);
+/// A server that is away is expected back at any moment: until then no delay is longer than [`SOON_CAP`].
+const SOON: Duration = Duration::from_secs(60);
+/// The cap of the delays of a server that went away less than [`SOON`] ago.
+const SOON_CAP: Duration = Duration::from_secs(3);
 
 /// The delays of one reflector, and of no other (REFL-4): each twice the one before, up to a cap, each shortened by up to a
 /// quarter so that many reflectors do not come back at once.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     failures: u32,
+    /// When the failures began that the delays grow with.
+    since: Option<Instant>,
     /// When the last delay was over.
     until: Option<Instant>,
     jitter: Jitter,
@@ -31,6 +37,7 @@ impl Backoff {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             failures: 0,
+            since: None,
             until: None,
             jitter: Jitter::new(seed),
         }
@@ -39,11 +46,28 @@ impl Backoff {
     /// Notes a failure and says until when to wait; at least as long as the server asked, within
     /// reason.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
+        self.delay(now, asked, CAP)
+    }
+
+    /// As [`fail`](Self::fail), of a server that may be back at any moment: for a minute the delays stay short.
+    pub(crate) fn fail_briefly(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
+        let begun = self.since.is_none_or(|since| now < since + SOON);
+        self.delay(now, asked, if begun { SOON_CAP } else { CAP })
+    }
+
+    /// Notes that the cause of the failures is over: the next one counts as the first.
+    pub(crate) fn end(&mut self) {
+        self.failures = 0;
+        (self.since, self.until) = (None, None);
+    }
+
+    fn delay(&mut self, now: Instant, asked: Option<Duration>, cap: Duration) -> Instant {
         let healthy = self.until.is_some_and(|until| now >= until + RESET);
         if healthy {
-            self.failures = 0;
+            self.end();
         }
-        let base = FIRST.saturating_mul(1 << self.failures.min(10)).min(CAP);
+        self.since.get_or_insert(now);
+        let base = FIRST.saturating_mul(1 << self.failures.min(10)).min(cap);
         self.failures = self.failures.saturating_add(1);
         let delay = base.mul_f64(1.0 - self.jitter.fraction() / 4.0);
         let until = now + delay.max(asked.unwrap_or_default().min(ASKED));
@@ -120,6 +144,21 @@ mod tests {
         assert!(until - soon > FIRST);
         let late = until + RESET;
         assert!(backoff.fail(late, None) - late <= FIRST);
+    }
+
+    #[test]
+    fn the_delays_of_a_server_that_may_be_back_stay_short_for_a_minute() {
+        let start = origin();
+        let mut backoff = Backoff::new(1);
+        let mut now = start;
+        while now < start + SOON {
+            let until = backoff.fail_briefly(now, None);
+            assert!(until - now <= SOON_CAP);
+            now = until;
+        }
+        assert!(backoff.fail_briefly(now, None) - now > SOON_CAP);
+        backoff.end();
+        assert!(backoff.fail_briefly(now, None) - now <= FIRST);
     }
 
     #[test]

@@ -3,14 +3,20 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use steersman_api::{Decoded, ListPart, ListQuery, ListWatch, PageEnd, WatchEvent, WatchOptions};
+use futures::future::Either;
+use steersman_api::{
+    Decoded, Error, ListPart, ListQuery, ListStream, ListWatch, PageEnd, WatchEvent, WatchOptions,
+    WatchStream,
+};
 use steersman_object::ResourceVersion;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::Extent;
 use crate::delta::{Arrived, Delta};
-use crate::options::{Failed, InformerOptions, OnFailure};
+use crate::health::{Pause, ServerHealth};
+use crate::options::{Failed, InformerOptions, Lanes, OnFailure};
 use crate::pieces::Pieces;
-use crate::reflector::failure::Failure;
+use crate::reflector::failure::{Failure, is_timeout};
 use crate::reflector::gathered::Gathered;
 use crate::reflector::intake::{Change, Ingest, Intake, Part, listed, watched};
 use crate::reflector::machine::Machine;
@@ -51,7 +57,18 @@ pub(crate) struct Driver<L, S> {
     gathered: Gathered,
     /// How much of each object is asked for.
     extent: Extent,
+    lanes: Option<Lanes>,
+    health: ServerHealth,
+    /// How often the server had returned when a request failed last, and when that was.
+    failed: (u64, Instant),
+    /// Whether there was a list; the first one has a turn from elsewhere.
+    listed: bool,
+    /// The turn of a list that is not the first.
+    turn: Option<OwnedSemaphorePermit>,
 }
+
+/// No server that seems to be away keeps an informer from asking for longer.
+const AT_LAST: Duration = Duration::from_secs(30);
 
 impl<L, S> Driver<L, S>
 where
@@ -75,6 +92,11 @@ where
             tally,
             on_failure: options.on_failure.clone(),
             gathered: Gathered::default(),
+            lanes: options.lanes,
+            health: options.health.clone(),
+            failed: (0, now()),
+            listed: false,
+            turn: None,
         }
     }
 
@@ -92,22 +114,55 @@ where
                     version,
                     limit,
                     page,
-                } => self.list(version, limit, page).await,
+                } => {
+                    self.take_turn().await;
+                    self.list(version, limit, page).await;
+                }
                 Step::Watch { after, timeout } => {
                     let options = WatchOptions::after(after);
                     self.watch(options, timeout).await;
                     self.tally.end_watch(now());
                 }
                 Step::Stream { version, timeout } => {
+                    self.take_turn().await;
                     self.tally.begin_list(now());
                     self.gathered.clear();
                     let options = WatchOptions::streaming_list(version);
                     self.watch(options, timeout).await;
                     self.tally.end_watch(now());
                 }
-                Step::Sleep { until } => tokio::time::sleep_until(until.into()).await,
+                Step::Sleep { until, away } => {
+                    self.turn = None;
+                    self.sleep(until, away).await;
+                }
             }
             self.sink.report(self.machine.problem());
+        }
+    }
+
+    /// Waits out a pause; where the server may be away, until it has returned.
+    async fn sleep(&mut self, until: Instant, away: bool) {
+        if !away {
+            return tokio::time::sleep_until(until.into()).await;
+        }
+        let (returns, since) = self.failed;
+        let share = self.machine.pauses().share();
+        let pause = Pause {
+            returns,
+            until,
+            at_last: until.max(since + AT_LAST.mul_f64(1.0 - share / 4.0)),
+        };
+        if self.health.wait(&pause, share, &self.list_watch).await {
+            self.machine.handle_return();
+        } else {
+            self.machine.pauses().handle_turn();
+        }
+    }
+
+    /// Waits for the turn of a list that is not the first: after an outage all informers list at once.
+    async fn take_turn(&mut self) {
+        if self.listed && self.turn.is_none() {
+            self.turn = self.health.list_turn().await;
         }
     }
 
@@ -122,7 +177,13 @@ where
             self.gathered.clear();
         }
         options.continue_token = page;
-        match self.page(&options).await {
+        let parts = match self.list_watch.list(&options).await {
+            Ok(parts) => parts,
+            Err(error) => return self.fail(&Failure::of(&error)),
+        };
+        self.machine.handle_answer();
+        self.health.handle_answer();
+        match self.page(parts).await {
             Ok((items, end)) => {
                 for item in items.into_items() {
                     self.gathered.put(item);
@@ -137,10 +198,9 @@ where
 
     /// One page, whose objects become entries as they arrive (STORE-5); of a page that ends early
     /// there are none (REFL-6).
-    async fn page(&self, options: &ListQuery) -> Result<(Pieces<Arrived>, PageEnd), Failure> {
-        let parts = self.list_watch.list(options).await;
-        let parts = parts.map_err(|error| Failure::of(&error))?.map(listed);
-        let mut parts = Intake::new(parts, self.sink.ingest(), self.extent, true);
+    async fn page(&self, parts: ListStream) -> Result<(Pieces<Arrived>, PageEnd), Failure> {
+        let parts = parts.map(listed);
+        let mut parts = Intake::new(parts, self.sink.ingest(), self.extent, true, self.lanes);
         let mut items = Pieces::default();
         while let Some(part) = parts.next().await {
             match part {
@@ -148,7 +208,7 @@ where
                 Part::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
                 // Parts that are not known yet say nothing.
                 Part::Other(Ok(_)) => {}
-                Part::Other(Err(error)) => return Err(Failure::of(&error)),
+                Part::Other(Err(error)) => return Err(Failure::within(&error)),
             }
             // A chunk may hold many objects, and others want to go on.
             tokio::task::coop::consume_budget().await;
@@ -163,14 +223,15 @@ where
         options.bookmarks = self.bookmarks;
         options.timeout = Some(timeout);
         self.tally.ask_watch();
-        let events = match self.list_watch.watch(&options).await {
+        let events = match self.open(&options).await {
             Ok(events) => events.map(watched),
             Err(error) => return self.fail(&Failure::of(&error)),
         };
         self.machine.handle_open(now());
+        self.health.handle_answer();
         self.tally.open_watch(now());
         let mut initial = options.initial_events;
-        let mut events = Intake::new(events, self.sink.ingest(), self.extent, initial);
+        let mut events = Intake::new(events, self.sink.ingest(), self.extent, initial, self.lanes);
         loop {
             let deadline = self.machine.deadline(now()).into();
             let event = tokio::select! {
@@ -199,10 +260,12 @@ where
                 Some(Part::Other(Ok(WatchEvent::Error(error)) | Err(error)))
                     if error.is_transport() =>
                 {
-                    return self.end(End::Closed);
+                    // Silence that the transport has established is no end that may be ordinary.
+                    let silent = is_timeout(&error);
+                    return self.end(if silent { End::Silent } else { End::Broken });
                 }
                 Some(Part::Other(Ok(WatchEvent::Error(error)) | Err(error))) => {
-                    return self.fail(&Failure::of(&error));
+                    return self.fail(&Failure::within(&error));
                 }
                 Some(Part::Other(Ok(WatchEvent::Bookmark {
                     version,
@@ -221,6 +284,21 @@ where
             }
             if degraded {
                 self.sink.report(self.machine.problem());
+            }
+        }
+    }
+
+    /// Asks for a watch. Where the answer does not come in time, the state says so while it is waited for.
+    async fn open(&mut self, options: &WatchOptions) -> Result<WatchStream, Error> {
+        let due = self.machine.answer_due(now());
+        let asked = std::pin::pin!(self.list_watch.watch(options));
+        let late = std::pin::pin!(tokio::time::sleep_until(due.into()));
+        match futures::future::select(asked, late).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), asked)) => {
+                self.machine.handle_late(now());
+                self.sink.report(self.machine.problem());
+                asked.await
             }
         }
     }
@@ -258,6 +336,8 @@ where
 
     async fn replace(&mut self, version: ResourceVersion) {
         let items = self.gathered.take();
+        self.listed = true;
+        self.turn = None;
         self.tally.complete_list(items.len(), now());
         let extent = self.extent;
         let replaced = Delta::Replaced {
@@ -275,6 +355,16 @@ where
     }
 
     fn fail(&mut self, failure: &Failure) {
+        if failure.is_outage() {
+            let returns = self.health.handle_failure(now());
+            if returns > self.failed.0 {
+                // The server has returned since the last failure: this one is the first of its kind.
+                self.machine.handle_return();
+            }
+            self.failed = (returns, now());
+        } else if failure.class.is_refusal() {
+            self.health.handle_answer();
+        }
         let failed = self.machine.handle_failure(failure, now());
         self.tell(&failed);
     }

@@ -13,8 +13,9 @@ use tokio::task::JoinHandle;
 
 use crate::body::Extent;
 use crate::delta::Arrived;
+use crate::options::Lanes;
 
-/// So much JSON is worked on by one thread at a time, about: long enough to be worth the way there.
+/// The size of a batch in bytes of JSON, about: long enough to be worth the way to another thread.
 const BATCH: usize = 64 << 10;
 /// No more threads than these work for one informer.
 const MOST: usize = 4;
@@ -58,6 +59,8 @@ pub(crate) struct Intake<S, I, T> {
     crowd: bool,
     /// How many batches may be worked on at once; none where each object is worked on as it is read.
     threads: usize,
+    /// The size of a batch, in bytes of JSON.
+    batch: usize,
     /// What waits to be worked on, and how much JSON it is.
     waiting: Vec<Part<Decoded<RawObject>, T>>,
     bytes: usize,
@@ -75,13 +78,24 @@ where
     T: Send + 'static,
 {
     /// A stream that begins with a crowd, or brings one object now and then.
-    pub(crate) fn new(parts: S, ingest: I, extent: Extent, crowd: bool) -> Self {
+    pub(crate) fn new(
+        parts: S,
+        ingest: I,
+        extent: Extent,
+        crowd: bool,
+        lanes: Option<Lanes>,
+    ) -> Self {
+        let (batches, batch) = match lanes {
+            Some(lanes) => (lanes.batches, lanes.bytes.max(1)),
+            None => (if crowd { threads() } else { 0 }, BATCH),
+        };
         Self {
             parts,
             ingest,
             extent,
             crowd,
-            threads: if crowd { threads() } else { 0 },
+            threads: if crowd { batches } else { 0 },
+            batch,
             waiting: Vec::new(),
             bytes: 0,
             working: VecDeque::new(),
@@ -119,7 +133,7 @@ where
                     },
                 };
                 self.working.pop_front();
-                if self.bytes >= BATCH {
+                if self.bytes >= self.batch {
                     self.hand_over();
                 }
             } else if !self.waiting.is_empty() {
@@ -136,10 +150,10 @@ where
     fn read(&mut self, context: &mut Context<'_>) {
         let room = |of: &Self| match of.threads {
             0 => of.waiting.is_empty() && of.working.is_empty(),
-            threads => of.bytes < BATCH || of.working.len() < threads,
+            threads => of.bytes < of.batch || of.working.len() < threads,
         };
         while !self.ended && room(self) {
-            if self.bytes >= BATCH {
+            if self.bytes >= self.batch {
                 self.hand_over();
             }
             match self.parts.poll_next_unpin(context) {

@@ -5,28 +5,31 @@ use std::time::{Duration, Instant};
 use steersman_object::ResourceVersion;
 
 use crate::options::Failed;
-use crate::reflector::backoff::Backoff;
 use crate::reflector::failure::{Class, Failure};
+use crate::reflector::hearing::{Bookmarks, Hearing, SHORT, STALL};
+use crate::reflector::pauses::Pauses;
 use crate::reflector::step::{End, Marked, Problem, Step};
+use crate::reflector::trouble::Trouble;
 use crate::state::Reason;
 
 /// The longest a watch may last; the server ends it. Shortened by jitter, so that the watches of
 /// many reflectors do not end together.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
-/// A watch that outlives its own end by this much without a word is dead.
-const MARGIN: Duration = Duration::from_secs(15);
-/// A streaming list that says nothing for this long, or sends no end of the initial events for this
-/// long after they were over, has no end in sight.
-const STALL: Duration = Duration::from_secs(30);
-/// A watch that ended sooner did not really begin.
-const SHORT: Duration = Duration::from_secs(1);
 /// A watch that lasted this long was well, whatever ended it.
 const WELL: Duration = Duration::from_secs(10);
 /// How often a streaming list may break before an ordinary one is tried.
 const STREAMS: u32 = 2;
-/// How often in a row a watch may be refused before everything is listed again.
+/// How often in a row a watch may be rejected, or broken off by the same error, before everything is listed again.
 const REFUSALS: u32 = 5;
+/// How many watches in a row may end at once without anything new before everything is listed again.
+const EMPTY: u32 = 3;
+/// Versions that expire so often in a row are no ordinary end of a version's life.
+const EXPIRED: u32 = 3;
+/// The time within which a watch that ended is open again, where the link is not dead.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The same after its connection broke.
+const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
@@ -64,30 +67,18 @@ pub(crate) struct Machine {
     unpaged: bool,
     /// Expirations without a watch between them that was well (REFL-5).
     expired: u32,
-    /// Refusals of a watch without one between them that was well.
+    /// Rejections of a watch, and errors within one, without one between them that was well.
     refused: u32,
     /// Events that did not decode, without a good one between them.
     broken: u32,
-    /// Watches that ended at once, without anything heard between them.
+    /// Watches that ended at once, without anything new between them (REFL-11).
     short: u32,
-    backoff: Backoff,
-    pause: Option<Instant>,
-    watch: Watch,
-    problem: Option<Problem>,
-    /// Failures since the last success.
-    attempts: u32,
-}
-
-/// The open watch.
-#[derive(Clone, Copy, Debug, Default)]
-struct Watch {
-    opened: Option<Instant>,
-    heard: Option<Instant>,
-    /// Since when it has brought what happens, and not what is there.
-    live: Option<Instant>,
-    /// When the end of the initial events has to be there at the latest.
-    end_due: Option<Instant>,
-    timeout: Duration,
+    pauses: Pauses,
+    /// The connection of the last watch broke.
+    broke: bool,
+    watch: Hearing,
+    bookmarks: Bookmarks,
+    trouble: Trouble,
 }
 
 impl Machine {
@@ -104,25 +95,24 @@ impl Machine {
             refused: 0,
             broken: 0,
             short: 0,
-            backoff: Backoff::new(seed),
-            pause: None,
-            watch: Watch::default(),
-            problem: None,
-            attempts: 0,
+            pauses: Pauses::new(seed),
+            broke: false,
+            watch: Hearing::default(),
+            bookmarks: Bookmarks::default(),
+            trouble: Trouble::default(),
         }
     }
 
     /// Why requests fail at the moment, if they do.
     pub(crate) fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref()
+        self.trouble.problem()
     }
 
     /// What to do now.
     pub(crate) fn next(&mut self, now: Instant) -> Step {
-        if let Some(until) = self.pause.filter(|until| *until > now) {
-            return Step::Sleep { until };
+        if let Some((until, away)) = self.pauses.current(now) {
+            return Step::Sleep { until, away };
         }
-        self.pause = None;
         if self.phase == Phase::Empty {
             self.phase = if self.streams == Streams::Yes {
                 Phase::Streaming
@@ -156,7 +146,7 @@ impl Machine {
 
     /// A page arrived. Says whether the list is complete.
     pub(crate) fn handle_page(&mut self, version: &ResourceVersion, next: Option<String>) -> bool {
-        self.succeed();
+        self.trouble.listed();
         let complete = next.is_none();
         if complete {
             self.complete(version);
@@ -166,21 +156,49 @@ impl Machine {
         complete
     }
 
+    /// The answer to a list has begun.
+    pub(crate) fn handle_answer(&mut self) {
+        self.pauses.handle_answer();
+    }
+
     /// A watch was opened. Whether it is a good one shows later: many a server says yes first.
     pub(crate) fn handle_open(&mut self, now: Instant) {
-        self.watch.opened = Some(now);
-        self.watch.heard = None;
-        self.watch.live = (self.phase == Phase::Watching).then_some(now);
-        self.watch.end_due = None;
+        self.handle_answer();
+        self.broke = false;
+        self.watch = self.watch.open(self.phase == Phase::Watching, now);
+    }
+
+    /// When the answer to the request for a watch has to be there, where the link is not dead.
+    pub(crate) fn answer_due(&self, now: Instant) -> Instant {
+        now + if self.broke { ANSWER_OF_BROKEN } else { ANSWER }
+    }
+
+    /// The answer to the request for a watch is due and not there: what is held may be old.
+    pub(crate) fn handle_late(&mut self, now: Instant) {
+        if self.trouble.problem().is_none() {
+            let message =
+                "the watch has ended, and the server does not answer the request for the next one";
+            self.degrade(Reason::Network, message, now);
+        }
+    }
+
+    /// The server has returned: requests are repeated from the beginning of the backoff.
+    pub(crate) fn handle_return(&mut self) {
+        self.pauses.handle_answer();
+        self.pauses.handle_turn();
+    }
+
+    pub(crate) fn pauses(&mut self) -> &mut Pauses {
+        &mut self.pauses
     }
 
     /// An event arrived, of an object at this version.
     pub(crate) fn handle_event(&mut self, version: &ResourceVersion, now: Instant) {
-        self.hear(now);
         // The initial events of a streaming list come in no order.
         if self.phase == Phase::Watching {
             self.advance(version);
         }
+        self.hear(now);
     }
 
     /// An event arrived that is of no initial set: an object changed, or went. The initial events
@@ -199,14 +217,18 @@ impl Machine {
         initial_events_end: bool,
         now: Instant,
     ) -> Marked {
-        self.hear(now);
         match self.phase {
             Phase::Streaming if initial_events_end => {
+                self.watch.heard = Some(now);
+                self.broken = 0;
+                self.trouble.listed();
                 self.complete(version);
                 self.watch.live = Some(now);
+                self.watch.news = true;
                 Marked::Complete
             }
             Phase::Streaming => {
+                self.hear(now);
                 // The first bookmark of a streaming list is its end: this server took the
                 // request for an ordinary watch, and may go on for ever.
                 self.streams = Streams::No;
@@ -215,7 +237,9 @@ impl Machine {
                 Marked::NoStream
             }
             Phase::Watching => {
+                self.bookmarks.handle_bookmark(&mut self.watch, now);
                 self.advance(version);
+                self.hear(now);
                 Marked::Position
             }
             Phase::Empty | Phase::Listing { .. } => Marked::Position,
@@ -226,10 +250,10 @@ impl Machine {
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         let opened = self.watch.opened.unwrap_or(now);
         let settled = opened + SHORT;
-        if self.problem.is_some() && now < settled {
+        if self.problem().is_some() && now < settled {
             return settled;
         }
-        self.silent_at(opened)
+        self.silent_at(now)
     }
 
     /// More of each object is wanted than was asked for: everything is asked for again, at a state
@@ -242,14 +266,11 @@ impl Machine {
     /// The deadline has come. Says whether the watch is to be given up.
     pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
         let opened = self.watch.opened.unwrap_or(now);
-        let silent = now >= self.silent_at(opened);
+        let silent = now >= self.silent_at(now);
         if now >= opened + SHORT {
             // It stayed open: whatever went wrong before is over.
-            self.problem = None;
             self.short = 0;
-            if !silent {
-                self.attempts = 0;
-            }
+            self.trouble.settle(silent);
         }
         silent
     }
@@ -260,23 +281,24 @@ impl Machine {
         let watch = self.close(now);
         let opened = watch.opened.unwrap_or(now);
         let short = now < opened + SHORT;
+        self.broke = end != End::Closed;
         let failed = match end {
             End::Silent => Some((
                 Reason::Silent,
                 "nothing was heard of the watch for too long",
             )),
-            End::Closed if short && watch.heard.is_none() => {
+            End::Broken | End::Closed if short && !watch.news => {
                 Some((Reason::ShortWatch, "the server ended the watch at once"))
             }
-            End::Closed if self.phase == Phase::Streaming => {
+            End::Broken | End::Closed if self.phase == Phase::Streaming => {
                 Some((Reason::Network, "a list ended early"))
             }
-            End::Closed => None,
+            End::Broken | End::Closed => None,
         };
         if self.phase == Phase::Streaming {
             self.phase = Phase::Empty;
             self.broken_streams += 1;
-            self.pause = None;
+            self.pauses.none();
             if watch.end_due.is_some_and(|due| now >= due) {
                 // No failure: it was never asked for more than it has.
                 self.streams = Streams::No;
@@ -284,37 +306,49 @@ impl Machine {
             } else if end == End::Silent || self.broken_streams >= STREAMS {
                 self.streams = Streams::NotNow;
             } else {
-                self.pause = Some(self.backoff.fail(now, None));
+                self.pauses.fail(now, None);
             }
-        } else if !short {
-            // REFL-3: a watch that ended is resumed from where it got to, and nothing is listed.
-            self.short = 0;
-        } else if watch.heard.is_some() {
-            // Something came: no failure, but no hot loop either.
-            self.short = 0;
-            self.pause = Some(opened + SHORT);
         } else {
-            self.short += 1;
-            self.pause = Some(self.backoff.fail(now, None));
-            if self.short >= 3 {
-                self.degrade(
-                    Reason::ShortWatch,
-                    "the server ends each watch at once",
-                    now,
-                );
-            }
+            self.resume(&watch, end, now);
         }
         if failed.is_none() {
-            self.attempts = 0;
+            self.trouble.forget_attempts();
         }
-        failed.map(|(reason, message)| self.failed(reason, message))
+        failed.map(|(reason, message)| self.trouble.failed(reason, message))
+    }
+
+    /// REFL-8: a watch that ended is resumed from where it got to, and nothing is listed.
+    fn resume(&mut self, watch: &Hearing, end: End, now: Instant) {
+        let settled = watch.opened.unwrap_or(now) + SHORT;
+        if end == End::Silent {
+            // What is held is old by now, and stays so until the next watch is open.
+            let message = "nothing was heard of the watch for too long";
+            self.degrade(Reason::Silent, message, now);
+        }
+        if now >= settled {
+            self.short = 0;
+        } else if watch.news {
+            // No failure, but no hot loop either.
+            self.short = 0;
+            self.pauses.until(settled);
+        } else {
+            // REFL-11: a server that has nothing to say to this version may have lost what it stands for.
+            self.short += 1;
+            self.pauses.fail(now, None);
+            if self.short.is_multiple_of(EMPTY) {
+                let message = "the server ends each watch at once";
+                self.degrade(Reason::ShortWatch, message, now);
+                self.restart(ResourceVersion::unset());
+            }
+        }
     }
 
     /// A request failed, or the watch brought an error. Answers what to tell of it.
     #[must_use = "somebody may want to be told"]
     pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) -> Failed {
         self.fall_back(failure, now);
-        self.failed(failure.class.reason(), &failure.message)
+        let reason = failure.class.reason();
+        self.trouble.failed(reason, &failure.message)
     }
 
     /// Decides how to go on after a failure.
@@ -322,15 +356,14 @@ impl Machine {
         self.close(now);
         let streaming = self.phase == Phase::Streaming;
         let paging = matches!(&self.phase, Phase::Listing { page: Some(_) });
+        if failure.class.is_refusal() {
+            self.pauses.handle_answer();
+        }
         match failure.class {
             Class::Expired | Class::VersionUnknown => {
                 self.unpaged |= paging;
                 self.restart(ResourceVersion::unset());
-                // REFL-5: the first time is a normal end of a version's life.
-                self.expired += 1;
-                if self.expired == 1 && failure.class == Class::Expired {
-                    return;
-                }
+                return self.expire(failure, now);
             }
             Class::Rejected if streaming => {
                 self.streams = Streams::No;
@@ -357,31 +390,38 @@ impl Machine {
                 }
                 self.phase = Phase::Empty;
             }
-            Class::Rejected | Class::Server if self.phase == Phase::Watching => {
-                self.refused += 1;
-                if self.refused >= REFUSALS {
-                    // It cannot be watched from here, whatever the reason: begin anew.
-                    self.refused = 0;
-                    self.restart(ResourceVersion::unset());
-                }
-            }
+            Class::Rejected if self.phase == Phase::Watching => self.refuse(),
+            Class::Server if self.phase == Phase::Watching && failure.begun => self.refuse(),
             // What the kind held went with it; when it comes back, versions start anew.
             Class::NotServed => self.restart(ResourceVersion::unset()),
-            // REFL-2, REFL-3: neither 429 nor a refused connection lists anything again.
-            Class::Rejected
-            | Class::Forbidden
-            | Class::Unauthorized
-            | Class::Throttled
-            | Class::Network
-            | Class::Server
-            | Class::Decode => {
-                if streaming {
-                    self.phase = Phase::Empty;
-                }
-            }
+            // REFL-2, REFL-8: neither 429 nor 5xx nor a refused connection lists anything again.
+            _ if streaming => self.phase = Phase::Empty,
+            _ => {}
         }
-        self.pause = Some(self.backoff.fail(now, failure.after));
+        self.pauses.fail_by(failure, now);
         self.degrade(failure.class.reason(), &failure.message, now);
+    }
+
+    /// A version is not known (any more). REFL-5: the first time is a normal end of its life.
+    fn expire(&mut self, failure: &Failure, now: Instant) {
+        self.expired += 1;
+        if self.expired == 1 && failure.class == Class::Expired {
+            self.pauses.none();
+        } else {
+            self.pauses.expire(now, failure.after);
+        }
+        if self.expired >= EXPIRED {
+            self.degrade(failure.class.reason(), &failure.message, now);
+        }
+    }
+
+    /// The watch is refused from here, whatever the reason: after a few times, begin anew.
+    fn refuse(&mut self) {
+        self.refused += 1;
+        if self.refused >= REFUSALS {
+            self.refused = 0;
+            self.restart(ResourceVersion::unset());
+        }
     }
 
     fn complete(&mut self, version: &ResourceVersion) {
@@ -396,7 +436,7 @@ impl Machine {
     }
 
     /// The watch is over, however it ended.
-    fn close(&mut self, now: Instant) -> Watch {
+    fn close(&mut self, now: Instant) -> Hearing {
         let watch = std::mem::take(&mut self.watch);
         if watch.live.is_some_and(|since| now >= since + WELL) {
             self.expired = 0;
@@ -418,50 +458,35 @@ impl Machine {
         }
         self.position = version.clone();
         self.list_from = version.clone();
+        self.watch.news = true;
     }
 
+    /// Something came of a watch. What repeats what is known already, as soon as the watch is open, proves nothing.
     fn hear(&mut self, now: Instant) {
         self.watch.heard = Some(now);
-        self.succeed();
+        self.watch.news |= self.phase != Phase::Watching;
         self.broken = 0;
-    }
-
-    fn succeed(&mut self) {
-        self.problem = None;
-        self.short = 0;
-        self.attempts = 0;
-    }
-
-    fn failed(&mut self, reason: Reason, message: &str) -> Failed {
-        self.attempts = self.attempts.saturating_add(1);
-        Failed {
-            reason,
-            message: message.to_owned(),
-            attempt: self.attempts,
+        let settled = self
+            .watch
+            .opened
+            .is_some_and(|opened| now >= opened + SHORT);
+        if self.watch.news || settled {
+            self.trouble.succeed();
+            self.short = 0;
         }
     }
 
-    fn silent_at(&self, opened: Instant) -> Instant {
-        let last = self.watch.heard.unwrap_or(opened);
-        if self.phase == Phase::Streaming {
-            let stalled = last + STALL;
-            return self.watch.end_due.map_or(stalled, |due| due.min(stalled));
-        }
-        (opened + self.watch.timeout + MARGIN).max(last + MARGIN)
+    fn silent_at(&self, now: Instant) -> Instant {
+        let streaming = self.phase == Phase::Streaming;
+        self.bookmarks.silent_at(&self.watch, streaming, now)
     }
 
     fn degrade(&mut self, reason: Reason, message: &str, now: Instant) {
-        let same = self.problem.as_ref().filter(|p| p.reason == reason);
-        let since = same.map_or(now, |problem| problem.since);
-        self.problem = Some(Problem {
-            reason,
-            message: message.to_owned(),
-            since,
-        });
+        self.trouble.degrade(reason, message, now);
     }
 
     fn watch_timeout(&mut self) -> Duration {
-        let less = WATCH_JITTER.mul_f64(self.backoff.jitter().fraction());
+        let less = WATCH_JITTER.mul_f64(self.pauses.share());
         // Servers take whole seconds.
         self.watch.timeout = Duration::from_secs((WATCH - less).as_secs());
         self.watch.timeout

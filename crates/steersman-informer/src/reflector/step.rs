@@ -27,7 +27,11 @@ pub(crate) enum Step {
         timeout: Duration,
     },
     /// Wait.
-    Sleep { until: Instant },
+    Sleep {
+        until: Instant,
+        /// The server may be away: its return ends the wait.
+        away: bool,
+    },
 }
 
 /// What a bookmark comes to.
@@ -44,8 +48,10 @@ pub(crate) enum Marked {
 /// How an open watch came to its end, other than by an error of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The stream ended, or the connection broke.
+    /// The stream ended.
     Closed,
+    /// The connection broke.
+    Broken,
     /// Nothing was heard for too long.
     Silent,
 }

@@ -104,23 +104,104 @@ async fn a_server_that_asks_to_wait_for_ever_is_asked_again() {
     assert_eq!(waited, Duration::from_secs(300));
 }
 
-// REFL-3
+// REFL-8
 #[tokio::test(start_paused = true)]
-async fn refl_3_a_watch_that_is_refused_time_and_again_leads_to_a_list() {
-    for (code, reason) in [(400, "BadRequest"), (500, "InternalError")] {
+async fn refl_8_a_watch_that_is_rejected_time_and_again_leads_to_a_list() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    for _ in 0..5 {
+        fake.watch_refused(400, "BadRequest");
+    }
+    fake.page("20", [good("b", 15)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut seen = running.informer.subscribe();
+    let expected = ["*a@1", "synced", "-a@1?", "+b@15"];
+    assert_eq!(take(&mut seen, 4).await, expected);
+    assert_eq!(fake.request(7).await.from(), "");
+    let (refused, list) = (fake.request(6).await, fake.request(7).await);
+    assert!(list.at - refused.at >= Duration::from_secs(9));
+}
+
+// REFL-8
+#[tokio::test(start_paused = true)]
+async fn refl_8_a_watch_goes_on_from_its_last_version_however_many_5xx_came() {
+    for (code, reason) in [(500, "InternalError"), (503, "ServiceUnavailable")] {
         let fake = Fake::new();
         fake.page("10", [good("a", 1)]);
-        for _ in 0..5 {
+        for _ in 0..20 {
             fake.watch_refused(code, reason);
         }
-        fake.page("20", [good("b", 15)]);
+        let wire = fake.watch();
+        let running = run(&fake, listing());
+        for number in 2..=22 {
+            assert_eq!(fake.request(number).await.after(), "10");
+        }
+        wire.unbounded_send(added("b", 11)).unwrap();
+        running.applied(11).await;
+        assert!(running.informer.state().is_synced());
+    }
+}
+
+// REFL-9
+#[tokio::test(start_paused = true)]
+async fn refl_9_a_410_after_an_outage_leads_to_a_list_at_once() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    for _ in 0..8 {
+        fake.watch_refused(503, "ServiceUnavailable");
+    }
+    fake.watch_refused(410, "Expired");
+    fake.page("20", [good("b", 15)]);
+    let _wire = fake.watch();
+    let _running = run(&fake, listing());
+    let (last, expired, list) = (
+        fake.request(9).await.at,
+        fake.request(10).await.at,
+        fake.request(11).await,
+    );
+    assert!(expired - last <= Duration::from_secs(3));
+    assert_eq!((list.at - expired, list.from()), (Duration::ZERO, ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_starting_says_so_and_is_asked_again_soon() {
+    for (code, reason, text) in [
+        (429, "TooManyRequests", "storage is (re)initializing"),
+        (
+            503,
+            "ServiceUnavailable",
+            "the request has been made before all known HTTP paths have been installed, please try again",
+        ),
+    ] {
+        let fake = Fake::new();
+        for _ in 0..5 {
+            let status = Status {
+                code,
+                reason: reason.into(),
+                message: text.into(),
+                ..Status::default()
+            };
+            let asked = Asked::of_collection("list", &Kind::of::<ConfigMap>(), None);
+            let after = Some(Duration::from_secs(5));
+            fake.list_error(Error::from_status(asked, status, after));
+        }
+        fake.page("10", []);
         let _wire = fake.watch();
         let running = run(&fake, listing());
-        let mut seen = running.informer.subscribe();
-        let expected = ["*a@1", "synced", "-a@1?", "+b@15"];
-        assert_eq!(take(&mut seen, 4).await, expected);
-        assert_eq!(fake.request(7).await.from(), "");
-        let (refused, list) = (fake.request(6).await, fake.request(7).await);
-        assert!(list.at - refused.at >= Duration::from_secs(9));
+        fake.request(3).await;
+        let State::Degraded {
+            reason, message, ..
+        } = running.informer.state()
+        else {
+            panic!("{}", running.informer.state());
+        };
+        assert_eq!(reason, Reason::Starting);
+        assert!(message.starts_with("the server is starting: "), "{message}");
+        let times: Vec<_> = (1..=6).map(|number| fake.request(number)).collect();
+        let times: Vec<_> = futures::future::join_all(times).await;
+        for pair in times.windows(2) {
+            assert!(pair[1].at - pair[0].at <= Duration::from_secs(3));
+        }
     }
 }

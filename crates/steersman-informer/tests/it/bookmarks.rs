@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::fake::*;
 
-// REFL-3
+// REFL-8
 #[tokio::test(start_paused = true)]
-async fn refl_3_a_watch_that_ends_resumes_from_a_bookmark_without_a_list() {
+async fn refl_8_a_watch_that_ends_resumes_from_a_bookmark_without_a_list() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     let first = fake.watch();
@@ -47,7 +47,7 @@ async fn refl_1_a_late_bookmark_does_not_turn_time_back() {
     assert_eq!(fake.request(3).await.after(), "20");
 }
 
-// REFL-2, REFL-3
+// REFL-2, REFL-8
 #[tokio::test(start_paused = true)]
 async fn refl_2_no_failure_of_a_watch_lists_again_or_empties_the_store() {
     let fake = Fake::new();

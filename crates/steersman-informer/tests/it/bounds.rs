@@ -1,4 +1,7 @@
-//! QUEUE-2: what is not stored yet is bounded in number and in bytes, and nothing is left out for that.
+//! QUEUE-2: what is not stored yet is bounded in number and in bytes, and nothing is left out for that. And the bounds of
+//! durations: zero disables, the maximum never fires.
+
+use std::time::Duration;
 
 use steersman_informer::InformerOptions;
 
@@ -37,4 +40,22 @@ async fn a_full_queue_makes_the_reflector_wait_and_loses_nothing() {
     assert_eq!(batches(listing().queue_bytes(1)).await, EVENTS);
     let some = batches(listing().queue_bytes(1000)).await;
     assert!(1 < some && some < EVENTS, "{some}");
+}
+
+/// Of every duration option of an informer zero disables, and the maximum never fires, whatever the seed is.
+#[tokio::test(start_paused = true)]
+async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
+    for seed in 0..64 {
+        for every in [Duration::ZERO, Duration::MAX, Duration::MAX / 2] {
+            let fake = Fake::new();
+            fake.page("10", [good("a", 1)]);
+            let _wire = fake.watch();
+            let running = run(&fake, listing().seed(seed).resync(every));
+            let mut seen = running.informer.subscribe();
+            assert_eq!(take(&mut seen, 2).await, ["*a@1", "synced"]);
+            tokio::time::sleep(Duration::from_secs(200)).await;
+            assert_eq!(seen.waiting(), 0, "{seed}: {every:?}");
+            assert!(!running.task.is_finished());
+        }
+    }
 }

@@ -114,7 +114,12 @@ impl Fake {
 
     /// The next request is a watch and refused with an HTTP status.
     pub(crate) fn watch_refused(&self, code: u16, reason: &str) {
-        self.then(Answer::Watch(Err(refused("watch", code, reason))));
+        self.watch_error(refused("watch", code, reason));
+    }
+
+    /// The next request is a watch and fails.
+    pub(crate) fn watch_error(&self, error: Error) {
+        self.then(Answer::Watch(Err(error)));
     }
 
     /// The next request is a watch, from a version that the server has not reached.
@@ -208,10 +213,15 @@ pub(crate) fn refused(verb: &'static str, code: u16, reason: &str) -> Error {
 
 /// A broken connection.
 pub(crate) fn broken() -> Error {
+    broken_by("connection reset by the script")
+}
+
+/// A connection that broke for this cause.
+pub(crate) fn broken_by(cause: &str) -> Error {
     Error::Transport {
         asked: Box::new(Asked::of_collection("watch", &Kind::of::<Map>(), None)),
         endpoint: None,
-        cause: "connection reset by the script".into(),
+        cause: cause.into(),
     }
 }
 

@@ -44,6 +44,75 @@ async fn a_failure_is_one_line_until_its_reason_changes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
+    let log = capture();
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    let wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut states = running.informer.state_changes();
+    states.wait_for(State::is_synced).await.unwrap();
+
+    for _ in 0..3 {
+        fake.watch_error(broken());
+    }
+    for (code, reason) in [
+        (502, ""),
+        (503, "ServiceUnavailable"),
+        (500, "InternalError"),
+    ] {
+        fake.watch_refused(code, reason);
+    }
+    fake.watch_refused(410, "Expired");
+    fake.page("20", [good("a", 1)]);
+    // Its storage is not there yet, after the list was.
+    fake.watch_refused(503, "ServiceUnavailable");
+    let last = fake.watch();
+    drop(wire);
+    fake.request(12).await;
+    last.unbounded_send(added("b", 21)).unwrap();
+    running.applied(21).await;
+    states.wait_for(State::is_synced).await.unwrap();
+
+    let text = log.text();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("DEBUG"))
+        .collect();
+    let [begins, ends] = lines.as_slice() else {
+        panic!("{text}");
+    };
+    assert!(
+        begins.contains("WARN") && begins.contains("degraded"),
+        "{text}"
+    );
+    assert!(
+        ends.contains("INFO") && ends.contains("recovered"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ordinary_410_is_no_warning() {
+    let log = capture();
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    fake.watch_refused(410, "Expired");
+    fake.page("20", [good("a", 1)]);
+    fake.watch_refused(410, "Expired");
+    fake.page("30", [good("a", 1)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    fake.request(6).await;
+    running.applied(30).await;
+    let text = log.text();
+    assert!(
+        !text.contains("WARN") && !text.contains("degraded"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_whose_definition_was_deleted_is_one_line_without_advice() {
     let log = capture();
     let fake = Fake::new();

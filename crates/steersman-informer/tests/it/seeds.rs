@@ -270,7 +270,7 @@ fn play(plan: &Plan) {
     });
 }
 
-// REFL-1, REFL-2, REFL-3, REFL-5, STORE-3, STORE-4, FAN-1, FAN-2
+// REFL-1, REFL-2, REFL-8, REFL-5, STORE-3, STORE-4, FAN-1, FAN-2
 #[test]
 fn every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server() {
     steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of informers --only", live);

@@ -57,9 +57,9 @@ async fn without_streaming_it_is_one_list_and_one_watch() {
     }
 }
 
-// REFL-3
+// REFL-8
 #[tokio::test(start_paused = true)]
-async fn refl_3_cut_watches_resume_without_a_list() {
+async fn refl_8_cut_watches_resume_without_a_list() {
     let server = server();
     put(&server, "a", "1");
     let world = World::of_maps(&server, options());

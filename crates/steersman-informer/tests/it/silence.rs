@@ -48,24 +48,102 @@ async fn a_watch_that_is_heard_of_is_kept_past_its_end() {
 async fn a_server_that_ends_each_watch_at_once_is_not_asked_in_a_loop() {
     let fake = Fake::new();
     fake.page("10", []);
-    for _ in 0..10 {
-        drop(fake.watch());
+    for _ in 0..3 {
+        for _ in 0..3 {
+            drop(fake.watch());
+        }
+        fake.page("10", []);
     }
+    drop(fake.watch());
     let running = run(&fake, listing());
-    let (first, last) = (fake.request(2).await.at, fake.request(12).await.at);
+    let (first, last) = (fake.request(2).await.at, fake.request(14).await.at);
     assert!(
         last - first >= Duration::from_secs(100),
         "{:?}",
         last - first
     );
     assert!(running.informer.state().is_degraded());
-    assert_eq!(
-        fake.requests()
-            .iter()
-            .filter(|r| matches!(r.asks, Asks::List(_)))
-            .count(),
-        1
-    );
+}
+
+/// The watch is answered and ends at once, with nothing or with a bookmark of the version it began at.
+async fn an_empty_watch_lists_once(bookmark_of: Option<u64>) {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    for _ in 0..3 {
+        let wire = fake.watch();
+        if let Some(version) = bookmark_of {
+            wire.unbounded_send(bookmark(version)).unwrap();
+        }
+    }
+    fake.page("20", [good("b", 15)]);
+    let wire = fake.watch();
+    let running = run(&fake, listing());
+    let mut seen = running.informer.subscribe();
+    let expected = ["*a@1", "synced", "-a@1?", "+b@15"];
+    assert_eq!(take(&mut seen, 4).await, expected);
+    for number in 2..=4 {
+        assert_eq!(fake.request(number).await.after(), "10");
+    }
+    assert_eq!(fake.request(5).await.from(), "");
+    // Then the watch goes on from there.
+    assert_eq!(fake.request(6).await.after(), "20");
+    wire.unbounded_send(added("c", 21)).unwrap();
+    assert_eq!(next(&mut seen).await, "+c@21");
+    assert!(running.informer.state().is_synced());
+}
+
+// REFL-11: kubernetes/kubernetes#104171
+#[tokio::test(start_paused = true)]
+async fn refl_11_three_empty_watches_in_a_row_list_once() {
+    an_empty_watch_lists_once(None).await;
+}
+
+// REFL-11
+#[tokio::test(start_paused = true)]
+async fn refl_11_three_watches_with_nothing_but_the_same_bookmark_list_once() {
+    an_empty_watch_lists_once(Some(10)).await;
+}
+
+// REFL-10
+#[tokio::test(start_paused = true)]
+async fn refl_10_bookmarks_that_stop_end_the_watch_and_the_state_says_so() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    let dead = fake.watch();
+    let running = run(&fake, listing());
+    fake.request(2).await;
+    let mut states = running.informer.state_changes();
+    for n in 0..3 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        dead.unbounded_send(bookmark(11 + n)).unwrap();
+    }
+    running.applied(13).await;
+    let last = tokio::time::Instant::now();
+    // Nothing answers: the request for the next watch hangs.
+    states.wait_for(|state| !state.is_synced()).await.unwrap();
+    assert_eq!(last.elapsed(), Duration::from_secs(75));
+    assert_eq!(fake.request(3).await.after(), "13");
+    assert!(running.informer.state().is_degraded());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_times_out_is_silence_and_one_that_breaks_is_not() {
+    for (cause, at_once) in [("keep-alive timed out", true), ("connection reset", false)] {
+        let fake = Fake::new();
+        fake.page("10", []);
+        let wire = fake.watch();
+        let running = run(&fake, listing());
+        fake.request(2).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let at = tokio::time::Instant::now();
+        let mut states = running.informer.state_changes();
+        states.borrow_and_update();
+        wire.unbounded_send(Err(broken_by(cause))).unwrap();
+        // No answer comes to the request for the next watch.
+        states.wait_for(|state| !state.is_synced()).await.unwrap();
+        let within = Duration::from_secs(u64::from(!at_once));
+        assert_eq!(at.elapsed(), within, "{cause}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,9 +178,10 @@ async fn whoever_asked_is_told_of_watches_that_end_at_once() {
     for _ in 0..3 {
         drop(fake.watch());
     }
+    fake.page("10", []);
     let wire = fake.watch();
     let running = run(&fake, telling(&told));
-    fake.request(5).await;
+    fake.request(6).await;
     wire.unbounded_send(added("a", 11)).unwrap();
     running.applied(11).await;
     let short = |attempt| (Reason::ShortWatch, attempt);
@@ -111,7 +190,7 @@ async fn whoever_asked_is_told_of_watches_that_end_at_once() {
     // One that lasted and ends is no failure, and neither is one that brought something.
     let _next = fake.watch();
     drop(wire);
-    fake.request(6).await;
+    fake.request(7).await;
     assert_eq!(told.lock().len(), 3);
 }
 

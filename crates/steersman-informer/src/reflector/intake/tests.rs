@@ -79,7 +79,7 @@ async fn refl_7_batches_are_worked_on_at_once_and_come_out_as_they_came_in() {
     });
     let parts = (0..9).map(|number| object(&number.to_string(), BATCH / 2));
     let parts = stream::iter(parts.chain([Part::Other("end")]));
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
     let mut seen = Vec::new();
     while let Some(part) = intake.next().await {
         seen.push(name(&part));
@@ -102,7 +102,7 @@ async fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_thread_and_one_that_
         *counted.lock() += 1;
         object(&number.to_string(), BATCH)
     });
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
     assert!(intake.next().now_or_never().is_none());
     assert_eq!(*read.lock(), 3);
     go.send(()).unwrap();
@@ -122,7 +122,7 @@ async fn when_the_crowd_is_over_each_is_worked_on_as_it_is_read() {
     let read_by_then = ["c", "d"].map(|name| object(name, BATCH));
     let later = ["e", "f"].map(|name| object(name, 0));
     let parts = stream::iter(first.into_iter().chain(read_by_then).chain(later));
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
     for expected in ["a", "end"] {
         assert_eq!(name(&intake.next().await.unwrap()), expected);
     }
@@ -140,7 +140,7 @@ async fn where_there_is_one_thread_nothing_is_read_ahead() {
     let ingest = Noting::new(|_| ());
     let worked = Arc::clone(&ingest.worked);
     let parts = stream::iter(["a", "b"].map(|name| object(name, 0)));
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true);
+    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
     for expected in [["a"].as_slice(), &["a", "b"]] {
         intake.next().now_or_never().unwrap().unwrap();
         assert_eq!(*worked.lock(), expected);
@@ -152,5 +152,7 @@ async fn where_there_is_one_thread_nothing_is_read_ahead() {
 async fn a_panic_elsewhere_is_one_here() {
     let ingest = Noting::new(|_| panic!("odd"));
     let parts = stream::iter([object("a", 0)]);
-    Intake::new(parts, ingest, Extent::Whole, true).next().await;
+    Intake::new(parts, ingest, Extent::Whole, true, None)
+        .next()
+        .await;
 }

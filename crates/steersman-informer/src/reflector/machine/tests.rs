@@ -61,6 +61,7 @@ type Input = (&'static str, fn(&mut Machine, Instant));
 fn fail(machine: &mut Machine, class: Class, now: Instant) {
     let failure = Failure {
         class,
+        begun: false,
         after: None,
         message: "scripted".into(),
     };
@@ -130,6 +131,23 @@ const INPUTS: &[Input] = &[
     ("forbidden", |m, now| fail(m, Class::Forbidden, now)),
     ("throttled", |m, now| fail(m, Class::Throttled, now)),
     ("network", |m, now| fail(m, Class::Network, now)),
+    ("starting", |m, now| fail(m, Class::Starting, now)),
+    ("unavailable", |m, now| fail(m, Class::Unavailable, now)),
+    ("unavailable, then expired", |m, now| {
+        for _ in 0..6 {
+            fail(m, Class::Unavailable, now);
+        }
+        fail(m, Class::Expired, now);
+    }),
+    ("a broken connection", |m, now| end(m, End::Broken, now)),
+    ("three ends at once", |m, now| {
+        for _ in 0..3 {
+            let at = now + LATER;
+            m.next(at);
+            m.handle_open(at);
+            end(m, End::Closed, at);
+        }
+    }),
     ("server", |m, now| fail(m, Class::Server, now)),
     ("decode", |m, now| fail(m, Class::Decode, now)),
     ("decode twice", |m, now| {
@@ -239,12 +257,17 @@ fn told(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32)> {
     Some((failed.reason, failed.attempt))
 }
 
-/// Opens the watch that is due.
-fn open(machine: &mut Machine, now: Instant) -> Instant {
-    let mut now = now;
-    while let Step::Sleep { until } = machine.next(now) {
+/// Waits for the next request.
+fn due(machine: &mut Machine, mut now: Instant) -> Instant {
+    while let Step::Sleep { until, .. } = machine.next(now) {
         now = until;
     }
+    now
+}
+
+/// Opens the watch that is due.
+fn open(machine: &mut Machine, now: Instant) -> Instant {
+    let now = due(machine, now);
     machine.handle_open(now);
     now
 }
@@ -262,6 +285,11 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
         assert_eq!(short, Some((Reason::ShortWatch, attempt)));
     }
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
+    // REFL-11: everything is listed, which proves nothing of watches.
+    now = due(&mut machine, now);
+    assert!(matches!(machine.next(now), Step::List { .. }));
+    machine.handle_page(&version("20"), None);
+    assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
     // It brought something before it ended, so failures are counted anew.
     now = open(&mut machine, now);
     machine.handle_event(&version("30"), now);
@@ -273,7 +301,12 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
     for attempt in 1..=3 {
         now = open(&mut machine, now);
         now = machine.deadline(now);
-        assert!(machine.handle_tick(now));
+        if !machine.handle_tick(now) {
+            // It stayed open for a moment, which ends the state and not the count.
+            assert!(machine.problem().is_none());
+            now = machine.deadline(now);
+            assert!(machine.handle_tick(now));
+        }
         let silent = told(&mut machine, End::Silent, now);
         assert_eq!(silent, Some((Reason::Silent, attempt)));
     }
@@ -292,23 +325,122 @@ fn a_streaming_list_that_does_not_end_is_a_failure_unless_nobody_streams() {
     assert_eq!(told(&mut ordinary, End::Silent, now + STALL), None);
 }
 
-// REFL-3
+// REFL-8
 #[test]
 fn refusals_are_counted_anew_after_a_watch_that_was_well() {
     let mut now = origin();
     let (_, mut machine) = phases(now).remove(3);
     for _ in 0..3 {
         for _ in 1..REFUSALS {
-            fail(&mut machine, Class::Server, now);
+            fail(&mut machine, Class::Rejected, now);
         }
         now = open(&mut machine, now) + WELL;
         end(&mut machine, End::Closed, now);
     }
     assert!(matches!(machine.next(now), Step::Watch { .. }));
     for _ in 0..REFUSALS {
-        fail(&mut machine, Class::Server, now);
+        fail(&mut machine, Class::Rejected, now);
     }
     assert!(matches!(machine.next(now + LATER), Step::List { .. }));
+}
+
+// REFL-8
+#[test]
+fn refl_8_no_number_of_failures_of_a_server_lists_anything_again() {
+    let start = origin();
+    for class in [
+        Class::Server,
+        Class::Unavailable,
+        Class::Starting,
+        Class::Network,
+        Class::Throttled,
+    ] {
+        let (_, mut machine) = phases(start).remove(3);
+        let mut now = start;
+        for _ in 0..50 {
+            fail(&mut machine, class, now);
+            now = due(&mut machine, now);
+        }
+        let step = machine.next(now);
+        assert!(matches!(step, Step::Watch { .. }), "{class:?}: {step:?}");
+    }
+}
+
+// REFL-9
+#[test]
+fn refl_9_what_a_server_refuses_and_its_return_end_the_backoff_of_an_outage() {
+    let start = origin();
+    let delay = |machine: &mut Machine, now: Instant| {
+        fail(machine, Class::Unavailable, now);
+        due(machine, now) - now
+    };
+    let ends: [fn(&mut Machine, Instant); 3] = [
+        |m, now| fail(m, Class::Expired, now),
+        |m, _| m.handle_answer(),
+        |m, _| m.handle_return(),
+    ];
+    for ends in ends {
+        let (_, mut machine) = phases(start).remove(3);
+        let mut now = start;
+        while now < start + Duration::from_secs(80) {
+            now += delay(&mut machine, now);
+        }
+        assert!(delay(&mut machine, now) > Duration::from_secs(10));
+        ends(&mut machine, now);
+        assert!(delay(&mut machine, now) < Duration::from_secs(1));
+    }
+}
+
+// REFL-10
+#[test]
+fn refl_10_a_watch_whose_bookmarks_stop_is_silent_and_leaves_the_state() {
+    let start = origin();
+    let (_, mut machine) = phases(start).remove(3);
+    let minute = Duration::from_secs(60);
+    machine.handle_bookmark(&version("11"), false, start + minute);
+    let silent = machine.deadline(start + minute);
+    assert_eq!(silent, start + minute * 2 + Duration::from_secs(15));
+    assert!(machine.handle_tick(silent));
+    assert_eq!(
+        told(&mut machine, End::Silent, silent),
+        Some((Reason::Silent, 1))
+    );
+    assert_eq!(machine.problem().unwrap().reason, Reason::Silent);
+    let Step::Watch { after, .. } = machine.next(silent) else {
+        panic!("{machine:?}")
+    };
+    assert_eq!(after, version("11"));
+}
+
+// REFL-11
+#[test]
+fn refl_11_bookmarks_that_say_nothing_new_do_not_make_a_watch_that_ends_at_once_a_good_one() {
+    let start = origin();
+    let (_, mut machine) = phases(start).remove(3);
+    let (mut now, mut lists) = (start, 0);
+    let end_of_time = start + Duration::from_secs(600);
+    let mut requests = 0;
+    while now < end_of_time {
+        now = due(&mut machine, now);
+        requests += 1;
+        match machine.next(now) {
+            Step::List { .. } => {
+                lists += 1;
+                machine.handle_page(&version("10"), None);
+            }
+            _ => {
+                machine.handle_open(now);
+                machine.handle_bookmark(&version("10"), false, now);
+                end(&mut machine, End::Closed, now);
+            }
+        }
+    }
+    // Three watches, a list, three watches, later each time.
+    assert!((7..40).contains(&requests), "{requests}");
+    assert!(
+        (requests / 4..=requests / 4 + 1).contains(&lists),
+        "{lists} of {requests}"
+    );
 }
 
 #[test]
