@@ -60,6 +60,11 @@ impl Advice {
             Reason::Server | Reason::ShortWatch => "see how the api-server is doing (`kubectl get --raw \
                                '/readyz?verbose'`), and a conversion webhook where it names one"
                 .to_owned(),
+            Reason::Starting => {
+                "wait: it is asked again each second or two, and a server that has started serves the kind; if \
+                 that lasts, see `kubectl get --raw '/readyz?verbose'`"
+                    .to_owned()
+            }
             Reason::Silent => {
                 "check what lies between here and the api-server: something drops connections without \
                  closing them"
@@ -243,6 +248,7 @@ mod tests {
             Reason::Throttled,
             Reason::Network,
             Reason::Server,
+            Reason::Starting,
             Reason::ShortWatch,
             Reason::Silent,
             Reason::Decode,

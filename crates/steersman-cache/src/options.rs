@@ -162,7 +162,8 @@ impl CacheOptions {
     }
 
     /// How many informers may be at their first sync at once; at least 1, and 10 by default. The
-    /// others wait for their turn, so that the start of an operator is no burst for the server.
+    /// others wait for their turn, so that the start of an operator is no burst for the server. As many
+    /// informers list again at once after an outage.
     ///
     /// A turn ends with the sync, with a failure, or after half a minute: a kind that does not
     /// answer keeps no other waiting for good.

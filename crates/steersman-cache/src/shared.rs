@@ -9,7 +9,7 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
-use steersman_informer::{Budget, Informer, InformerOptions, Mirror, Subscription};
+use steersman_informer::{Budget, Informer, InformerOptions, Mirror, ServerHealth, Subscription};
 use steersman_object::{Gvk, Kind, Object, ObjectKey, TypedObject};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     credentials: Arc<OnceLock<String>>,
     /// What all informers keep decoded, but those with a budget of their own.
     budget: Budget,
+    /// What all informers know of the server (REFL-9).
+    health: ServerHealth,
     /// Wakes the runner when something was declared.
     declared: Notify,
     /// Mirrors the registry's phase for those who wait.
@@ -60,6 +62,7 @@ impl Shared {
     pub(crate) fn new(options: CacheOptions) -> Self {
         Self {
             budget: Budget::new(options.decoded_budget),
+            health: ServerHealth::new(options.concurrent_syncs),
             options,
             registry: RwLock::new(Registry::new()),
             coverages: Mutex::new(HashMap::new()),
@@ -379,6 +382,7 @@ impl Shared {
         let mut informer = InformerOptions::new()
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
+            .health(self.health.clone())
             .ways_out(move |reason| advice.way_out(reason));
         let settings = coverage.settings(slot.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();

@@ -98,7 +98,11 @@ impl Unsynced {
         failing.is_some_and(|reason| {
             matches!(
                 reason,
-                Reason::Network | Reason::Server | Reason::ShortWatch | Reason::Silent
+                Reason::Network
+                    | Reason::Server
+                    | Reason::Starting
+                    | Reason::ShortWatch
+                    | Reason::Silent
             )
         })
     }

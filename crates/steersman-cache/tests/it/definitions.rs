@@ -76,7 +76,7 @@ async fn listed(world: &World) -> usize {
     listed.unwrap().len()
 }
 
-/// REFL-3: the kind goes quiet, and comes back by itself.
+/// REFL-8: the kind goes quiet, and comes back by itself.
 #[tokio::test(start_paused = true)]
 async fn a_kind_whose_definition_is_deleted_goes_quiet_and_comes_back() {
     let log = capture();
