@@ -31,6 +31,18 @@ struct Place {
     settings: Settings,
 }
 
+/// Whether an informer holds an object, as far as the object's key and labels tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Membership {
+    /// The selectors of the informer select the object.
+    Inside,
+    /// A selector of the informer excludes the object.
+    Outside,
+    /// A field selector names a field that neither the key nor the labels show, or the labels are not known.
+    Unknown,
+}
+
 const NAMESPACE: &str = "metadata.namespace";
 const NAME: &str = "metadata.name";
 
@@ -164,30 +176,29 @@ impl Coverage {
         Ok(())
     }
 
-    /// Whether an informer of this kind would hold an object of this key with these labels (RYOW-4).
-    ///
-    /// A field selector is judged where it names nothing but namespaces; of others nothing is known
-    /// here, so the answer is no.
-    pub(crate) fn would_hold(&self, key: &ObjectKey, labels: &BTreeMap<String, String>) -> bool {
-        let Ok(place) = self.informer_for(key) else {
-            return false;
-        };
-        let Some(settings) = self.settings(place.as_deref()) else {
-            return false;
-        };
-        let fields = settings
-            .sent_fields()
-            .map_or(Some(FieldSelector::new()), |text| {
-                FieldSelector::parse(text)
-            });
-        // The place was found by the namespace, which is all that an exclusion is about.
-        let fields_pass =
-            fields.is_some_and(|fields| fields.without(NAMESPACE) == FieldSelector::new());
-        let labels_pass = settings.sent_labels().is_none_or(|text| {
-            let selector = text.parse::<LabelSelector>();
-            selector.is_ok_and(|selector| selector.matches(Some(labels)))
+    /// Whether the informer of a namespace holds an object of this key with these labels (RYOW-4, RYOW-8); `None`
+    /// for labels that are not known. `None` where no informer looks into the namespace.
+    pub(crate) fn membership(
+        &self,
+        key: &ObjectKey,
+        labels: Option<&BTreeMap<String, String>>,
+    ) -> Option<Membership> {
+        let place = self.informer_for(key).ok().filter(|_| self.cached)?;
+        let settings = self.settings(place.as_deref())?;
+        let by_labels = settings.sent_labels().map_or(Some(true), |text| {
+            let selector = text.parse::<LabelSelector>().ok()?;
+            Some(selector.matches(Some(labels?)))
         });
-        self.cached && fields_pass && labels_pass
+        let by_fields = settings.sent_fields().map_or(Some(true), |text| {
+            // The place was found by the namespace, which is all that an exclusion is about.
+            let fields = FieldSelector::parse(text)?.without(NAMESPACE);
+            fields.matches_name(key.name())
+        });
+        Some(match (by_labels, by_fields) {
+            (Some(true), Some(true)) => Membership::Inside,
+            (Some(false), _) | (_, Some(false)) => Membership::Outside,
+            _ => Membership::Unknown,
+        })
     }
 
     /// Whether the options name this kind.
@@ -403,21 +414,33 @@ mod tests {
         assert!(coverage::<Pod>(&others).allows_read(false).is_ok());
     }
 
-    /// RYOW-4
+    /// RYOW-4, RYOW-8
     #[test]
-    fn what_would_be_held_has_the_labels_and_no_field_that_nobody_knows() {
+    fn membership_is_judged_by_key_and_labels_and_unknown_by_other_fields() {
+        use Membership::{Inside, Outside, Unknown};
         let key = ObjectKey::namespaced("a", "x");
-        let holds = |by_object: ByObject, label: &str| {
+        let of = |by_object: ByObject, label: Option<&str>| {
             let options = CacheOptions::new().by_object::<Pod>(by_object);
-            let labels = BTreeMap::from([("app".to_owned(), label.to_owned())]);
-            coverage::<Pod>(&options).would_hold(&key, &labels)
+            let labels = label.map(|label| BTreeMap::from([("app".to_owned(), label.to_owned())]));
+            coverage::<Pod>(&options).membership(&key, labels.as_ref())
         };
         let web = || ByObject::new().labels("app=web");
-        assert!(holds(web(), "web") && !holds(web(), "db"));
-        assert!(!holds(ByObject::new().fields("spec.nodeName=n"), "web"));
-        assert!(holds(ByObject::new().fields("metadata.namespace=a"), "web"));
-        assert!(!holds(ByObject::new().namespaces(["b"]), "web"));
-        assert!(!holds(ByObject::new().uncached(), "web"));
+        let fields = |fields: &str| of(ByObject::new().fields(fields), Some("web"));
+        assert_eq!(of(web(), Some("web")), Some(Inside));
+        assert_eq!(of(web(), Some("db")), Some(Outside));
+        assert_eq!(of(web(), None), Some(Unknown));
+        assert_eq!(of(ByObject::new(), None), Some(Inside));
+        assert_eq!(fields("spec.nodeName=n"), Some(Unknown));
+        assert_eq!(fields("metadata.namespace=a"), Some(Inside));
+        assert_eq!(fields("metadata.name=x"), Some(Inside));
+        assert_eq!(fields("metadata.name!=x"), Some(Outside));
+        assert_eq!(fields("metadata.name=y,spec.nodeName=n"), Some(Outside));
+        assert_eq!(fields("metadata.name=x,spec.nodeName=n"), Some(Unknown));
+        let both = web().fields("spec.nodeName=n");
+        assert_eq!(of(both.clone(), Some("db")), Some(Outside));
+        assert_eq!(of(both, Some("web")), Some(Unknown));
+        assert_eq!(of(ByObject::new().namespaces(["b"]), Some("web")), None);
+        assert_eq!(of(ByObject::new().uncached(), Some("web")), None);
     }
 
     #[test]

@@ -40,6 +40,7 @@
 //! - `erased` keeps what an informer is looked at as; it has the only `Any` downcast.
 //! - `registry` keeps one entry per kind and namespace, started once.
 //! - `linger` says when an informer that nobody declared has been of no use for long enough.
+//! - `floors` says how new the first list of a kind has to be.
 //! - `running` runs one informer, whatever it is looked at as.
 //! - `shared` declares, runs, ends and waits: what the handles of one cache share.
 //! - [`asks`] has [`Asks`], the questions of one informer, for those who cannot wait for it.
@@ -62,6 +63,7 @@ mod advice;
 mod erased;
 mod registry;
 mod linger;
+mod floors;
 mod running;
 mod shared;
 pub mod asks;
@@ -73,6 +75,7 @@ pub mod lives;
 
 pub use asks::{Answer, Asks, Shown, Sight};
 pub use cache::{Begun, Cache};
+pub use coverage::Membership;
 pub use error::Error;
 pub use field_index::IndexKey;
 pub use grants::{MissingRule, Preflight};

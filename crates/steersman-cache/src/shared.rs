@@ -19,6 +19,7 @@ use crate::advice::Advice;
 use crate::coverage::Coverage;
 use crate::erased::ByType;
 use crate::error::Error;
+use crate::floors::Floors;
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     budget: Budget,
     /// What all informers know of the server (REFL-9).
     health: ServerHealth,
+    /// What this process wrote, for first lists.
+    pub(crate) floors: Arc<Floors>,
     /// Wakes the runner when something was declared.
     declared: Notify,
     /// Mirrors the registry's phase for those who wait.
@@ -70,6 +73,7 @@ impl Shared {
             reads: Mutex::default(),
             typed: RwLock::default(),
             credentials: Arc::default(),
+            floors: Arc::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
         }
@@ -379,7 +383,10 @@ impl Shared {
         let (options, coverage) = (&self.options, &advice.coverage);
         let hook = options.on_watch_error.0.clone();
         let advice = advice.clone();
+        let (floors, gvk) = (Arc::clone(&self.floors), slot.gvk.clone());
         let mut informer = InformerOptions::new()
+            // RYOW-10: asked as the informer starts, which may be long after it was declared.
+            .first_version(move || floors.of(&gvk))
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
             .health(self.health.clone())

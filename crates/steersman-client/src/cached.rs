@@ -7,7 +7,7 @@ use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::error::Error;
 use crate::outcome::is_refused_for_good;
-use crate::own_reads::Settled;
+use crate::own_reads::{Owed, Settled};
 use crate::own_writes::{Mark, Marked, Note, Read};
 use crate::shared::Shared;
 
@@ -23,16 +23,21 @@ pub(crate) async fn get<K: Object>(
     let key = &*key.placed(kind);
     let read = Read::Object(key);
     let is_itself = |mark: &Mark| matches!(mark.marked, Marked::Object(_));
-    let (marks, others): (Vec<_>, Vec<_>) =
-        shared.marks(kind, read).into_iter().partition(is_itself);
+    let Owed { marks, mut notes } = shared.owed(kind, read);
+    if marks.is_empty() && notes.is_empty() {
+        return Ok(cached.await?);
+    }
+    let (marks, others): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_itself);
     if !others.is_empty() {
         // Rare and large: it would make the future of each read as large.
         Box::pin(look(shared, kind, others)).await?;
+        // What the server showed is noted.
+        notes = shared.owed(kind, read).notes;
     }
     let asks = || shared.cache().asks_in(kind.gvk(), key.namespace());
     let late = match marks.is_empty() {
         false => Vec::new(),
-        true => match shared.settle(kind, read).await {
+        true => match shared.settle(kind, read, notes).await {
             Settled::Cache => return Ok(cached.await?),
             Settled::Late(late) => late,
         },
@@ -55,11 +60,13 @@ pub(crate) async fn list<K: Object>(
         .selected_namespace()
         .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
-    let marks = shared.marks(kind, read);
+    let Owed { marks, mut notes } = shared.owed(kind, read);
     if !marks.is_empty() {
         Box::pin(look(shared, kind, marks)).await?;
+        // What the server showed is noted.
+        notes = shared.owed(kind, read).notes;
     }
-    match shared.settle(kind, read).await {
+    match shared.settle(kind, read, notes).await {
         Settled::Cache => Ok(cached.await?),
         Settled::Late(late) => Err(Error::OwnWritesUnseen {
             kind: kind.clone(),

@@ -15,6 +15,7 @@ use crate::field_manager;
 use crate::kind_client::KindClient;
 use crate::live::Live;
 use crate::options::{ClientOptions, Lock};
+use crate::own_writes::Read;
 use crate::route::{Route, route};
 use crate::shared::Shared;
 use crate::status::StatusClient;
@@ -225,7 +226,9 @@ impl Client {
             match route(reads.is_cached()) {
                 Route::Cache => {
                     let read = async { Ok(reads.list_at(&placed, caller).await?.items) };
-                    match self.shared.owes() {
+                    let namespace = placed.selected_namespace();
+                    let namespace = namespace.filter(|_| kind.is_namespaced());
+                    match self.shared.owes(kind, Read::List(namespace)) {
                         false => Ok(read.await?),
                         true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
                     }
@@ -328,8 +331,8 @@ impl Client {
 
     /// The object, where the cache has it at hand and this client may read it there as it is.
     fn at_hand<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        // RYOW-1: before the cache is read. Mostly nothing is owed to anybody.
-        if self.shared.owes() {
+        // RYOW-1: before the cache is read. Mostly nothing is owed to this reader.
+        if self.shared.may_owe(key.name()) && self.owes::<K>(key) {
             return None;
         }
         let own = self.shared.options().namespace.as_deref();
@@ -338,6 +341,13 @@ impl Client {
         }
         // Of an uncached kind nothing is at hand (CLIENT-1).
         self.cache().get_at_hand(key)
+    }
+
+    /// Whether a read of the object has to see a write that the cache may not show yet.
+    fn owes<K: TypedObject>(&self, key: &ObjectKey) -> bool {
+        let reads = self.cache().typed::<K>();
+        let kind = reads.kind();
+        self.shared.owes(kind, Read::Object(&key.placed(kind)))
     }
 
     async fn find<K: TypedObject>(
@@ -351,7 +361,7 @@ impl Client {
                 let kind = reads.kind();
                 let key = self.shared.place(kind, key)?;
                 let read = reads.get_at(&key, caller);
-                match self.shared.owes() {
+                match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
                     false => Ok(read.await?),
                     true => cached::get(&self.shared, kind, &key, read).await,
                 }
@@ -360,3 +370,6 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

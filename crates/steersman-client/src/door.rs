@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use steersman_api::{Answer, Error, Mapper, Request};
-use steersman_object::Kind;
+use steersman_object::{Kind, ResourceVersion};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::Instrument as _;
@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 use crate::options::ClientOptions;
 use crate::outcome::{outcome, wait_before_again};
 use crate::own_reads::{OwnReads, is_noted};
+use crate::own_writes::Writer;
 use crate::write::{RequestId, Write, WriteObserver};
 
 /// Where requests leave the client. Cheap to clone.
@@ -23,6 +24,8 @@ pub(crate) struct Door {
     pub(crate) mapper: Mapper,
     /// On whose behalf the client works.
     pub(crate) request: Option<RequestId>,
+    /// The same, as notes name it.
+    pub(crate) writer: Option<Writer>,
     /// What was written, for the reads that have to see it.
     pub(crate) own: Arc<OwnReads>,
     /// The writes of all clones that are on their way.
@@ -65,9 +68,20 @@ impl Door {
         kind: &Kind,
         request: Request<T>,
     ) -> Result<T, Error> {
+        self.write_knowing(kind, request, None).await
+    }
+
+    /// The same, of an object that was there at `version`: it tells how long a deleted object may still come (RYOW-9).
+    pub(crate) async fn write_knowing<T: Send + 'static>(
+        &self,
+        kind: &Kind,
+        request: Request<T>,
+        version: Option<ResourceVersion>,
+    ) -> Result<T, Error> {
         let mut waited = Duration::ZERO;
         loop {
-            let error = match self.once(kind, request.clone()).await {
+            let write = self.describe(kind, &request, version.clone());
+            let error = match self.once(write, request.clone()).await {
                 Ok(answer) => return Ok(answer.value),
                 Err(error) => error,
             };
@@ -115,11 +129,11 @@ impl Door {
     /// One attempt, in a task that nobody's impatience ends.
     async fn once<T: Send + 'static>(
         &self,
-        kind: &Kind,
+        write: Write,
         request: Request<T>,
     ) -> Result<Answer<T>, Error> {
         let observers = self.observers();
-        let write = self.describe(kind, &request);
+        let own = (!self.options.dry_run).then(|| Arc::clone(&self.own));
         let asked = request.asked().clone();
         for observer in &observers {
             observer.began(&write);
@@ -127,7 +141,7 @@ impl Door {
         let on_its_way = self.under_way.begin();
         let attempt = async move {
             let sent = request.send().await;
-            note(&observers, &write, &sent);
+            note(own.as_deref(), &observers, &write, &sent);
             drop(on_its_way);
             sent
         };
@@ -166,9 +180,16 @@ impl Door {
         }
     }
 
-    fn describe<T>(&self, kind: &Kind, request: &Request<T>) -> Write {
+    fn describe<T>(
+        &self,
+        kind: &Kind,
+        request: &Request<T>,
+        version: Option<ResourceVersion>,
+    ) -> Write {
         static WRITES: AtomicU64 = AtomicU64::new(0);
         let asked = request.asked();
+        let deleted = asked.key().filter(|_| asked.verb() == "delete");
+        let before = deleted.map(|key| self.own.before_delete(kind.gvk(), key, version));
         Write {
             // Ids only have to differ, so no order between threads is needed.
             id: WRITES.fetch_add(1, Ordering::Relaxed),
@@ -179,16 +200,23 @@ impl Door {
             key: asked.key().filter(|key| !key.name().is_empty()).cloned(),
             generate_name: request.generate_name().map(ToOwned::to_owned),
             subresource: asked.subresource().map(ToOwned::to_owned),
+            before: before.unwrap_or_default(),
         }
     }
 }
 
-fn note<T>(observers: &[Arc<dyn WriteObserver>], write: &Write, sent: &Result<Answer<T>, Error>) {
-    if observers.is_empty() {
-        return;
-    }
+fn note<T>(
+    own: Option<&OwnReads>,
+    observers: &[Arc<dyn WriteObserver>],
+    write: &Write,
+    sent: &Result<Answer<T>, Error>,
+) {
     let about = sent.as_ref().map(|answer| answer.about.as_ref());
     let outcome = outcome(write, about);
+    if let Some(own) = own {
+        // Before the notes: an informer that starts meanwhile finds the version, or the notes find the informer.
+        own.note_version(write, &outcome);
+    }
     for observer in observers {
         observer.ended(write, &outcome);
     }

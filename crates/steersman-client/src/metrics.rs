@@ -40,7 +40,7 @@ impl ClientMetrics {
             unknown: IntCounterVec::new(
                 Opts::new(
                     "steersman_own_write_unknown_reads_total",
-                    "Cached reads that asked the server, because nobody knew what became of a write",
+                    "Cached reads that first asked the server what the cache has to show of a write",
                 ),
                 &["name"],
             )?,

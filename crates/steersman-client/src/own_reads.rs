@@ -1,34 +1,39 @@
 //! Driver: notes what is written, and lets a read wait until the cache has seen what it has to see.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror, Shown, Sight};
+use steersman_cache::{Cache, Glimpse, InformerState as State, Membership, Mirror, Shown, Sight};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::{Instant, timeout};
 
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
 use crate::own_writes::{
-    Look, Mark, Marked, Note, OwnWrites, Read, Stored, Writer, Written as Noted,
+    Filter, Look, Mark, Marked, Note, OwnWrites, Read, Stored, Writer, Written as Noted,
 };
-use crate::write::{Outcome, RequestId, Write, WriteObserver, Written};
+use crate::write::{Before, Outcome, RequestId, Write, WriteObserver, Written};
 
 /// The writes of all clients that were made from one another, over one cache.
 pub(crate) struct OwnReads {
     cache: Cache,
     writes: Mutex<OwnWrites>,
-    /// How many of them were not seen yet: each read asks, and mostly there is none.
-    unseen: AtomicUsize,
+    /// Tells most reads that nothing concerns them, without the lock (RYOW-11).
+    filter: Arc<Filter>,
+    /// How often the lock was taken.
+    #[cfg(test)]
+    locked: std::sync::atomic::AtomicUsize,
 }
 
-/// The writes, by whoever works with them.
-struct Writes<'a> {
-    writes: MutexGuard<'a, OwnWrites>,
-    unseen: &'a AtomicUsize,
+/// What a read has to see before the cache is read.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    /// The server has to be asked about each of these first (RYOW-3).
+    pub(crate) marks: Vec<Mark>,
+    /// The cache has to see each of these (RYOW-1).
+    pub(crate) notes: Vec<Note>,
 }
 
 /// How a read goes on.
@@ -40,7 +45,7 @@ pub(crate) enum Settled {
 }
 
 impl Writer {
-    fn of(request: Option<&RequestId>) -> Self {
+    pub(crate) fn of(request: Option<&RequestId>) -> Self {
         let mut hasher = DefaultHasher::new();
         request.hash(&mut hasher);
         Self(hasher.finish())
@@ -58,41 +63,88 @@ pub(crate) fn is_noted(options: &ClientOptions, request: Option<&RequestId>) -> 
 
 impl OwnReads {
     pub(crate) fn new(cache: Cache) -> Self {
+        let writes = OwnWrites::default();
         Self {
             cache,
-            writes: Mutex::default(),
-            unseen: AtomicUsize::new(0),
+            filter: writes.filter(),
+            writes: Mutex::new(writes),
+            #[cfg(test)]
+            locked: Default::default(),
         }
     }
 
-    /// The writes that a read could show and of which nobody knows what became: the server has to be asked
-    /// about each before the cache is read (RYOW-3).
-    pub(crate) fn marks(
+    fn lock(&self) -> MutexGuard<'_, OwnWrites> {
+        #[cfg(test)]
+        self.locked
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.writes.lock()
+    }
+
+    /// How often the lock was taken.
+    #[cfg(test)]
+    pub(crate) fn locked(&self) -> usize {
+        self.locked.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Whether a read may have to see something: of the object of this name, or (`None`) of a list. Takes no lock,
+    /// and is mostly false where only others wrote (RYOW-11).
+    pub(crate) fn may_owe(
         &self,
         options: &ClientOptions,
-        request: Option<&RequestId>,
+        writer: Option<Writer>,
+        name: Option<&str>,
+    ) -> bool {
+        reader(options, writer).is_some_and(|reader| self.filter.may_owe(reader, name))
+    }
+
+    /// Whether a read has to see something.
+    pub(crate) fn owes(
+        &self,
+        options: &ClientOptions,
+        writer: Option<Writer>,
+        gvk: &Gvk,
+        read: Read<'_>,
+    ) -> bool {
+        self.may_owe(options, writer, read.name())
+            && reader(options, writer).is_some_and(|reader| self.lock().owes(reader, gvk, read))
+    }
+
+    /// What a read has to see: what was written before this was called.
+    pub(crate) fn owed(
+        &self,
+        options: &ClientOptions,
+        writer: Option<Writer>,
         kind: &Kind,
         read: Read<'_>,
-    ) -> Vec<Mark> {
-        let Some(reader) = self.reader(options, request) else {
-            return Vec::new();
-        };
+    ) -> Owed {
         let gvk = kind.gvk();
-        let mut marks = self.writes().marks(reader, gvk, read);
-        marks.retain(
-            |mark| match self.cache.asks_in(gvk, mark.marked.namespace()) {
+        let Some(reader) =
+            reader(options, writer).filter(|reader| self.filter.may_owe(*reader, read.name()))
+        else {
+            return Owed::default();
+        };
+        let (mut marks, mut notes) = {
+            let writes = self.lock();
+            (
+                writes.marks(reader, gvk, read),
+                writes.owed(reader, gvk, read),
+            )
+        };
+        marks.retain(|mark| {
+            match self.cache.asks_in(gvk, mark.marked.namespace()) {
                 // CACHE-2: what is known about a kind that never synced is told at once, by the read.
-                Some(asks) => !is_stuck(asks.mirror()),
-                None => {
-                    self.asked(gvk, mark);
-                    false
-                }
-            },
-        );
+                Some(asks) if is_stuck(asks.mirror()) => return false,
+                Some(_) if !self.is_passed(gvk, mark) => return true,
+                _ => {}
+            }
+            self.asked(gvk, mark);
+            false
+        });
+        notes.retain(|note| !self.is_over(gvk, note));
         if let Some(metrics) = options.metrics.as_ref().filter(|_| !marks.is_empty()) {
             metrics.asked(kind);
         }
-        marks
+        Owed { marks, notes }
     }
 
     /// Notes what the server showed of what was marked, where the cache has not come so far; with that the mark
@@ -117,38 +169,33 @@ impl OwnReads {
 
     /// The server was asked about what was marked.
     pub(crate) fn asked(&self, gvk: &Gvk, mark: &Mark) {
-        self.writes().asked(gvk, mark);
+        self.lock().asked(gvk, mark);
     }
 
     /// Nobody waits any more for what was not seen in time.
     pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
-        let mut writes = self.writes();
+        let mut writes = self.lock();
         for note in late {
             writes.seen(gvk, note);
         }
     }
 
-    /// Waits until the cache has seen what a read has to see: what was written before this was called.
+    /// Waits until the cache has seen these notes, which [`owed`](Self::owed) answered.
     ///
     /// Cancel safe.
     pub(crate) async fn settle(
         &self,
         options: &ClientOptions,
-        request: Option<&RequestId>,
         kind: &Kind,
         read: Read<'_>,
+        mut notes: Vec<Note>,
     ) -> Settled {
-        let Some(reader) = self.reader(options, request) else {
-            return Settled::Cache;
-        };
-        let gvk = kind.gvk();
-        let mut notes = self.writes().owed(reader, gvk, read);
-        notes.retain(|note| !self.is_over(gvk, note));
         if notes.is_empty() {
             return Settled::Cache;
         }
         let started = Instant::now();
-        let in_time = self.wait(gvk, &mut notes, options.own_write_wait).await;
+        let most = options.own_write_wait;
+        let in_time = self.wait(kind.gvk(), &mut notes, most).await;
         let metrics = options.metrics.as_ref();
         let waited = Some(started.elapsed()).filter(|waited| !waited.is_zero());
         if let Some((metrics, waited)) = metrics.zip(waited) {
@@ -165,7 +212,7 @@ impl OwnReads {
     async fn wait(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
-            self.writes().await_all(gvk, notes, now);
+            self.lock().await_all(gvk, notes, now);
             let patience = |note: &Note| note.patience(most, now);
             let left = notes.iter().map(patience).min().unwrap_or_default();
             if left.is_zero() {
@@ -212,13 +259,13 @@ impl OwnReads {
     /// Whether nobody has to wait for a write any more; forgets it where that is because it was seen.
     fn is_over(&self, gvk: &Gvk, note: &Note) -> bool {
         let Some(mirror) = self.cache.mirror_of(gvk, &note.key) else {
-            self.writes().seen(gvk, note);
+            self.lock().seen(gvk, note);
             return true;
         };
         let glimpse = mirror.glimpse(&note.key);
         let look = look(&glimpse);
         if note.is_seen(look) {
-            self.writes().seen(gvk, note);
+            self.lock().seen(gvk, note);
         }
         // CACHE-2: what is known about a kind that never synced is told at once, by the read.
         note.is_shown(look) || is_stuck(&mirror)
@@ -232,23 +279,69 @@ impl OwnReads {
 
     fn note(&self, writer: Writer, gvk: &Gvk, noted: Noted) {
         let now = Instant::now().into_std();
-        let mut writes = self.writes();
+        let mut writes = self.lock();
         writes.note(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
             let glimpse = self.glimpse(gvk, &note.key);
             glimpse.is_none_or(|has| note.is_seen(look(&has)))
         };
+        let is_passed = |gvk: &Gvk, mark: &Mark| self.is_passed(gvk, mark);
         let follows = |gvk: &Gvk, mark: &Mark| {
             let asks = self.cache.asks_in(gvk, mark.marked.namespace());
             asks.is_none_or(|asks| asks.mirror().state().is_synced())
         };
-        writes.sweep(now, is_seen, follows);
+        writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// RYOW-4: what a write is noted as; nothing where no informer would hold what was written.
+    /// Whether the informer that covers the object of a mark shows what became of the write, or there is none.
+    fn is_passed(&self, gvk: &Gvk, mark: &Mark) -> bool {
+        match (&mark.marked, &mark.version) {
+            (Marked::Object(key), Some(version)) => {
+                let glimpse = self.glimpse(gvk, key);
+                glimpse.is_none_or(|has| look(&has).has_come(version))
+            }
+            _ => false,
+        }
+    }
+
+    /// What the cache has of an object that is about to be deleted, and `version`, at which the caller knows it.
+    pub(crate) fn before_delete(
+        &self,
+        gvk: &Gvk,
+        key: &ObjectKey,
+        version: Option<ResourceVersion>,
+    ) -> Before {
+        let stored = self.glimpse(gvk, key).and_then(|has| has.stored);
+        Before {
+            stored: stored.map(|stored| stored.uid),
+            version,
+        }
+    }
+
+    /// Notes what a write came to for first lists: those of informers that do not run yet (RYOW-10).
+    pub(crate) fn note_version(&self, write: &Write, outcome: &Outcome<'_>) {
+        let version = match outcome {
+            Outcome::Refused(_) => return,
+            // The version in the answer of a delete may be the one before it.
+            Outcome::Done(Some(written)) if write.verb != "delete" || written.deleting => {
+                written.version.clone()
+            }
+            Outcome::Done(_) | Outcome::Unknown(_) => ResourceVersion::unset(),
+        };
+        self.cache.note_written(write.kind.gvk(), &version);
+    }
+
+    /// RYOW-4: what a write is noted as; nothing where no informer covers what was written.
     fn noted(&self, write: &Write, outcome: &Outcome<'_>) -> Option<Noted> {
         match outcome {
-            Outcome::Done(written) => self.done(write, written.as_ref()?),
+            Outcome::Done(written) => {
+                let written = written.as_ref()?;
+                // What a finalizer or a grace period holds is there at the version in the answer.
+                match write.verb == "delete" && !written.deleting {
+                    true => self.deleted(write, written),
+                    false => self.stored(write, written),
+                }
+            }
             Outcome::Refused(_) => None,
             // Of its labels nothing is known: one that covers the namespace is enough.
             Outcome::Unknown(_) => {
@@ -264,40 +357,36 @@ impl OwnReads {
         }
     }
 
-    fn done(&self, write: &Write, written: &Written) -> Option<Noted> {
-        let (gvk, key) = (write.kind.gvk(), &written.key);
-        let is_stored = || {
-            let stored = self.glimpse(gvk, key)?.stored;
-            stored.filter(|stored| stored.uid == written.uid)
-        };
-        // Of an answer that is not the object there are no labels: what is stored is held.
-        let labels = written.labels.as_ref();
-        let held = labels.is_some_and(|labels| self.cache.would_hold(gvk, key, labels))
-            || ((labels.is_none() || write.verb == "delete") && is_stored().is_some());
-        let (key, uid) = (key.clone(), written.uid.clone());
-        if write.verb == "delete" {
-            // What was made and never stored is waited for, to come and to go.
-            let is_owed = held || labels.is_none() && self.cache.mirror_of(gvk, &key).is_some();
-            return is_owed.then_some(Noted::Deleted { key, uid });
-        }
-        let version = written.version.clone();
-        held.then_some(Noted::Stored { key, uid, version })
+    fn deleted(&self, write: &Write, written: &Written) -> Option<Noted> {
+        let key = written.key.clone();
+        let _covering = self.cache.mirror_of(write.kind.gvk(), &key)?;
+        let Before { stored, version } = &write.before;
+        let answered = Some(&written.version).filter(|version| version.is_exact());
+        Some(Noted::Deleted {
+            key,
+            was_stored: stored.as_ref() == Some(&written.uid),
+            at: answered.or(version.as_ref()).cloned(),
+            uid: written.uid.clone(),
+        })
     }
 
-    /// Whose writes a read has to see: those of one key, or (`None`) everybody's; nobody's where there is no reader,
-    /// and where nothing is noted, as mostly.
-    fn reader(
-        &self,
-        options: &ClientOptions,
-        request: Option<&RequestId>,
-    ) -> Option<Option<Writer>> {
-        if self.unseen() == 0 {
-            return None;
-        }
-        match options.consistency {
-            ReadConsistency::OwnKey => request.map(|request| Some(Writer::of(Some(request)))),
-            ReadConsistency::Process => Some(None),
-            ReadConsistency::None => None,
+    fn stored(&self, write: &Write, written: &Written) -> Option<Noted> {
+        let (gvk, key) = (write.kind.gvk(), written.key.clone());
+        let (uid, version) = (written.uid.clone(), written.version.clone());
+        let membership = self.cache.membership(gvk, &key, written.labels.as_ref())?;
+        let has = self.glimpse(gvk, &key)?;
+        let stored = has.stored.as_ref();
+        match membership {
+            Membership::Inside => Some(Noted::Stored { key, uid, version }),
+            // RYOW-8: what was created outside was never inside, unless another object had the name.
+            Membership::Outside if write.verb == "create" && stored.is_none() => None,
+            Membership::Outside => Some(Noted::Absent { key, at: version }),
+            _ if look(&has).has_come(&version) => None,
+            // The informer hears of the write either way: the object changes, or leaves.
+            _ if stored.is_some_and(|stored| stored.uid == uid) => {
+                Some(Noted::Stored { key, uid, version })
+            }
+            _ => Some(Noted::Unjudged { key, version }),
         }
     }
 
@@ -305,38 +394,14 @@ impl OwnReads {
     fn glimpse(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Glimpse> {
         Some(self.cache.mirror_of(gvk, key)?.glimpse(key))
     }
-
-    /// How many writes were not seen yet.
-    pub(crate) fn unseen(&self) -> usize {
-        self.unseen.load(Ordering::Acquire)
-    }
-
-    fn writes(&self) -> Writes<'_> {
-        Writes {
-            writes: self.writes.lock(),
-            unseen: &self.unseen,
-        }
-    }
 }
 
-impl Deref for Writes<'_> {
-    type Target = OwnWrites;
-
-    fn deref(&self) -> &OwnWrites {
-        &self.writes
-    }
-}
-
-impl DerefMut for Writes<'_> {
-    fn deref_mut(&mut self) -> &mut OwnWrites {
-        &mut self.writes
-    }
-}
-
-/// Under the lock still (RYOW-1): who noted a write before a read began has counted it.
-impl Drop for Writes<'_> {
-    fn drop(&mut self) {
-        self.unseen.store(self.writes.len(), Ordering::Release);
+/// Whose writes a read has to see: those of one key, or (`None`) everybody's; nobody's where there is no reader.
+fn reader(options: &ClientOptions, writer: Option<Writer>) -> Option<Option<Writer>> {
+    match options.consistency {
+        ReadConsistency::OwnKey => writer.map(Some),
+        ReadConsistency::Process => Some(None),
+        ReadConsistency::None => None,
     }
 }
 
@@ -352,7 +417,7 @@ impl WriteObserver for OwnReads {
 impl std::fmt::Debug for OwnReads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OwnReads")
-            .field("unseen", &self.unseen())
+            .field("unseen", &self.filter.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,53 +1,57 @@
 //! Machine: remembers what was written, and says what a read has to see before it is answered.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
+
+mod filter;
+mod mark;
+mod note;
+
+pub(crate) use filter::Filter;
+pub(crate) use mark::{Mark, Marked};
+pub(crate) use note::{Look, Note, Stored};
 
 /// How many notes may be there before those that were seen are looked for, at least.
 const SWEEP_AT_LEAST: usize = 256;
 /// How long those that were seen may stay, however few they are, as long as something is written now and then.
 const SWEEP_AFTER: Duration = Duration::from_secs(600);
-/// How long it is kept that nobody knows what became of a write. Whatever became of it was over within
-/// the minute that a server gives a request, and an informer that follows the server has seen it long
-/// before this: who reads later than that reads it from the cache.
-const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
-/// So much of a generated name is what was asked for; the rest is the server's
-/// (apiserver, `names.MaxGeneratedNameLength`).
-const GENERATED_FROM: usize = 58;
 
-/// On whose behalf something is written and read: one key of one controller, as a number. Two keys with
-/// one number would wait for each other's writes, and lose nothing.
+/// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with one hash would
+/// wait for each other's writes, and lose nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Writer(pub(crate) u64);
 
 /// What a write came to, as far as reads are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// The server stored the object at this version.
+    /// The server stored the object at this version, and the cache holds it there.
     Stored {
         key: ObjectKey,
         uid: String,
         version: ResourceVersion,
     },
-    /// The server deleted the object, or noted that it shall go.
-    Deleted { key: ObjectKey, uid: String },
-    /// The server had no object of this key at this version (RYOW-7).
-    Absent { key: ObjectKey, at: ResourceVersion },
-    /// Nobody knows whether the server did it.
-    Unknown(Marked),
-}
-
-/// What a write was about of which nobody knows what became.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Marked {
-    Object(ObjectKey),
-    /// An object whose name the server was to make.
-    Generated {
-        namespace: Option<String>,
-        prefix: String,
+    /// The server deleted the object.
+    Deleted {
+        key: ObjectKey,
+        uid: String,
+        /// A version at which the object was there, where one is known.
+        at: Option<ResourceVersion>,
+        /// Whether the cache held the object as the delete was sent: then it cannot come any more (RYOW-9).
+        was_stored: bool,
     },
+    /// The cache holds no object of this key at this version: the server has none (RYOW-7), or a selector of the
+    /// cache excludes it (RYOW-8).
+    Absent { key: ObjectKey, at: ResourceVersion },
+    /// The server stored the object at this version, and whether the cache holds it there is not known (RYOW-8).
+    Unjudged {
+        key: ObjectKey,
+        version: ResourceVersion,
+    },
+    /// It is not known whether the server did it.
+    Unknown(Marked),
 }
 
 /// What is read.
@@ -58,55 +62,13 @@ pub(crate) enum Read<'a> {
     List(Option<&'a str>),
 }
 
-/// What an informer has of one object.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Look<'a> {
-    /// Up to where the informer has applied what the server said.
-    pub(crate) applied: &'a ResourceVersion,
-    pub(crate) stored: Option<Stored<'a>>,
-}
-
-/// An object as an informer has it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored<'a> {
-    pub(crate) uid: &'a str,
-    pub(crate) version: &'a ResourceVersion,
-    pub(crate) is_deleting: bool,
-}
-
-/// What a read of one object has to see. Each of it is true of the server, so an informer comes to see all of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
-    pub(crate) key: ObjectKey,
-    /// Of what was written, where something was.
-    uid: Option<String>,
-    /// The newest version that the server stored, where one is known.
-    version: Option<ResourceVersion>,
-    /// Whether what has the uid was deleted after that.
-    deleted: bool,
-    /// The newest version at which the server said that it has no such object. It names no uid: what the cache
-    /// has since then, under whatever uid, may be alive.
-    absent: Option<ResourceVersion>,
-    /// When a read first waited for it.
-    awaited: Option<Instant>,
-    serial: u64,
-    writer: Writer,
-}
-
-/// That nobody knows what became of a write. It stays until the server was asked about exactly that (RYOW-3).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) marked: Marked,
-    pub(crate) writer: Writer,
-    since: Instant,
-    serial: u64,
-}
-
 /// Everything that was written through one client and not seen since (RYOW-1).
 #[derive(Debug, Default)]
 pub(crate) struct OwnWrites {
-    of: HashMap<(Writer, Gvk), Notes>,
-    len: usize,
+    of: HashMap<Gvk, HashMap<Writer, Notes>>,
+    /// The number of notes and marks of each object name, by the hash of the name.
+    names: HashMap<u64, usize>,
+    filter: Arc<Filter>,
     sweep_at: usize,
     swept: Option<Instant>,
     serial: u64,
@@ -119,13 +81,33 @@ struct Notes {
     marks: Vec<Mark>,
 }
 
+/// Counts notes and marks as they come and go: the names exactly, and what reads look at without the lock.
+struct Tally<'a> {
+    names: &'a mut HashMap<u64, usize>,
+    filter: &'a Filter,
+}
+
+impl<'a> Read<'a> {
+    /// The name of the object; `None` for a list.
+    pub(crate) fn name(self) -> Option<&'a str> {
+        match self {
+            Self::Object(key) => Some(key.name()),
+            Self::List(_) => None,
+        }
+    }
+}
+
 impl OwnWrites {
+    /// What tells reads without a lock that nothing concerns them.
+    pub(crate) fn filter(&self) -> Arc<Filter> {
+        Arc::clone(&self.filter)
+    }
+
     /// Notes a write that is finished.
     pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: Written, now: Instant) {
         self.serial += 1;
         self.swept.get_or_insert(now);
         let serial = self.serial;
-        let of = (writer, gvk.clone());
         let note = |key: &ObjectKey, uid: Option<String>| Note {
             key: key.clone(),
             uid,
@@ -136,10 +118,19 @@ impl OwnWrites {
             serial,
             writer,
         };
-        let known = |key: &ObjectKey| self.of.get(&of)?.unseen.get(key);
+        let mark = |marked, version| Mark {
+            marked,
+            writer,
+            version,
+            since: now,
+            serial,
+        };
+        let known = |key: &ObjectKey| self.of.get(gvk)?.get(&writer)?.unseen.get(key);
         let new = match written {
             // A version that cannot be compared could be waited for in vain.
-            Written::Stored { version, .. } | Written::Absent { at: version, .. }
+            Written::Stored { version, .. }
+            | Written::Absent { at: version, .. }
+            | Written::Unjudged { version, .. }
                 if version.compare(&version).is_none() =>
             {
                 None
@@ -151,37 +142,93 @@ impl OwnWrites {
                 };
                 new.after(known(&key))
             }
-            Written::Deleted { key, uid } => Some(note(&key, Some(uid)).gone(known(&key))),
-            Written::Absent { key, at } => note(&key, None).absent(known(&key), at),
-            Written::Unknown(marked) => {
-                let mark = Mark {
-                    marked,
-                    writer,
-                    since: now,
-                    serial,
-                };
-                self.mark(of, mark);
-                return;
+            Written::Deleted {
+                key,
+                uid,
+                at,
+                was_stored,
+            } => {
+                let at = at.filter(|at| at.compare(at).is_some());
+                let is_dated = was_stored || at.is_some();
+                let new = note(&key, Some(uid)).gone(known(&key), at);
+                // RYOW-9: without any version nothing says when the object cannot come any more.
+                if !is_dated && new.version.is_none() {
+                    return self.mark(gvk, mark(Marked::Object(key), None));
+                }
+                Some(new)
             }
+            Written::Absent { key, at } => note(&key, None).absent(known(&key), at),
+            Written::Unjudged { key, version } => {
+                return self.mark(gvk, mark(Marked::Object(key), Some(version)));
+            }
+            Written::Unknown(marked) => return self.mark(gvk, mark(marked, None)),
         };
         if let Some(new) = new {
-            let notes = self.of.entry(of).or_default();
-            if notes.unseen.insert(new.key.clone(), new).is_none() {
-                self.len += 1;
+            self.put(gvk, new);
+        }
+    }
+
+    fn put(&mut self, gvk: &Gvk, note: Note) {
+        let (writer, key) = (note.writer, note.key.clone());
+        let notes = self.of.entry(gvk.clone()).or_default();
+        let notes = notes.entry(writer).or_default();
+        let mut tally = Tally {
+            names: &mut self.names,
+            filter: &self.filter,
+        };
+        // What is noted at a version is what was not known of the object at that version, or before it.
+        let newest = note.version.iter().chain(&note.absent);
+        let newest: Vec<ResourceVersion> = newest.cloned().collect();
+        notes.marks.retain(|mark| {
+            let is_past = |version| newest.iter().any(|new| new.is_at_least(version));
+            let is_over = matches!(&mark.marked, Marked::Object(marked) if *marked == key)
+                && mark.version.as_ref().is_some_and(is_past);
+            if is_over {
+                tally.remove(writer, mark.marked.name());
+            }
+            !is_over
+        });
+        if notes.unseen.insert(key.clone(), note).is_none() {
+            tally.add(writer, Some(key.name()));
+        }
+    }
+
+    fn mark(&mut self, gvk: &Gvk, mark: Mark) {
+        let notes = self.of.entry(gvk.clone()).or_default();
+        let notes = notes.entry(mark.writer).or_default();
+        let mut marks = notes.marks.iter_mut();
+        match marks.find(|known| known.marked == mark.marked) {
+            Some(known) => *known = mark.joined(known),
+            None => {
+                let mut tally = Tally {
+                    names: &mut self.names,
+                    filter: &self.filter,
+                };
+                tally.add(mark.writer, mark.marked.name());
+                notes.marks.push(mark);
             }
         }
     }
 
-    fn mark(&mut self, of: (Writer, Gvk), mark: Mark) {
-        let notes = self.of.entry(of).or_default();
-        let mut marks = notes.marks.iter_mut();
-        match marks.find(|known| known.marked == mark.marked) {
-            Some(known) => *known = mark,
-            None => {
-                notes.marks.push(mark);
-                self.len += 1;
-            }
+    /// Whether a read on behalf of `writer`, or (`None`) of all, has to see anything.
+    pub(crate) fn owes(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> bool {
+        if let Read::Object(key) = read
+            && !self.names.contains_key(&filter::hash(key.name()))
+            && !self.filter.has_generated()
+        {
+            return false;
         }
+        let mut notes = self.notes(writer, gvk);
+        notes.any(|notes| {
+            let is_noted = match read {
+                Read::Object(key) => notes.unseen.contains_key(key),
+                Read::List(namespace) => {
+                    let mut keys = notes.unseen.keys();
+                    keys.any(|key| is_within(namespace, key.namespace()))
+                }
+            };
+            is_noted || notes.marks.iter().any(|mark| mark.marked.concerns(read))
+        })
     }
 
     /// What a read on behalf of `writer` has to wait for; of everybody's writes where it is none.
@@ -209,7 +256,8 @@ impl OwnWrites {
     /// middle leaves the rest of the time to those that follow it (RYOW-5).
     pub(crate) fn await_all(&mut self, gvk: &Gvk, notes: &mut [Note], now: Instant) {
         for note in notes {
-            let of = self.of.get_mut(&(note.writer, gvk.clone()));
+            let of = self.of.get_mut(gvk);
+            let of = of.and_then(|of| of.get_mut(&note.writer));
             let known = of.and_then(|notes| notes.unseen.get_mut(&note.key));
             let known = known.filter(|known| known.serial == note.serial);
             note.awaited = Some(match known {
@@ -221,207 +269,137 @@ impl OwnWrites {
 
     /// Drops a note that was seen; not a newer one of the same object.
     pub(crate) fn seen(&mut self, gvk: &Gvk, note: &Note) {
-        self.drop_from(note.writer, gvk, |notes| {
+        self.drop_from(note.writer, gvk, |notes, tally| {
             let known = notes.unseen.get(&note.key);
             if known.is_some_and(|known| known.serial == note.serial) {
                 notes.unseen.remove(&note.key);
+                tally.remove(note.writer, Some(note.key.name()));
             }
         });
     }
 
     /// Drops a mark that was asked about; not a newer one of the same object.
     pub(crate) fn asked(&mut self, gvk: &Gvk, mark: &Mark) {
-        self.drop_from(mark.writer, gvk, |notes| {
+        self.drop_from(mark.writer, gvk, |notes, tally| {
+            let before = notes.marks.len();
             notes.marks.retain(|known| known.serial != mark.serial);
+            if notes.marks.len() < before {
+                tally.remove(mark.writer, mark.marked.name());
+            }
         });
     }
 
-    /// Drops what was seen by now of keys that never read again, and what nobody ever asked about, once
-    /// there is enough of it to be worth the look, or after a while. `is_seen` asks the informer that covers the
-    /// object, and `follows` whether one that covers the name follows the server; both are true where there is
-    /// none.
+    /// Drops what was seen by now of keys that never read again, and marks that the server was never asked about,
+    /// once there is enough of it to be worth the look, or after a while. `is_seen` asks the informer that covers
+    /// the object, `is_passed` whether that one has passed the version of a mark, and `follows` whether one that
+    /// covers the name follows the server; all are true where there is none.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
         mut is_seen: impl FnMut(&Gvk, &Note) -> bool,
+        mut is_passed: impl FnMut(&Gvk, &Mark) -> bool,
         mut follows: impl FnMut(&Gvk, &Mark) -> bool,
     ) {
         let is_old = |at: Instant| now.saturating_duration_since(at) >= SWEEP_AFTER;
-        let is_much = self.len >= self.sweep_at.max(SWEEP_AT_LEAST);
+        let is_much = self.len() >= self.sweep_at.max(SWEEP_AT_LEAST);
         if !is_much && !self.swept.is_some_and(is_old) {
             return;
         }
-        self.of.retain(|(_, gvk), notes| {
-            notes.unseen.retain(|_, note| !is_seen(gvk, note));
-            notes.marks.retain(|mark| {
-                let age = now.saturating_duration_since(mark.since);
-                age < UNKNOWN_FOR || !follows(gvk, mark)
+        let mut tally = Tally {
+            names: &mut self.names,
+            filter: &self.filter,
+        };
+        self.of.retain(|gvk, writers| {
+            writers.retain(|writer, notes| {
+                notes.unseen.retain(|key, note| {
+                    let stays = !is_seen(gvk, note);
+                    if !stays {
+                        tally.remove(*writer, Some(key.name()));
+                    }
+                    stays
+                });
+                notes.marks.retain(|mark| {
+                    let is_over = is_passed(gvk, mark) || mark.is_old(now) && follows(gvk, mark);
+                    if is_over {
+                        tally.remove(*writer, mark.marked.name());
+                    }
+                    !is_over
+                });
+                !notes.is_empty()
             });
-            !notes.is_empty()
+            writers.shrink_to(writers.len() * 2);
+            !writers.is_empty()
         });
-        self.of.shrink_to(self.of.len() * 2);
-        self.len = self.of.values().map(Notes::len).sum();
+        self.names.shrink_to(self.names.len() * 2);
         // What stays is waited for, or soon seen: the next look comes when there is twice as much.
-        self.sweep_at = self.len * 2;
+        self.sweep_at = self.len() * 2;
         self.swept = Some(now);
     }
 
     /// How many writes were not seen yet.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.filter.len()
     }
 
     /// The notes of one writer, or of all: only who reads for all goes through all.
     fn notes(&self, writer: Option<Writer>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
+        let of_kind = self.of.get(gvk);
         let (one, all) = match writer {
-            Some(writer) => (self.of.get(&(writer, gvk.clone())), None),
-            None => (None, Some(self.of.iter())),
+            Some(writer) => (of_kind.and_then(|of| of.get(&writer)), None),
+            None => (None, of_kind.map(HashMap::values)),
         };
-        let all = all.into_iter().flatten();
-        let of_kind = all.filter(move |((_, of), _)| of == gvk);
-        one.into_iter().chain(of_kind.map(|(_, notes)| notes))
+        one.into_iter().chain(all.into_iter().flatten())
     }
 
-    fn drop_from(&mut self, writer: Writer, gvk: &Gvk, drop: impl FnOnce(&mut Notes)) {
-        let of = (writer, gvk.clone());
-        if let Some(notes) = self.of.get_mut(&of) {
-            let before = notes.len();
-            drop(notes);
-            self.len -= before - notes.len();
+    fn drop_from(
+        &mut self,
+        writer: Writer,
+        gvk: &Gvk,
+        drop: impl FnOnce(&mut Notes, &mut Tally<'_>),
+    ) {
+        let Some(writers) = self.of.get_mut(gvk) else {
+            return;
+        };
+        if let Some(notes) = writers.get_mut(&writer) {
+            let mut tally = Tally {
+                names: &mut self.names,
+                filter: &self.filter,
+            };
+            drop(notes, &mut tally);
             if notes.is_empty() {
-                self.of.remove(&of);
+                writers.remove(&writer);
             }
         }
+        if writers.is_empty() {
+            self.of.remove(gvk);
+        }
+    }
+}
+
+impl Tally<'_> {
+    fn add(&mut self, writer: Writer, name: Option<&str>) {
+        if let Some(name) = name {
+            *self.names.entry(filter::hash(name)).or_default() += 1;
+        }
+        self.filter.add(writer, name);
+    }
+
+    fn remove(&mut self, writer: Writer, name: Option<&str>) {
+        if let Some(name) = name.map(filter::hash)
+            && let Some(count) = self.names.get_mut(&name)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.names.remove(&name);
+            }
+        }
+        self.filter.remove(writer, name);
     }
 }
 
 impl Notes {
-    fn len(&self) -> usize {
-        self.unseen.len() + self.marks.len()
-    }
-
     fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl Note {
-    /// For how long it is waited for yet, of `most` in all; as long as that where nobody began to.
-    pub(crate) fn patience(&self, most: Duration, now: Instant) -> Duration {
-        let waited = |since| now.saturating_duration_since(since);
-        most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
-    }
-
-    /// Whether an informer has seen the write (RYOW-2).
-    pub(crate) fn is_seen(&self, look: Look<'_>) -> bool {
-        let has_come = |version| look.has_come(version);
-        self.is_shown(look) && self.absent.as_ref().is_none_or(has_come)
-    }
-
-    /// Whether a read of what an informer has finds nothing else than what is known, though it may not have come so
-    /// far: what was absent and is not stored is not waited for (RYOW-7). The note stays, for what was stored before
-    /// that may still come, and go.
-    pub(crate) fn is_shown(&self, look: Look<'_>) -> bool {
-        let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
-        // Another object that has the name since is as good as none; one that had it before is older than
-        // what was written, and so it has not come.
-        let is_gone =
-            |stored: Stored<'_>| stored.is_deleting || Some(stored.uid) != self.uid.as_deref();
-        let is_absent = look.stored.is_none() && look.applied.is_exact();
-        has_come
-            && (!self.deleted || look.stored.is_none_or(is_gone))
-            && (is_absent || self.absent.as_ref().is_none_or(|at| look.has_come(at)))
-    }
-
-    /// The note of an object that was stored, where another one of its key is known; none where that is of a later
-    /// write: of two at once, either answer may come first.
-    fn after(mut self, known: Option<&Self>) -> Option<Self> {
-        let Some(known) = known else {
-            return Some(self);
-        };
-        let is_newer = |a: &Option<ResourceVersion>, b: &Option<ResourceVersion>| match (a, b) {
-            (Some(a), Some(b)) => a.is_at_least(b),
-            _ => false,
-        };
-        if is_newer(&known.version, &self.version) {
-            return None;
-        }
-        // What was once deleted does not come back.
-        self.deleted = known.deleted && known.uid == self.uid;
-        self.absent.clone_from(&known.absent);
-        Some(self)
-    }
-
-    /// The note of an object that is gone. What was stored before has to be seen too: an object that never
-    /// appeared is not gone.
-    fn gone(mut self, known: Option<&Self>) -> Self {
-        let before = known.filter(|known| known.uid == self.uid);
-        self.version = before.and_then(|known| known.version.clone());
-        self.deleted = true;
-        self.absent = known.and_then(|known| known.absent.clone());
-        self
-    }
-
-    /// The note of an object that was absent at a version, and of what is known of it besides; none where that is
-    /// newer: it was written, or asked about, while the question was under way.
-    fn absent(mut self, known: Option<&Self>, at: ResourceVersion) -> Option<Self> {
-        if let Some(known) = known {
-            let mut versions = [&known.version, &known.absent].into_iter().flatten();
-            if versions.any(|version| version.is_at_least(&at)) {
-                return None;
-            }
-            self.uid.clone_from(&known.uid);
-            self.version.clone_from(&known.version);
-            self.deleted = known.deleted;
-        }
-        self.absent = Some(at);
-        Some(self)
-    }
-}
-
-impl Look<'_> {
-    /// Whether the informer has come as far as a version, all in all or with this object.
-    pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
-        let stored = self.stored.map(|stored| stored.version);
-        self.applied.is_at_least(version) || stored.is_some_and(|s| s.is_at_least(version))
-    }
-}
-
-impl Marked {
-    /// An object whose name the server was to make of this.
-    pub(crate) fn generated(namespace: Option<&str>, generate_name: &str) -> Self {
-        let prefix = generate_name.get(..GENERATED_FROM);
-        Self::Generated {
-            namespace: namespace.map(ToOwned::to_owned),
-            prefix: prefix.unwrap_or(generate_name).to_owned(),
-        }
-    }
-
-    /// The namespace that it is in, where it is in one.
-    pub(crate) fn namespace(&self) -> Option<&str> {
-        match self {
-            Self::Object(key) => key.namespace(),
-            Self::Generated { namespace, .. } => namespace.as_deref(),
-        }
-    }
-
-    /// Whether the write could have been about the object of this key.
-    pub(crate) fn could_be(&self, key: &ObjectKey) -> bool {
-        match self {
-            Self::Object(marked) => marked == key,
-            Self::Generated { namespace, prefix } => {
-                namespace.as_deref() == key.namespace() && key.name().starts_with(&**prefix)
-            }
-        }
-    }
-
-    /// Whether a read could show what became of the write. What a list selects by is not looked at: a write may
-    /// have changed it.
-    fn concerns(&self, read: Read<'_>) -> bool {
-        match read {
-            Read::Object(key) => self.could_be(key),
-            Read::List(namespace) => is_within(namespace, self.namespace()),
-        }
+        self.unseen.is_empty() && self.marks.is_empty()
     }
 }
 

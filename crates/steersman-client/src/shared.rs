@@ -18,8 +18,8 @@ use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::field_manager;
 use crate::options::{ClientOptions, Lock};
-use crate::own_reads::{OwnReads, Settled};
-use crate::own_writes::{Mark, Read};
+use crate::own_reads::{Owed, OwnReads, Settled};
+use crate::own_writes::{Note, Read, Writer};
 use crate::place::{place, place_list, place_object};
 use crate::write::RequestId;
 
@@ -52,6 +52,7 @@ impl Shared {
                 options,
                 mapper,
                 request: None,
+                writer: None,
                 own,
                 under_way: Arc::default(),
             },
@@ -66,6 +67,7 @@ impl Shared {
 
     pub(crate) fn with_request(&self, request: RequestId) -> Self {
         let mut other = self.clone();
+        other.door.writer = Some(Writer::of(Some(&request)));
         other.door.request = Some(request);
         other
     }
@@ -86,31 +88,28 @@ impl Shared {
         &self.door
     }
 
-    /// Whether there is a write that some read may have to see, or ask about.
-    pub(crate) fn owes(&self) -> bool {
-        self.door.own.unseen() > 0
+    /// Whether a read of an object of this name may have to see a write; takes no lock (RYOW-11).
+    pub(crate) fn may_owe(&self, name: &str) -> bool {
+        let door = &self.door;
+        door.own.may_owe(&door.options, door.writer, Some(name))
     }
 
-    /// The writes of which nobody knows what became, and that a read could show.
-    pub(crate) fn marks(&self, kind: &Kind, read: Read<'_>) -> Vec<Mark> {
-        let Door {
-            own,
-            options,
-            request,
-            ..
-        } = &self.door;
-        own.marks(options, request.as_ref(), kind, read)
+    /// Whether a read has to see a write, or to ask about one.
+    pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
+        let door = &self.door;
+        door.own.owes(&door.options, door.writer, kind.gvk(), read)
+    }
+
+    /// What a read has to see, or to ask about.
+    pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> Owed {
+        let door = &self.door;
+        door.own.owed(&door.options, door.writer, kind, read)
     }
 
     /// Waits until the cache has seen what a read has to see.
-    pub(crate) async fn settle(&self, kind: &Kind, read: Read<'_>) -> Settled {
-        let Door {
-            own,
-            options,
-            request,
-            ..
-        } = &self.door;
-        own.settle(options, request.as_ref(), kind, read).await
+    pub(crate) async fn settle(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Settled {
+        let door = &self.door;
+        door.own.settle(&door.options, kind, read, notes).await
     }
 
     /// Asks what an informer asks, with the patience of a read.

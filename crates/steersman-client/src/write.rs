@@ -34,6 +34,17 @@ pub struct Write {
     pub generate_name: Option<String>,
     /// The subresource, where it is one that is written.
     pub subresource: Option<String>,
+    /// Of a delete: what was known of the object before it was sent.
+    pub(crate) before: Before,
+}
+
+/// What was known of an object before a delete of it was sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Before {
+    /// The uid of the object that the cache held.
+    pub(crate) stored: Option<String>,
+    /// A version at which the object was there.
+    pub(crate) version: Option<ResourceVersion>,
 }
 
 /// What the server said the object is after a write.

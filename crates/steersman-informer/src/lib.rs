@@ -74,7 +74,7 @@ pub use health::ServerHealth;
 pub use informer::{CONTROLLER_UID, Informer, OWNER_UID};
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
-pub use options::{Failed, InformerOptions, Lanes, OnFailure, WaysOut};
+pub use options::{Failed, FirstVersion, InformerOptions, Lanes, OnFailure, WaysOut};
 pub use pack::Budget;
 pub use pass::{Pass, Unread};
 pub use state::{Reason, State};

@@ -5,6 +5,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use steersman_object::ResourceVersion;
+
 use crate::health::ServerHealth;
 use crate::metrics::InformerMetrics;
 use crate::pack::Budget;
@@ -59,6 +61,8 @@ pub struct InformerOptions {
     pub ways_out: WaysOut,
     /// Who is told of each request that fails. Default: nobody.
     pub on_failure: OnFailure,
+    /// How new the first list has to be. Default: any version that the server has at hand.
+    pub first_version: FirstVersion,
 }
 
 /// How the objects of a list are decoded beside each other.
@@ -97,6 +101,27 @@ pub struct WaysOut(Option<Arc<Advise>>);
 
 type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
+/// How new the first list of an informer has to be, asked once, as the informer starts. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct FirstVersion(Option<Arc<AskVersion>>);
+
+type AskVersion = dyn Fn() -> ResourceVersion + Send + Sync;
+
+impl FirstVersion {
+    /// The version that the first list starts from: that version or a newer one, or the newest where it is unset.
+    pub(crate) fn get(&self) -> ResourceVersion {
+        self.0
+            .as_ref()
+            .map_or_else(ResourceVersion::any, |ask| ask())
+    }
+}
+
+impl fmt::Debug for FirstVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FirstVersion").field(&self.get()).finish()
+    }
+}
+
 impl Default for InformerOptions {
     fn default() -> Self {
         Self {
@@ -118,6 +143,7 @@ impl Default for InformerOptions {
             metrics: None,
             ways_out: WaysOut::default(),
             on_failure: OnFailure::default(),
+            first_version: FirstVersion::default(),
         }
     }
 }
@@ -147,6 +173,18 @@ impl InformerOptions {
     #[must_use]
     pub fn watch_list(mut self, watch_list: bool) -> Self {
         self.watch_list = watch_list;
+        self
+    }
+
+    /// Asks, as the informer starts, how new the first list has to be (`resourceVersionMatch=NotOlderThan`): at
+    /// least this version, or the newest where it is unset. A server that has not come so far is asked for its
+    /// newest state instead.
+    #[must_use]
+    pub fn first_version(
+        mut self,
+        ask: impl Fn() -> ResourceVersion + Send + Sync + 'static,
+    ) -> Self {
+        self.first_version = FirstVersion(Some(Arc::new(ask)));
         self
     }
 

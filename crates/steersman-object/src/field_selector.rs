@@ -67,6 +67,18 @@ impl FieldSelector {
         Some(value)
     }
 
+    /// Whether an object of this name is selected; `None` where that depends on other fields than the name.
+    #[must_use]
+    pub fn matches_name(&self, name: &str) -> Option<bool> {
+        let is_of_name = |field: &str| field == "metadata.name";
+        let mut terms = self.terms.iter();
+        if terms.any(|(field, equal, value)| is_of_name(field) && (value == name) != *equal) {
+            return Some(false);
+        }
+        let mut terms = self.terms.iter();
+        terms.all(|(field, ..)| is_of_name(field)).then_some(true)
+    }
+
     /// The same without the terms about one field.
     pub fn without(mut self, field: &str) -> Self {
         self.terms.retain(|(of, _, _)| of != field);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_informer::Mirror;
-use steersman_object::{Gvk, ObjectKey};
+use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 use super::Cache;
 use crate::asks::Asks;
+use crate::coverage::Membership;
 use crate::registry::Slot;
 
 impl Cache {
@@ -35,21 +36,24 @@ impl Cache {
         })
     }
 
-    /// Whether an informer runs that would hold an object of this key with these labels, once it has heard
-    /// of it.
-    ///
-    /// No, where the kind is cached under a field selector that names anything but the namespace: key and
-    /// labels do not tell.
+    /// Whether the informer that looks into the namespace of a key holds an object of this key with these labels
+    /// (`None`: not known), once it has heard of the object. `None` where no such informer runs.
     #[must_use]
-    pub fn would_hold(
+    pub fn membership(
         &self,
         gvk: &Gvk,
         key: &ObjectKey,
-        labels: &BTreeMap<String, String>,
-    ) -> bool {
-        let coverage = self.shared.known(gvk);
-        coverage.is_some_and(|coverage| coverage.would_hold(key, labels))
-            && self.mirror_of(gvk, key).is_some()
+        labels: Option<&BTreeMap<String, String>>,
+    ) -> Option<Membership> {
+        let membership = self.shared.known(gvk)?.membership(key, labels)?;
+        self.mirror_of(gvk, key).map(|_| membership)
+    }
+
+    /// Notes that this process wrote an object of a kind, at this version of the object (unset where the answer of
+    /// the write named no version): the first list of an informer that begins after that is at least as new
+    /// (RYOW-10). Informers that run are not concerned.
+    pub fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
+        self.shared.floors.raise(gvk, version);
     }
 
     fn mirror_at(&self, gvk: &Gvk, namespace: Option<Arc<str>>) -> Option<Mirror> {

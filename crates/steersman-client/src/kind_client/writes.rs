@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use steersman_api::{DeleteOptions, ListQuery, Patch};
-use steersman_object::{Object, ObjectKey, WholeObject};
+use steersman_object::{Object, ObjectKey, ResourceVersion, WholeObject};
 
 use super::KindClient;
 use crate::change::Part;
@@ -81,7 +81,8 @@ impl<K: Object> KindClient<K> {
             "" => DeleteOptions::new(),
             uid => DeleteOptions::new().uid(uid),
         };
-        self.delete_with(&object.key(), &options).await
+        let version = Some(object.stored_version()).filter(ResourceVersion::is_exact);
+        self.delete_knowing(&object.key(), &options, version).await
     }
 
     /// Deletes whatever object has this key.
@@ -99,12 +100,23 @@ impl<K: Object> KindClient<K> {
     ///
     /// As [`Client::delete_with`](crate::Client::delete_with).
     pub async fn delete_with(&self, key: &ObjectKey, options: &DeleteOptions) -> Result<(), Error> {
+        let version = options.resource_version.clone();
+        self.delete_knowing(key, options, version).await
+    }
+
+    /// The same, of an object that was there at `version`.
+    async fn delete_knowing(
+        &self,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+        version: Option<ResourceVersion>,
+    ) -> Result<(), Error> {
         let key = self.shared.place(&self.kind, key)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(&self.kind).await?;
         let request = api.delete_request(&key, &options)?;
         let door = self.shared.door().dry(options.dry_run);
-        door.write(&self.kind, request).await?;
+        door.write_knowing(&self.kind, request, version).await?;
         Ok(())
     }
 

@@ -1,6 +1,9 @@
 //! Which writes a read has to see, as tables.
 
+use super::mark::UNKNOWN_FOR;
 use super::*;
+
+mod judged;
 
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
@@ -29,6 +32,8 @@ fn deleted(name: &str, uid: &str) -> Written {
     Written::Deleted {
         key: key(name),
         uid: uid.to_owned(),
+        at: None,
+        was_stored: true,
     }
 }
 
@@ -346,7 +351,7 @@ fn writes_of_keys_that_never_read_again_are_swept() {
                 stored: None,
             })
         };
-        writes.sweep(now(), is_seen, |_, _| true);
+        writes.sweep(now(), is_seen, |_, _| false, |_, _| true);
     }
     assert!(writes.len() <= SWEEP_AT_LEAST, "{}", writes.len());
 }
@@ -361,7 +366,7 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
         for number in 0..10_000_u64 {
             let marked = Marked::Object(ObjectKey::cluster(format!("o{number}")));
             writes.note(Writer(number), &gvk(), Written::Unknown(marked), at);
-            writes.sweep(at, |_, _| true, |_, _| follows);
+            writes.sweep(at, |_, _| true, |_, _| false, |_, _| follows);
             at += gap;
         }
         let read = Read::Object(&ObjectKey::cluster("o9999"));
@@ -396,7 +401,7 @@ fn what_was_seen_goes_after_a_while_and_what_was_not_stays() {
                 stored,
             })
         };
-        writes.sweep(start + after, is_seen, |_, _| true);
+        writes.sweep(start + after, is_seen, |_, _| false, |_, _| true);
         writes.len()
     };
     assert_eq!(sweep(&mut writes, Duration::ZERO, "0"), 1001, "not seen");

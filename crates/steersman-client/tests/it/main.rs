@@ -11,6 +11,7 @@ mod replaced;
 mod transport;
 mod door;
 mod own_writes;
+mod left;
 mod several;
 mod unknown;
 mod asked;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::Either;
 use steersman_api::{
-    Decoded, Error, ListPart, ListQuery, ListStream, ListWatch, PageEnd, WatchEvent, WatchOptions,
-    WatchStream,
+    Decoded, Error, ListPart, ListQuery, ListStream, ListWatch, PageEnd, VersionMatch, WatchEvent,
+    WatchOptions, WatchStream,
 };
 use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
@@ -85,7 +85,8 @@ where
                 options.watch_list && options.bookmarks,
                 options.page_size,
                 options.seed,
-            ),
+            )
+            .starting_at(options.first_version.get()),
             labels: options.labels.clone(),
             fields: options.fields.clone(),
             bookmarks: options.bookmarks,
@@ -171,6 +172,9 @@ where
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
         options.metadata_only = self.extent == Extent::Metadata;
+        // A version without this means the same, where no limit is set.
+        options.version_match = (version.is_exact() && limit.is_none() && page.is_none())
+            .then_some(VersionMatch::NotOlderThan);
         options.resource_version = Some(version);
         if page.is_none() {
             self.tally.begin_list(now());

@@ -103,6 +103,12 @@ impl Machine {
         }
     }
 
+    /// The same, whose first list is at this version or a newer one, or at the newest where it is unset (RYOW-10).
+    pub(crate) fn starting_at(mut self, version: ResourceVersion) -> Self {
+        self.list_from = version;
+        self
+    }
+
     /// Why requests fail at the moment, if they do.
     pub(crate) fn problem(&self) -> Option<&Problem> {
         self.trouble.problem()
@@ -362,8 +368,10 @@ impl Machine {
         match failure.class {
             Class::Expired | Class::VersionUnknown => {
                 self.unpaged |= paging;
+                // RYOW-10: a first list that was to be so new. The newest state is asked for at once.
+                let is_first = self.list_from.is_exact() && !self.position.is_exact();
                 self.restart(ResourceVersion::unset());
-                return self.expire(failure, now);
+                return self.expire(failure, is_first, now);
             }
             Class::Rejected if streaming => {
                 self.streams = Streams::No;
@@ -403,9 +411,9 @@ impl Machine {
     }
 
     /// A version is not known (any more). REFL-5: the first time is a normal end of its life.
-    fn expire(&mut self, failure: &Failure, now: Instant) {
+    fn expire(&mut self, failure: &Failure, is_first: bool, now: Instant) {
         self.expired += 1;
-        if self.expired == 1 && failure.class == Class::Expired {
+        if self.expired == 1 && (failure.class == Class::Expired || is_first) {
             self.pauses.none();
         } else {
             self.pauses.expire(now, failure.after);

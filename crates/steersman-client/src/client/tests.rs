@@ -1,0 +1,95 @@
+//! RYOW-11: a read that no note concerns takes no lock, however many notes of others there are.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::ObjectMeta;
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::Verb;
+use steersman_cache::CacheOptions;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+fn config(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some("default".to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("default", name)
+}
+
+/// RYOW-11
+#[tokio::test(start_paused = true)]
+async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_own() {
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let cache = Cache::new(CacheOptions::new().seed(7)).unwrap();
+    let cancel = CancellationToken::new();
+    let _running = cancel.clone().drop_guard();
+    tokio::spawn(cache.run(connection.clone(), cancel));
+    let client = Client::new(cache.clone(), connection);
+    client.create(&config("there")).await.unwrap();
+    cache.informer::<ConfigMap>().unwrap();
+    cache.wait_for_sync().await.unwrap();
+    client.get::<ConfigMap>(&key("there")).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    server.faults().silence_watches_of("configmaps");
+
+    let of = |number: usize| client.for_request(RequestId::new("sites", number));
+    for number in 0..1000 {
+        of(number)
+            .create(&config(&format!("made-{number}")))
+            .await
+            .unwrap();
+    }
+    let own = &client.shared.door().own;
+    let may_owe = |client: &Client| {
+        let door = client.shared.door();
+        own.may_owe(&door.options, door.writer, None)
+    };
+    // Of these no counter is shared with one that wrote.
+    let others: Vec<Client> = (1000..1400)
+        .map(of)
+        .filter(|other| !may_owe(other))
+        .collect();
+    assert!(others.len() > 300, "{}", others.len());
+    let (before, asked) = (
+        own.locked(),
+        server.requests().count(|r| r.does(Verb::List)),
+    );
+    for reader in others.iter().chain([&client]) {
+        reader.get::<ConfigMap>(&key("there")).await.unwrap();
+        let listed = reader.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+        assert!(
+            listed
+                .iter()
+                .all(|object| !object.key().name().starts_with("made-"))
+        );
+        let by_kind = reader.of::<ConfigMap>(&Kind::of::<ConfigMap>());
+        by_kind.get(&key("there")).await.unwrap();
+    }
+    assert_eq!(own.locked(), before);
+
+    // A key that wrote looks once, where its own note does not concern the object.
+    let reader = of(7);
+    for _ in 0..10 {
+        reader.get::<ConfigMap>(&key("there")).await.unwrap();
+    }
+    assert!(own.locked() <= before + 10, "{}", own.locked() - before);
+    // Where all wait for all, the name tells.
+    let all = client.read_consistency(ReadConsistency::Process);
+    let before = own.locked();
+    let name = (0..100).map(|number| format!("absent-{number}"));
+    let door = all.shared.door();
+    let free = |name: &String| !own.may_owe(&door.options, door.writer, Some(name));
+    let name = name.into_iter().find(free).unwrap();
+    let absent = all.get_opt::<ConfigMap>(&key(&name)).await.unwrap();
+    assert_eq!((absent, own.locked()), (None, before));
+    assert_eq!(server.requests().count(|r| r.does(Verb::List)), asked);
+}

@@ -1,0 +1,148 @@
+//! Machine: tells a read without a lock that no note concerns it.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use super::Writer;
+
+/// The number of counters of each table; a power of two. With a thousand notes outstanding, one read in sixteen of
+/// those that no note concerns takes the lock all the same.
+const SLOTS: usize = 1 << 14;
+
+/// Counts the outstanding notes and marks by writer and by object name (RYOW-11).
+///
+/// Two writers, or two names, may share a counter: a counter above zero means that a read has to look under the
+/// lock, and zero means that nothing concerns it. It changes under the lock of the notes, and is read without.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    writers: Box<[AtomicU32]>,
+    names: Box<[AtomicU32]>,
+    /// Marks of names that the server was to make: reads of any name may be concerned.
+    generated: AtomicUsize,
+    len: AtomicUsize,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        let zeros = || (0..SLOTS).map(|_| AtomicU32::new(0)).collect();
+        Self {
+            writers: zeros(),
+            names: zeros(),
+            generated: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Filter {
+    /// The number of notes and marks.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Whether a note may concern a read on behalf of `writer` (`None`: of the writes of all), of the object of this
+    /// name, or (`None`) of a list.
+    pub(crate) fn may_owe(&self, writer: Option<Writer>, name: Option<&str>) -> bool {
+        if self.len() == 0 {
+            return false;
+        }
+        let by_writer = writer.is_none_or(|writer| is_set(&self.writers, writer.0));
+        by_writer && name.is_none_or(|name| self.may_name(name))
+    }
+
+    /// Whether there are marks of names that the server was to make.
+    pub(super) fn has_generated(&self) -> bool {
+        self.generated.load(Ordering::Acquire) > 0
+    }
+
+    fn may_name(&self, name: &str) -> bool {
+        self.has_generated() || is_set(&self.names, hash(name))
+    }
+
+    /// Counts a note or mark of a writer; `name` is `None` where the server makes the name.
+    pub(super) fn add(&self, writer: Writer, name: Option<&str>) {
+        for counter in self.counters(writer, name) {
+            counter.fetch_add(1, Ordering::Release);
+        }
+        if name.is_none() {
+            self.generated.fetch_add(1, Ordering::Release);
+        }
+        self.len.fetch_add(1, Ordering::Release);
+    }
+
+    /// Counts one less, as [`add`](Self::add) counted one more.
+    pub(super) fn remove(&self, writer: Writer, name: Option<&str>) {
+        for counter in self.counters(writer, name) {
+            counter.fetch_sub(1, Ordering::Release);
+        }
+        if name.is_none() {
+            self.generated.fetch_sub(1, Ordering::Release);
+        }
+        self.len.fetch_sub(1, Ordering::Release);
+    }
+
+    fn counters(&self, writer: Writer, name: Option<&str>) -> impl Iterator<Item = &AtomicU32> {
+        let names = name.and_then(|name| self.names.get(slot(hash(name))));
+        let writers = self.writers.get(slot(writer.0));
+        writers.into_iter().chain(names)
+    }
+}
+
+fn is_set(counters: &[AtomicU32], hash: u64) -> bool {
+    let counter = counters.get(slot(hash));
+    counter.is_some_and(|counter| counter.load(Ordering::Acquire) > 0)
+}
+
+/// The hash of an object's name.
+pub(super) fn hash(name: &str) -> u64 {
+    // FNV-1a: names are short, and a collision costs no more than a look under the lock.
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn slot(hash: u64) -> usize {
+    // The upper bits of a product depend on all bits of the hash (Fibonacci hashing).
+    let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    usize::try_from(mixed).unwrap_or_default() & (SLOTS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RYOW-11
+    #[test]
+    fn what_is_counted_is_found_and_what_is_not_is_mostly_not() {
+        let filter = Filter::default();
+        assert!(!filter.may_owe(None, None));
+        let name = |number: u64| format!("object-{number}");
+        for number in 0..1000 {
+            filter.add(Writer(number), Some(&name(number)));
+        }
+        for number in 0..1000 {
+            assert!(filter.may_owe(Some(Writer(number)), Some(&name(number))));
+            assert!(filter.may_owe(Some(Writer(number)), None));
+            assert!(filter.may_owe(None, Some(&name(number))));
+        }
+        let others = 10_000..20_000;
+        let by_writer = others
+            .clone()
+            .filter(|n| filter.may_owe(Some(Writer(*n)), None));
+        let by_name = others.filter(|n| filter.may_owe(None, Some(&name(*n))));
+        let (by_writer, by_name) = (by_writer.count(), by_name.count());
+        assert!(by_writer < 1000 && by_name < 1000, "{by_writer} {by_name}");
+        filter.add(Writer(1), None);
+        assert!(filter.may_owe(None, Some("any name")));
+        filter.remove(Writer(1), None);
+        for number in 0..1000 {
+            filter.remove(Writer(number), Some(&name(number)));
+        }
+        assert_eq!(filter.len(), 0);
+        assert!(!filter.may_owe(None, None));
+        let left = filter.writers.iter().chain(&filter.names);
+        assert!(
+            left.into_iter()
+                .all(|counter| counter.load(Ordering::Acquire) == 0)
+        );
+    }
+}

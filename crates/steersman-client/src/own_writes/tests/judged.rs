@@ -1,0 +1,118 @@
+//! Writes that leave the selectors, deletes of what was never seen, and what concerns a read.
+
+use super::*;
+
+/// A delete that was answered with a Status, of an object that the caller knew at `at` and the cache did not hold.
+fn deleted_at(name: &str, uid: &str, at: &str) -> Written {
+    Written::Deleted {
+        key: key(name),
+        uid: uid.to_owned(),
+        at: Some(ResourceVersion::new(at)).filter(ResourceVersion::is_exact),
+        was_stored: false,
+    }
+}
+
+/// RYOW-9: the object may come yet, and go; until the informer has passed the version that the delete knew, the note
+/// stays.
+#[test]
+fn a_delete_of_what_the_cache_never_heard_of_stays_noted_until_its_version_has_passed() {
+    let writes = noted([deleted_at("a", "u1", "10")]);
+    assert_eq!(looked(&writes, "9", None), SHOWN, "nothing to wait for");
+    for version in ["8", "10", "12"] {
+        let late = Some(("u1", version, false));
+        assert_eq!(looked(&writes, "9", late), NOT_YET, "{version}");
+    }
+    assert_eq!(looked(&writes, "10", Some(("u1", "10", false))), NOT_YET);
+    assert_eq!(looked(&writes, "10", Some(("u1", "11", true))), SEEN);
+    assert_eq!(looked(&writes, "10", None), SEEN);
+    // What had the name before is older than what was deleted.
+    assert_eq!(looked(&writes, "7", Some(("u0", "7", false))), NOT_YET);
+    assert_eq!(looked(&writes, "9", Some(("u2", "12", false))), SEEN);
+    // A write of the object, answered late, does not bring the wait for it back.
+    let writes = noted([deleted_at("a", "u1", "10"), stored("a", "u1", "9")]);
+    assert_eq!(looked(&writes, "9", None), SHOWN);
+}
+
+/// RYOW-9: of an object without any version nothing says when it cannot come any more: the server is asked.
+#[test]
+fn a_delete_of_what_was_never_seen_is_asked_about() {
+    let writes = noted([deleted_at("a", "u1", "")]);
+    assert_eq!(asks(&writes, Read::Object(&key("a"))), [named("a")]);
+    // What was absent before the object came says nothing of when it comes.
+    let writes = noted([absent("a", "5"), deleted_at("a", "u1", "")]);
+    assert_eq!(asks(&writes, Read::List(None)), [named("a")]);
+    let writes = noted([stored("a", "u1", "10"), deleted_at("a", "u1", "")]);
+    assert_eq!(asks(&writes, Read::List(None)), [], "it was written here");
+    let writes = noted([deleted("a", "u1")]);
+    assert_eq!(asks(&writes, Read::List(None)), [], "the cache held it");
+}
+
+/// RYOW-8: it is asked about until a later write is judged; what is unknown of an earlier one stays unknown.
+#[test]
+fn a_write_that_cannot_be_judged_is_asked_about_until_a_later_one_is_known() {
+    let unjudged = |version: &str| Written::Unjudged {
+        key: key("a"),
+        version: ResourceVersion::new(version),
+    };
+    let version = |writes: &OwnWrites| {
+        let marks = writes.marks(Some(ME), &gvk(), Read::Object(&key("a")));
+        assert_eq!((marks.len(), writes.len()), (1, 1));
+        marks[0].version.as_ref().map(|v| v.as_str().to_owned())
+    };
+    let writes = noted([unjudged("10"), unjudged("12"), unjudged("11")]);
+    assert_eq!(version(&writes).as_deref(), Some("12"));
+    let unknown = Written::Unknown(named("a"));
+    assert_eq!(version(&noted([unknown.clone(), unjudged("10")])), None);
+    assert_eq!(version(&noted([unjudged("10"), unknown.clone()])), None);
+    for later in [stored("a", "u1", "11"), absent("a", "11")] {
+        let writes = noted([unjudged("10"), later.clone()]);
+        assert_eq!(asks(&writes, Read::List(None)), [], "{later:?}");
+        assert_eq!(writes.len(), 1);
+        let writes = noted([unknown.clone(), later]);
+        assert_eq!(asks(&writes, Read::List(None)), [named("a")]);
+    }
+    assert_eq!(noted([unjudged("abc")]).len(), 0);
+}
+
+/// RYOW-11: a read owes what concerns it, whoever else wrote.
+#[test]
+fn what_a_read_owes_is_told_by_its_writer_kind_and_object() {
+    let mut writes = noted([stored("a", "u1", "5")]);
+    for number in 0..1000 {
+        let name = format!("o{number}");
+        writes.note(
+            Writer(1000 + number),
+            &gvk(),
+            stored(&name, "u", "6"),
+            now(),
+        );
+    }
+    let secrets = Gvk::new("", "v1", "Secret");
+    let (a, b, o7) = (key("a"), key("b"), key("o7"));
+    assert!(writes.owes(Some(ME), &gvk(), Read::Object(&a)));
+    assert!(writes.owes(Some(ME), &gvk(), Read::List(None)));
+    assert!(writes.owes(None, &gvk(), Read::Object(&o7)));
+    for (reader, kind, read) in [
+        (Some(ME), &gvk(), Read::Object(&b)),
+        (Some(ME), &gvk(), Read::Object(&o7)),
+        (Some(OTHER), &gvk(), Read::Object(&a)),
+        (Some(OTHER), &gvk(), Read::List(None)),
+        (Some(ME), &secrets, Read::Object(&a)),
+        (None, &gvk(), Read::Object(&b)),
+        (None, &gvk(), Read::List(Some("kube-system"))),
+    ] {
+        assert!(!writes.owes(reader, kind, read), "{reader:?} {read:?}");
+    }
+    writes.note(ME, &gvk(), Written::Unknown(generated("made-")), now());
+    let made = key("made-1");
+    assert!(writes.owes(Some(ME), &gvk(), Read::Object(&made)));
+    let all = writes.owed(None, &gvk(), Read::List(None));
+    for note in &all {
+        writes.seen(&gvk(), note);
+    }
+    assert!(!writes.owes(Some(ME), &gvk(), Read::Object(&a)));
+    let marks = writes.marks(None, &gvk(), Read::List(None));
+    writes.asked(&gvk(), &marks[0]);
+    assert!(writes.of.is_empty() && writes.names.is_empty());
+    assert_eq!(writes.len(), 0);
+}

@@ -1,0 +1,483 @@
+//! RYOW-8, RYOW-9: writes that take an object out of the cache's selectors, and deletes of what the cache never saw.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use serde_json::{Value, json};
+use steersman_api::{DeleteOptions, Patch};
+use steersman_apiserver::faults::{Answer, Effect, FaultSpec, RequestRecord, Verb};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
+use steersman_client::{Client, ClientOptions};
+use steersman_object::whole::BuiltIn;
+use steersman_object::{Kind, Object as _, ObjectKey, ResourceVersion, TypedObject, WholeObject};
+use tokio::time::{Instant, sleep};
+
+use crate::own_writes::{all, deaf, hears_after, lagging, mine, names, reads};
+use crate::world::{World, config, key, set};
+
+const THREE: Duration = Duration::from_secs(3);
+
+fn labelled(name: &str) -> ConfigMap {
+    let mut object = config(name);
+    object.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    object
+}
+
+/// A world whose cache holds config maps with a label, among them `a`, and hears no more of them.
+async fn narrow() -> World {
+    let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
+    let world = World::with(cache, ClientOptions::new());
+    world.client.create(&labelled("a")).await.unwrap();
+    drop(world.cached::<ConfigMap>().await);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(names(&mine(&world)).await, ["a"]);
+    assert_eq!(world.server.faults().silence_watches_of("configmaps"), 1);
+    world
+}
+
+fn leave() -> Value {
+    json!({"metadata": {"labels": {"app": null}}})
+}
+
+/// The writes that take `a` out of the selector.
+async fn leaves(world: &World, client: &Client, how: usize) {
+    let name = key("a");
+    match how {
+        0 => {
+            let patch = Patch::Merge(leave());
+            client.patch::<ConfigMap>(&name, &patch).await.unwrap();
+        }
+        1 => {
+            let mut object: ConfigMap = world.client.live().get(&name).await.unwrap();
+            object.metadata.labels = None;
+            client.update(&object).await.unwrap();
+        }
+        2 => {
+            let object = client.get::<ConfigMap>(&name).await.unwrap();
+            let changed = client.modify(&*object, |c| c.metadata.labels = None);
+            assert!(changed.await.unwrap().is_changed());
+        }
+        _ => {
+            let part = json!({"metadata": {
+                "name": "a", "namespace": "default", "labels": {"app": "db"},
+            }});
+            client.apply_part::<ConfigMap>(&part).await.unwrap();
+        }
+    }
+}
+
+/// RYOW-8, scenario 29: a get and a list of the writer wait until the cache shows the object no more, whichever verb
+/// took it out.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_takes_an_object_out_of_the_labels_is_seen_by_its_writer() {
+    for how in 0..4 {
+        for get_first in [true, false] {
+            let world = narrow().await;
+            let client = mine(&world);
+            leaves(&world, &client, how).await;
+            assert_eq!(names(&world.client).await, ["a"], "others see the past");
+            let (before, start) = (reads(&world), Instant::now());
+            hears_after(&world, THREE);
+            if get_first {
+                let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+                assert_eq!((gone, start.elapsed()), (None, THREE), "{how}");
+            }
+            assert!(names(&client).await.is_empty(), "{how}");
+            assert_eq!((start.elapsed(), reads(&world)), (THREE, before), "{how}");
+        }
+    }
+}
+
+/// RYOW-5, RYOW-8: the wait is bounded, and the server then says that the cache would show nothing.
+#[tokio::test(start_paused = true)]
+async fn past_the_bound_an_object_that_left_is_asked_about() {
+    let world = narrow().await;
+    let client = mine(&world);
+    leaves(&world, &client, 0).await;
+    let start = Instant::now();
+    let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!((gone, start.elapsed().as_secs()), (None, 10));
+    let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
+    assert!(error.to_string().contains("default/a"), "{error}");
+}
+
+/// RYOW-8: the object came into the selector unseen, and left it by a write of this key: its arrival is no news.
+#[tokio::test(start_paused = true)]
+async fn what_left_before_the_cache_heard_of_it_is_not_shown_as_it_comes() {
+    let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
+    let world = lagging(cache, ClientOptions::new()).await;
+    world.client.create(&labelled("a")).await.unwrap();
+    let client = mine(&world);
+    leaves(&world, &client, 0).await;
+    let start = Instant::now();
+    assert!(names(&client).await.is_empty());
+    assert_eq!(start.elapsed(), Duration::ZERO, "nothing to wait for");
+    never_shown(&world, &client).await;
+}
+
+/// RYOW-8: it leaves and comes back by writes of one key, and no read shows what lies between or before.
+#[tokio::test(start_paused = true)]
+async fn what_left_and_came_back_is_waited_for() {
+    let world = narrow().await;
+    let client = mine(&world);
+    leaves(&world, &client, 0).await;
+    let back = json!({"metadata": {"labels": {"app": "web"}}, "data": {"k": "v"}});
+    client
+        .patch::<ConfigMap>(&key("a"), &Patch::Merge(back))
+        .await
+        .unwrap();
+    hears_after(&world, THREE);
+    let start = Instant::now();
+    let seen = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(seen.data.as_ref().unwrap()["k"], "v");
+    assert_eq!(start.elapsed(), THREE);
+}
+
+fn secret(name: &str) -> Secret {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "default"}, "type": "example.com/a",
+    }))
+    .unwrap()
+}
+
+fn deployment(name: &str) -> Deployment {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }))
+    .unwrap()
+}
+
+/// A world that caches a kind under these options, and hears no more of it.
+async fn under<K: TypedObject + WholeObject<BuiltIn>>(
+    by_object: ByObject,
+    resource: &str,
+    objects: &[K],
+) -> World {
+    let cache = CacheOptions::new().by_object::<K>(by_object);
+    let world = World::with(cache, ClientOptions::new());
+    for object in objects {
+        world.client.create(object).await.unwrap();
+    }
+    drop(world.cached::<K>().await);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.server.faults().silence_watches_of(resource), 1);
+    world
+}
+
+fn questions(world: &World, resource: &str) -> Vec<RequestRecord> {
+    let requests = world.server.requests();
+    requests.matching(|request| request.does(Verb::List) && request.is_for(resource))
+}
+
+/// RYOW-8: under a field selector that the client cannot judge, what the cache holds is waited for: it changes or it
+/// leaves.
+#[tokio::test(start_paused = true)]
+async fn a_write_under_a_field_selector_is_seen_whether_it_leaves_or_stays() {
+    for leaves in [true, false] {
+        let by_phase = ByObject::new()
+            .fields("status.phase!=Failed")
+            .namespaces(["default"]);
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }))
+        .unwrap();
+        let world = under(by_phase, "pods", &[pod]).await;
+        let client = mine(&world);
+        let pod = client.get::<Pod>(&key("p")).await.unwrap();
+        let phase = if leaves { "Failed" } else { "Running" };
+        let status = client.status();
+        let patched = status.patch(&*pod, |pod| {
+            pod.status.get_or_insert_default().phase = Some(phase.to_owned());
+        });
+        patched.await.unwrap();
+        let (before, start) = (reads(&world), Instant::now());
+        hears_after(&world, THREE);
+        let seen = client.get_opt::<Pod>(&key("p")).await.unwrap();
+        let seen = seen.map(|pod| pod.status.as_ref().unwrap().phase.clone().unwrap());
+        let expected = (!leaves).then(|| "Running".to_owned());
+        assert_eq!((seen, start.elapsed()), (expected, THREE));
+        assert_eq!(reads(&world), before, "the server was not asked");
+    }
+}
+
+/// RYOW-8: where the cache holds nothing under a selector that the client cannot judge, the server is asked once
+/// whether it will.
+#[tokio::test(start_paused = true)]
+async fn a_create_under_a_field_selector_is_asked_about_once() {
+    for (kind, inside) in [("example.com/a", true), ("example.com/b", false)] {
+        let by_type = ByObject::new()
+            .fields(format!("type={kind}"))
+            .namespaces(["default"]);
+        let world = under::<Secret>(by_type, "secrets", &[]).await;
+        let client = mine(&world);
+        client.create(&secret("s")).await.unwrap();
+        world.server.requests().clear();
+        let start = Instant::now();
+        hears_after(&world, THREE);
+        for _ in 0..2 {
+            let listed = client.list::<Secret>(&all()).await.unwrap();
+            assert_eq!(listed.len(), usize::from(inside));
+        }
+        let waited = if inside { THREE } else { Duration::ZERO };
+        assert_eq!(start.elapsed(), waited);
+        let asked = questions(&world, "secrets");
+        assert_eq!(asked.len(), 1);
+        let fields = asked[0].parameter("fieldSelector").unwrap().to_owned();
+        assert!(fields.contains("metadata.name=s") && fields.contains("type="));
+    }
+}
+
+/// RYOW-8: the informer has passed the write by then: nothing is asked.
+#[tokio::test(start_paused = true)]
+async fn what_the_informer_has_passed_is_not_asked_about() {
+    let by_type = ByObject::new()
+        .fields("type=example.com/b")
+        .namespaces(["default"]);
+    let world = under::<Secret>(by_type, "secrets", &[]).await;
+    let client = mine(&world);
+    client.create(&secret("s")).await.unwrap();
+    world.server.faults().resume_watches();
+    let mut other = secret("other");
+    other.type_ = Some("example.com/b".to_owned());
+    world.client.create(&other).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    world.server.requests().clear();
+    let listed = client.list::<Secret>(&all()).await.unwrap();
+    assert_eq!((listed.len(), questions(&world, "secrets").len()), (1, 0));
+}
+
+/// RYOW-8: of a selector of names the key tells.
+#[tokio::test(start_paused = true)]
+async fn a_selector_of_names_is_judged_without_a_question() {
+    let one = ByObject::new().fields("metadata.name=a");
+    let cache = CacheOptions::new().by_object::<ConfigMap>(one);
+    let world = lagging(cache, ClientOptions::new()).await;
+    let client = mine(&world);
+    let (before, start) = (reads(&world), Instant::now());
+    client.create(&config("b")).await.unwrap();
+    let absent = client.get_opt::<ConfigMap>(&key("b")).await.unwrap();
+    assert_eq!((absent, start.elapsed()), (None, Duration::ZERO));
+    client.create(&config("a")).await.unwrap();
+    hears_after(&world, THREE);
+    assert_eq!(names(&client).await, ["a"]);
+    assert_eq!((start.elapsed(), reads(&world)), (THREE, before));
+}
+
+/// RYOW-8: a scale is a write of its object, whether or not the cache has heard of that.
+#[tokio::test(start_paused = true)]
+async fn a_scale_of_what_the_cache_has_not_heard_of_is_waited_for() {
+    let world = under::<Deployment>(ByObject::new(), "deployments", &[]).await;
+    world.client.create(&deployment("d")).await.unwrap();
+    let client = mine(&world);
+    let scale = client.subresource::<Deployment>("scale");
+    scale.set_replicas(&key("d"), 3).await.unwrap();
+    hears_after(&world, THREE);
+    let start = Instant::now();
+    let seen = client.get::<Deployment>(&key("d")).await.unwrap();
+    assert_eq!(seen.spec.as_ref().unwrap().replicas, Some(3));
+    assert_eq!(start.elapsed(), THREE);
+}
+
+/// Lets the events that waited come one by one, and looks at `a` all the time: others see it come and go.
+async fn never_shown(world: &World, client: &Client) {
+    let (bytes, millis) = (64, 200);
+    let slow = FaultSpec::new(Effect::Chunks { bytes, millis });
+    let _slow = world.server.faults().add(slow.verb(Verb::Watch)).unwrap();
+    world.server.faults().cut_watches_of("configmaps");
+    let (start, mut others) = (Instant::now(), 0);
+    while start.elapsed() < Duration::from_secs(30) {
+        others += names(&world.client).await.len();
+        let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+        assert_eq!(gone, None, "{:?}", start.elapsed());
+        assert!(names(client).await.is_empty(), "{:?}", start.elapsed());
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(others > 0, "it came, and went");
+}
+
+/// RYOW-9: the ADDED of a deleted object that arrives late is not shown, however the object was named.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_object_that_comes_late_is_not_shown() {
+    for how in 0..3 {
+        let world = deaf().await;
+        let client = mine(&world);
+        let made = world.client.create(&config("a")).await.unwrap();
+        match how {
+            0 => client.delete(&made).await.unwrap(),
+            1 => {
+                let version = made.stored_version();
+                let mut options = DeleteOptions::new();
+                options.resource_version = Some(version);
+                client
+                    .delete_with::<ConfigMap>(&key("a"), &options)
+                    .await
+                    .unwrap();
+            }
+            _ => client.delete_key::<ConfigMap>(&key("a")).await.unwrap(),
+        }
+        let (before, start) = (reads(&world), Instant::now());
+        let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+        assert_eq!((gone, start.elapsed()), (None, Duration::ZERO), "{how}");
+        // Where nobody knows a version of what was deleted, the server does.
+        assert_eq!(reads(&world), before + usize::from(how == 2));
+        never_shown(&world, &client).await;
+    }
+}
+
+/// RYOW-9: an object that a finalizer holds is deleted at the version in the answer.
+#[tokio::test(start_paused = true)]
+async fn a_held_object_that_comes_late_is_shown_as_going() {
+    let world = deaf().await;
+    let mut held = config("a");
+    held.metadata.finalizers = Some(vec!["x.example.com/y".to_owned()]);
+    world.client.create(&held).await.unwrap();
+    let client = mine(&world);
+    client.delete_key::<ConfigMap>(&key("a")).await.unwrap();
+    hears_after(&world, THREE);
+    let start = Instant::now();
+    let going = client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert!(going.metadata.deletion_timestamp.is_some());
+    assert_eq!(start.elapsed(), THREE);
+}
+
+// ===== the first list of a kind (RYOW-10) =====
+
+fn first_list(world: &World) -> RequestRecord {
+    let requests = world.server.requests();
+    let asks = requests.matching(|request| {
+        (request.does(Verb::List) || request.does(Verb::Watch)) && request.is_for("configmaps")
+    });
+    asks.into_iter().next().unwrap()
+}
+
+fn version_of(world: &World, name: &str) -> String {
+    let object = world.server.get("configmaps", "default", name).unwrap();
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// RYOW-10: a kind that nothing has cached yet begins at what this process wrote, streamed or in pages.
+#[tokio::test(start_paused = true)]
+async fn the_first_list_of_a_kind_is_as_new_as_what_was_written() {
+    for streams in [true, false] {
+        let cache = CacheOptions::new().watch_list(streams);
+        let world = World::with(cache, ClientOptions::new());
+        // Whoever of the process wrote it.
+        mine(&world).create(&config("a")).await.unwrap();
+        let mut object = world.client.create(&config("b")).await.unwrap();
+        set(&mut object, "k", "v");
+        world.client.update(&object).await.unwrap();
+        world.client.dry_run().create(&config("c")).await.unwrap();
+        world
+            .server
+            .create(json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "other", "namespace": "default"},
+            }))
+            .unwrap();
+        world.server.requests().clear();
+        drop(world.cached::<ConfigMap>().await);
+        let first = first_list(&world);
+        assert_eq!(first.does(Verb::Watch), streams);
+        let version = version_of(&world, "b");
+        assert_eq!(first.parameter("resourceVersion"), Some(&*version));
+        assert_eq!(
+            first.parameter("resourceVersionMatch"),
+            Some("NotOlderThan")
+        );
+    }
+}
+
+/// RYOW-10: where the answer of a write names no version, the first list is the newest.
+#[tokio::test(start_paused = true)]
+async fn after_a_delete_or_a_lost_answer_the_first_list_is_the_newest() {
+    for lost in [false, true] {
+        let cache = CacheOptions::new().watch_list(false);
+        let world = World::with(cache, ClientOptions::new());
+        world.client.create(&config("a")).await.unwrap();
+        if lost {
+            let answer = Answer::code(504).times(1).after_commit();
+            let faults = world.server.faults();
+            let _lost = faults.answer(Verb::Create, "configmaps", answer);
+            world.client.create(&config("b")).await.unwrap_err();
+        } else {
+            world
+                .client
+                .delete_key::<ConfigMap>(&key("a"))
+                .await
+                .unwrap();
+        }
+        world.server.requests().clear();
+        drop(world.cached::<ConfigMap>().await);
+        assert_eq!(first_list(&world).parameter("resourceVersion"), None);
+    }
+}
+
+/// RYOW-10: an informer that had lingered out begins anew no earlier than what was written meanwhile.
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_lingered_out_begins_at_what_was_written_meanwhile() {
+    let cache = CacheOptions::new()
+        .watch_list(false)
+        .linger(Duration::from_secs(60))
+        .default_namespaces(["default"]);
+    let world = World::with(cache, ClientOptions::new());
+    let client = mine(&world);
+    names(&client).await;
+    sleep(Duration::from_secs(300)).await;
+    let gvk = Kind::of::<ConfigMap>();
+    let runs = || {
+        world
+            .client
+            .cache()
+            .mirror_of(gvk.gvk(), &key("a"))
+            .is_some()
+    };
+    assert!(!runs(), "it has lingered out");
+    client.create(&config("a")).await.unwrap();
+    world.server.requests().clear();
+    assert_eq!(names(&client).await, ["a"]);
+    let version = version_of(&world, "a");
+    assert_eq!(
+        first_list(&world).parameter("resourceVersion"),
+        Some(&*version)
+    );
+}
+
+/// RYOW-10: a server that has not come so far, and never does, is asked for its newest state.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_know_the_version_is_asked_for_its_newest() {
+    for streams in [true, false] {
+        let cache = CacheOptions::new().watch_list(streams);
+        let world = World::with(cache, ClientOptions::new());
+        world.client.create(&config("a")).await.unwrap();
+        let kind = Kind::of::<ConfigMap>();
+        let beyond = ResourceVersion::new("999999999");
+        world.client.cache().note_written(kind.gvk(), &beyond);
+        let start = Instant::now();
+        let client = mine(&world);
+        world.client.cache().informer::<ConfigMap>().unwrap();
+        let found = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+        assert!(
+            found
+                .iter()
+                .any(|c| c.key() == ObjectKey::namespaced("default", "a"))
+        );
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            start.elapsed()
+        );
+    }
+}
