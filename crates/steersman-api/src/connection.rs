@@ -171,7 +171,8 @@ impl Connection {
     /// Calls `hook` for each warning that an answer carries, repeated ones too.
     ///
     /// With and without a hook, each warning is logged once, as long as it is among the last 512 different
-    /// ones. The hook runs in the task of the request: it should not block.
+    /// ones. The hook runs in the task of the request: it should not block. A panic of it is logged and
+    /// ends nothing.
     #[must_use]
     pub fn on_warning(mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         self.around.hook(hook);

@@ -15,9 +15,10 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use kube_client::client::Body;
 use parking_lot::Mutex;
+use steersman_object::panic_text;
 use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::warning::{Said, Warning, texts};
 
@@ -149,7 +150,12 @@ impl Service<Request<Body>> for Marked {
                 }
                 let warning = Warning { request, text };
                 for hook in &hooks {
-                    hook(&warning);
+                    // MGR-7: a hook that panics ends neither the request nor the task behind it.
+                    let told = catch_unwind(AssertUnwindSafe(|| hook(&warning)));
+                    if let Err(payload) = told {
+                        let (request, panic) = (&warning.request, panic_text(&*payload));
+                        error!(request, panic, "the hook `on_warning` panicked: correct it");
+                    }
                 }
             }
             Ok(response)
@@ -174,18 +180,18 @@ impl Service<Request<Body>> for Guarded {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         // What a layer leaves behind when it panics is its author's to keep consistent.
-        match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
+        let answer = match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
             Ok(answer) => answer,
-            Err(payload) => {
-                let problem = format!("a layer on the connection panicked: {}", said_by(&*payload));
-                async move { Err(problem.into()) }.boxed()
-            }
-        }
+            Err(payload) => return std::future::ready(Err(panicked(&*payload))).boxed(),
+        };
+        AssertUnwindSafe(answer)
+            .catch_unwind()
+            .map(|answer| answer.unwrap_or_else(|payload| Err(panicked(&*payload))))
+            .boxed()
     }
 }
 
-fn said_by(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied())
-        .unwrap_or("without a message")
+fn panicked(payload: &(dyn Any + Send)) -> BoxError {
+    let text = panic_text(payload);
+    format!("a layer on the connection panicked: {text}").into()
 }

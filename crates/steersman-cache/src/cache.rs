@@ -17,7 +17,7 @@ use crate::reads::{Reads, get};
 use crate::registry::Phase;
 use crate::running::Declared;
 use crate::shared::{Running, Shared};
-use crate::unsynced::Unsynced;
+use crate::unsynced::{Trouble, Unsynced};
 
 mod declaring;
 mod holding;
@@ -196,6 +196,12 @@ impl Cache {
 
     // ===== asking =====
 
+    /// Whether the other handle is of the same cache.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
     #[must_use]
     pub fn is_cached(&self, kind: &Kind) -> bool {
@@ -232,6 +238,15 @@ impl Cache {
             .filter(|e| !e.has_synced())
             .map(Declared::unsynced)
             .collect()
+    }
+
+    /// Every informer that does not follow its server at the moment, and why: those whose requests fail,
+    /// also where they had synced before, those that have stopped, and of the declared ones those without a
+    /// first sync.
+    #[must_use]
+    pub fn trouble(&self) -> Vec<Trouble> {
+        let entries = self.shared.registry.read().entries();
+        entries.iter().filter_map(Declared::trouble).collect()
     }
 
     // ===== running =====

@@ -85,5 +85,5 @@ pub use options::{ByObject, CacheOptions, ListOptions, Undeclared};
 pub use reads::Reads;
 pub use settings::Settings;
 pub use steersman_informer::{Glimpse, Mirror, Reason, State as InformerState, Transform};
-pub use unsynced::{Unsynced, UnsyncedReason};
+pub use unsynced::{Trouble, Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

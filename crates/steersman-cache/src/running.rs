@@ -20,7 +20,7 @@ use crate::advice::Advice;
 use crate::erased::Types;
 use crate::metrics::{ReadCounts, Verb};
 use crate::settings::Settings;
-use crate::unsynced::Unsynced;
+use crate::unsynced::{Trouble, Unsynced, UnsyncedReason};
 
 /// How long the turn of an informer that does not settle lasts.
 const TURN: Duration = Duration::from_secs(30);
@@ -231,6 +231,18 @@ impl Declared {
     /// What is known about it while it has not synced.
     pub(crate) fn unsynced(&self) -> Unsynced {
         self.inner.advice.unsynced(&self.inner.mirror.state())
+    }
+
+    /// What keeps it from following its server, if anything does.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        let unsynced = self.unsynced();
+        let has_synced = self.has_synced();
+        let is_trouble = match unsynced.reason {
+            UnsyncedReason::Failing(_) | UnsyncedReason::Stopped => true,
+            // An informer that a read started is at its first sync now and then.
+            UnsyncedReason::NotStarted | UnsyncedReason::Syncing => !has_synced && self.is_meant(),
+        };
+        is_trouble.then(|| Trouble::new(unsynced, has_synced))
     }
 
     /// Waits until it has synced, or has something to say about why not. True once it synced.

@@ -24,6 +24,28 @@ pub struct Unsynced {
     pub way_out: Option<String>,
 }
 
+/// An informer that does not follow its server at the moment, and what is known about it; see
+/// [`Cache::trouble`](crate::Cache::trouble).
+///
+/// Displays as one line that names the kind, the place, the reason and the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trouble {
+    /// The kind.
+    pub kind: Kind,
+    /// The namespace of the informer; `None` where it looks at all of them, or the kind has none.
+    pub namespace: Option<String>,
+    /// Whether it has had its first sync: its objects are there then, and grow old. Otherwise reads of
+    /// the kind fail.
+    pub has_synced: bool,
+    /// Why, for programs.
+    pub reason: UnsyncedReason,
+    /// Why, for people: the server's message, or that the first list has not ended.
+    pub why: String,
+    /// What to do about it, where something is known.
+    pub way_out: Option<String>,
+}
+
 /// Why an informer has not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -108,16 +130,70 @@ impl Unsynced {
     }
 }
 
+impl UnsyncedReason {
+    /// One word in lower case, as in labels of metrics: that of the [`Reason`] where requests fail.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotStarted => "not_started",
+            Self::Syncing => "syncing",
+            Self::Failing(reason) => reason.as_str(),
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl Trouble {
+    pub(crate) fn new(unsynced: Unsynced, has_synced: bool) -> Self {
+        Self {
+            kind: unsynced.kind,
+            namespace: unsynced.namespace,
+            has_synced,
+            reason: unsynced.reason,
+            why: unsynced.why,
+            way_out: unsynced.way_out,
+        }
+    }
+}
+
 impl fmt::Display for Unsynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} could not be cached", self.kind.qualified_plural())?;
-        if let Some(namespace) = &self.namespace {
-            write!(f, " in namespace {namespace:?}")?;
-        }
-        write!(f, ": {}", self.why)?;
-        match &self.way_out {
-            Some(way_out) => write!(f, "; {way_out}"),
-            None => Ok(()),
-        }
+        let problem = "could not be cached";
+        let (place, way_out) = (self.namespace.as_deref(), self.way_out.as_deref());
+        show(f, &self.kind, problem, place, &self.why)?;
+        show_way_out(f, way_out)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problem = match self.has_synced {
+            true => "grows old in the cache",
+            false => "could not be cached",
+        };
+        let (place, way_out) = (self.namespace.as_deref(), self.way_out.as_deref());
+        show(f, &self.kind, problem, place, &self.why)?;
+        show_way_out(f, way_out)
+    }
+}
+
+fn show(
+    f: &mut fmt::Formatter<'_>,
+    kind: &Kind,
+    problem: &str,
+    namespace: Option<&str>,
+    why: &str,
+) -> fmt::Result {
+    write!(f, "{} {problem}", kind.qualified_plural())?;
+    if let Some(namespace) = namespace {
+        write!(f, " in namespace {namespace:?}")?;
+    }
+    write!(f, ": {why}")
+}
+
+fn show_way_out(f: &mut fmt::Formatter<'_>, way_out: Option<&str>) -> fmt::Result {
+    match way_out {
+        Some(way_out) => write!(f, "; {way_out}"),
+        None => Ok(()),
     }
 }

@@ -139,6 +139,15 @@ impl Client {
         }
     }
 
+    /// The same client, whose [`writes_finished`](Self::writes_finished) waits for its own writes alone: those
+    /// of the result, its clones and the clients made from it. They count as writes of this client too. A
+    /// controller has such a one.
+    pub fn counting_apart(&self) -> Self {
+        Self {
+            shared: self.shared.counting_apart(),
+        }
+    }
+
     /// On whose behalf it works.
     #[must_use]
     pub fn request(&self) -> Option<&RequestId> {
@@ -301,7 +310,8 @@ impl Client {
     /// Waits until no write of this client, its clones and those made from it with other options is on its
     /// way: what a program does before it ends, because writes outlive those who wait for them.
     ///
-    /// An answer may take a minute. A controller that is shut down waits for what is left of its grace.
+    /// An answer may take a minute. A controller that is shut down waits for the writes of its own client
+    /// ([`counting_apart`](Self::counting_apart)), for what is left of its grace.
     ///
     /// # Cancel safety
     ///

@@ -1,12 +1,12 @@
 //! Driver: the door that every write goes through, and the patience of reads.
 
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use steersman_api::{Answer, Error, Mapper, Request};
-use steersman_object::{Kind, ResourceVersion};
+use steersman_object::{Kind, ResourceVersion, panic_text};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::Instrument as _;
@@ -28,33 +28,55 @@ pub(crate) struct Door {
     pub(crate) writer: Option<Writer>,
     /// What was written, for the reads that have to see it.
     pub(crate) own: Arc<OwnReads>,
-    /// The writes of all clones that are on their way.
+    /// The writes in flight of the clients that are counted together.
     pub(crate) under_way: Arc<UnderWay>,
 }
 
-/// How many writes are on their way.
+/// The number of writes in flight of one client and of those made from it.
 #[derive(Debug, Default)]
-pub(crate) struct UnderWay(watch::Sender<usize>);
+pub(crate) struct UnderWay {
+    writes: watch::Sender<usize>,
+    /// The count of the client that this one was made from, which includes this one's.
+    whole: Option<Arc<UnderWay>>,
+}
 
-/// One of them; it has ended when this is dropped, also where its task was.
+/// One write in flight; it has ended when this is dropped, also where its task was.
 struct OnItsWay(Arc<UnderWay>);
 
 impl UnderWay {
-    /// Waits until there are none.
+    /// A count for a part of the clients that are counted here.
+    pub(crate) fn part(self: &Arc<Self>) -> Arc<Self> {
+        Arc::new(Self {
+            writes: watch::Sender::default(),
+            whole: Some(Arc::clone(self)),
+        })
+    }
+
+    /// Waits until no write is in flight.
     pub(crate) async fn none(&self) {
         // The sender lives as long as this.
-        let _ = self.0.subscribe().wait_for(|many| *many == 0).await;
+        let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
     }
 
     fn begin(self: &Arc<Self>) -> OnItsWay {
-        self.0.send_modify(|many| *many += 1);
+        self.add(1);
         OnItsWay(Arc::clone(self))
+    }
+
+    fn add(&self, change: isize) {
+        let mut count = Some(self);
+        while let Some(counted) = count {
+            counted
+                .writes
+                .send_modify(|many| *many = many.saturating_add_signed(change));
+            count = counted.whole.as_deref();
+        }
     }
 }
 
 impl Drop for OnItsWay {
     fn drop(&mut self) {
-        self.0.0.send_modify(|many| *many -= 1);
+        self.0.add(-1);
     }
 }
 
@@ -136,7 +158,7 @@ impl Door {
         let own = (!self.options.dry_run).then(|| Arc::clone(&self.own));
         let asked = request.asked().clone();
         for observer in &observers {
-            observer.began(&write);
+            guarded(&write, || observer.began(&write));
         }
         let on_its_way = self.under_way.begin();
         let attempt = async move {
@@ -218,6 +240,19 @@ fn note<T>(
         own.note_version(write, &outcome);
     }
     for observer in observers {
-        observer.ended(write, &outcome);
+        guarded(write, || observer.ended(write, &outcome));
+    }
+}
+
+/// Calls an observer. A panic of one costs neither the write nor what the others hear of it (MGR-7).
+fn guarded(write: &Write, tell: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(tell)) {
+        tracing::error!(
+            kind = %write.kind,
+            object = write.key.as_ref().map(tracing::field::display),
+            verb = write.verb,
+            panic = panic_text(&*payload),
+            "an observer of writes panicked; the write goes on: correct the observer"
+        );
     }
 }

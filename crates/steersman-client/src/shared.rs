@@ -72,6 +72,12 @@ impl Shared {
         other
     }
 
+    pub(crate) fn counting_apart(&self) -> Self {
+        let mut other = self.clone();
+        other.door.under_way = self.door.under_way.part();
+        other
+    }
+
     pub(crate) fn cache(&self) -> &Cache {
         &self.inner.cache
     }

@@ -87,7 +87,7 @@ pub enum Outcome<'a> {
 /// `began` runs where the write is called, `ended` in the task that finishes it, which outlives a caller who
 /// was dropped: for each `began` there is one `ended` before the caller has the answer, unless the runtime
 /// ends first. A write that was throttled and is sent again begins again. Both must be quick, and must not
-/// block or panic.
+/// block. A panic is logged, and costs neither the write nor what other observers hear.
 pub trait WriteObserver: Send + Sync + 'static {
     /// A write is about to be sent.
     fn began(&self, write: &Write) {

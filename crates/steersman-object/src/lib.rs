@@ -16,7 +16,7 @@
 //! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
 //! - [`field_selector`] has [`FieldSelector`], written as servers take it.
 //! - [`owner`] finds and builds owner references.
-//! - [`report()`] puts an error and its causes on one line.
+//! - [`report()`] puts an error and its causes on one line, [`panic_text`] reads the text of a panic.
 
 pub mod kind;
 pub mod key;
@@ -29,12 +29,14 @@ pub mod selector;
 pub mod field_selector;
 pub mod owner;
 mod report;
+mod panics;
 
 pub use field_selector::FieldSelector;
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;
 pub use object::{Object, TypedObject};
+pub use panics::panic_text;
 pub use report::{Report, report};
 pub use selector::{LabelSelector, Required};
 pub use uid::Uid;

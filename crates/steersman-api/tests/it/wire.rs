@@ -169,3 +169,38 @@ async fn a_warning_is_heard_each_time_and_logged_once() {
         .collect();
     assert_eq!(asked, ["Strict", "Ignore"]);
 }
+
+/// MGR-7
+#[tokio::test(start_paused = true)]
+async fn a_hook_or_a_layer_that_panics_costs_no_more_than_its_request() {
+    let server = ApiServer::builder().seed(1).build();
+    let heard = Arc::new(Mutex::new(0));
+    let hook = Arc::clone(&heard);
+    let connection = Connection::in_process(server.service(), "default")
+        .on_warning(|warning| panic!("cannot hear {}", warning.text))
+        .on_warning(move |_| *hook.lock() += 1);
+    let api: Api<DynamicObject> = Api::new(connection.client().unwrap(), Kind::of::<ConfigMap>());
+    let odd: DynamicObject =
+        serde_json::from_value(json!({"metadata": key("a").to_meta(), "dta": {"k": "v"}})).unwrap();
+    api.create(&odd, &WriteOptions::new()).await.unwrap();
+    assert_eq!(*heard.lock(), 1);
+
+    // A layer may panic while its future runs as well as when it is called.
+    let fragile = layer_fn(|wire: Wire| {
+        let fragile = wire.and_then(|answer: Response<_>| async move {
+            assert!(answer.status() != 404, "no page");
+            Ok(answer)
+        });
+        Wire::new(fragile)
+    });
+    let connection = connection.layer(fragile);
+    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let error = api.get_opt(&key("gone")).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("a layer on the connection panicked: no page"),
+        "{error}"
+    );
+    assert!(api.get_opt(&key("a")).await.unwrap().is_some());
+}

@@ -342,3 +342,77 @@ async fn a_write_whose_answer_never_comes_is_unknown() {
     drop(swallowed);
     world.client.create(&config("a")).await.unwrap();
 }
+
+struct Panics;
+
+impl WriteObserver for Panics {
+    fn began(&self, write: &Write) {
+        panic!("cannot hear the beginning of {}", write.verb);
+    }
+
+    fn ended(&self, write: &Write, _: &Outcome<'_>) {
+        panic!("cannot hear the end of {}", write.verb);
+    }
+}
+
+/// MGR-7
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_panics_costs_neither_the_write_nor_what_others_hear() {
+    let ears = Arc::<Ears>::default();
+    let observer = Arc::clone(&ears);
+    let options = ClientOptions::new()
+        .observe_writes(Arc::new(Panics))
+        .observe_writes(observer);
+    let world = World::with(CacheOptions::new(), options);
+    let client = world.client.for_request(RequestId::new("sites", key("a")));
+    let _events = world.cached::<ConfigMap>().await;
+    client.create(&config("a")).await.unwrap();
+    let (_, end) = ears.one();
+    assert!(matches!(end, Heard::Done(Some(_))), "{end:?}");
+    // RYOW-1: the note for the reads of the same request is taken after the observers were told.
+    assert!(
+        client
+            .get_opt::<ConfigMap>(&key("a"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    client.writes_finished().await;
+}
+
+// CTRL-9
+#[tokio::test(start_paused = true)]
+async fn a_client_that_counts_apart_waits_for_its_own_writes_and_the_whole_for_all() {
+    let world = World::new();
+    let slow = Duration::from_secs(20);
+    let _delay = world
+        .server
+        .faults()
+        .delay(Verb::Create, "configmaps", slow);
+    let part = world.client.counting_apart();
+    let inner = part.counting_apart();
+    let create = |client: &steersman_client::Client, name: &str| {
+        let (client, object) = (client.clone(), config(name));
+        tokio::spawn(async move { client.create(&object).await })
+    };
+    let outside = create(&world.client, "outside");
+    world
+        .server
+        .requests()
+        .wait_for(1, |r| r.does(Verb::Create))
+        .await;
+    let start = Instant::now();
+    part.writes_finished().await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let within = create(&inner.field_manager("other"), "within");
+    world
+        .server
+        .requests()
+        .wait_for(2, |r| r.does(Verb::Create))
+        .await;
+    part.writes_finished().await;
+    assert_eq!(start.elapsed(), slow + Duration::from_secs(5));
+    world.client.writes_finished().await;
+    assert!(outside.await.unwrap().is_ok() && within.await.unwrap().is_ok());
+}
