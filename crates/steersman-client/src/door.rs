@@ -37,7 +37,7 @@ pub(crate) struct Door {
 pub(crate) struct UnderWay {
     writes: watch::Sender<usize>,
     /// The count of the client that this one was made from, which includes this one's.
-    whole: Option<Arc<UnderWay>>,
+    whole: Option<Arc<Self>>,
 }
 
 /// One write in flight; it has ended when this is dropped, also where its task was.

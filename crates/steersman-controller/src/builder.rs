@@ -142,9 +142,13 @@ impl<K: TypedObject> Builder<K> {
         self
     }
 
-    /// How long the start may wait for the initial sets of the watched kinds; 2 min by default.
-    pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.rest = self.rest.sync_timeout(timeout);
+    /// Ends the controller with [`ControllerError::Sync`] where a watched kind has not had its first
+    /// sync `timeout` after the start, and with the controller its manager. Zero takes the limit back.
+    ///
+    /// Without it a controller waits as long as a kind is missing or forbidden, says each minute what is
+    /// missing and how to mend it, and starts by itself once it is there (`CTRL-7`).
+    pub fn require_sync(mut self, timeout: Duration) -> Self {
+        self.rest = self.rest.require_sync(timeout);
         self
     }
 

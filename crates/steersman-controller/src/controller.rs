@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use futures::channel::oneshot;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use prometheus::Registry;
 use steersman_cache::Cache;
 use steersman_client::Client;
-use steersman_object::Kind;
+use steersman_object::{Kind, panic_text};
 use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions, RateLimiter};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -19,13 +18,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::ControllerError;
+use crate::gate::Gate;
+use crate::guarded::Guarded;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::panic::message_of;
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 use crate::source::feed;
 use crate::start::StartContext;
+use crate::status::ControllerStatus;
 use crate::watch::{AnyWatch, FilterAll, PumpEnd, Sink};
 use crate::worker::Worker;
 
@@ -40,6 +41,7 @@ pub struct Controller {
     name: String,
     field_manager: Option<String>,
     kinds: Vec<Kind>,
+    status: ControllerStatus,
     body: Box<dyn AnyBody>,
 }
 
@@ -55,8 +57,11 @@ pub(crate) struct Body<R: RequestKey, C> {
 
 trait AnyBody: Send {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError>;
-    fn run(self: Box<Self>, start: StartContext)
-    -> BoxFuture<'static, Result<(), ControllerError>>;
+    fn run(
+        self: Box<Self>,
+        start: StartContext,
+        status: ControllerStatus,
+    ) -> BoxFuture<'static, Result<(), ControllerError>>;
 }
 
 // The tasks of a controller that feed its queue, and those that work it off. Dropping them aborts
@@ -79,6 +84,7 @@ impl Controller {
                 .iter()
                 .map(|watch| watch.kind().clone())
                 .collect(),
+            status: ControllerStatus::new(&body.name),
             body: Box::new(body),
         }
     }
@@ -107,6 +113,12 @@ impl Controller {
         &self.kinds
     }
 
+    /// How the controller is doing, to be read while it runs: [`start`](Self::start) takes the controller
+    /// itself.
+    pub fn status(&self) -> ControllerStatus {
+        self.status.clone()
+    }
+
     /// Makes the watched kinds known to a cache, so that the cache can sync them before this
     /// controller is started. It asks nothing of a cluster.
     ///
@@ -120,16 +132,18 @@ impl Controller {
     /// Runs the controller until it is cancelled.
     ///
     /// It subscribes to every watched kind, waits until the initial set of each is in the queue, and
-    /// only then starts its workers (CTRL-1). When `start.cancel` fires,
+    /// only then starts its workers (CTRL-1). A kind that is missing or forbidden is waited for, without
+    /// a limit unless [`require_sync`](crate::Builder::require_sync) sets one (CTRL-7). When `start.cancel` fires,
     /// [`Context::cancelled`](crate::Context::cancelled) fires, no further request is taken, what runs
     /// may finish within the grace and is dropped past it, and what waits is dropped: the next start
     /// lists it again.
     ///
     /// # Errors
     ///
-    /// Where a kind cannot be watched or does not sync in time, where the cache stops watching one, and
-    /// where a predicate, a handler or a task of the controller panics. Errors of single reconciles
-    /// are retried and never end a controller. [`ControllerError::StillRunning`] where reconciles had to
+    /// Where the cache refuses a kind or stops watching one, where a kind does not sync in the time of
+    /// `require_sync`, and where a task of the controller or a stream of requests panics. Errors of single
+    /// reconciles are retried, and a panic of a predicate or handler costs its event: neither ends a
+    /// controller. [`ControllerError::StillRunning`] where reconciles had to
     /// be dropped at the end of the grace.
     ///
     /// # Cancel safety
@@ -139,7 +153,7 @@ impl Controller {
         self,
         start: StartContext,
     ) -> impl Future<Output = Result<(), ControllerError>> + Send + 'static {
-        self.body.run(start)
+        self.body.run(start, self.status)
     }
 }
 
@@ -157,13 +171,8 @@ impl fmt::Debug for Controller {
 impl<R: RequestKey, C: Reconciler<R>> AnyBody for Body<R, C> {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError> {
         for watch in &self.watches {
-            watch
-                .declare(cache)
-                .map_err(|source| ControllerError::Watch {
-                    controller: self.name.clone(),
-                    kind: watch.kind().clone(),
-                    source,
-                })?;
+            let declared = watch.declare(cache);
+            declared.map_err(|source| refused(&self.name, watch.kind(), source))?;
         }
         Ok(())
     }
@@ -171,58 +180,62 @@ impl<R: RequestKey, C: Reconciler<R>> AnyBody for Body<R, C> {
     fn run(
         self: Box<Self>,
         start: StartContext,
+        status: ControllerStatus,
     ) -> BoxFuture<'static, Result<(), ControllerError>> {
-        (*self).live(start).boxed()
+        (*self).live(start, status).boxed()
     }
 }
 
 impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
-    async fn live(self, start: StartContext) -> Result<(), ControllerError> {
+    async fn live(
+        self,
+        start: StartContext,
+        status: ControllerStatus,
+    ) -> Result<(), ControllerError> {
         let name = self.name.clone();
-        let metrics = self.metrics(start.registry.as_ref())?;
+        let metrics = self.metrics(&status, start.registry.as_ref())?;
         metrics.workers(self.options.max_concurrent_reconciles);
         let queue_metrics = self.queue_metrics(start.registry.as_ref())?;
         let mut options = self.options;
         let queue = queue(&name, options.rate_limiter.take(), queue_metrics);
+        let kinds = self.watches.iter().map(|watch| watch.kind().clone());
+        let waiting = status.wait_for(start.cache.clone(), kinds.collect());
 
         let mut tasks = Tasks::new(&name);
-        let sink = Sink {
-            queue: queue.clone(),
-            filter_all: self.filter_all,
-        };
         let mut initial = Vec::new();
-        for watch in self.watches {
+        for (number, watch) in self.watches.into_iter().enumerate() {
             let kind = watch.kind().clone();
-            let pumps =
-                watch
-                    .start(&start.cache, &sink)
-                    .map_err(|source| ControllerError::Watch {
-                        controller: name.clone(),
-                        kind: kind.clone(),
-                        source,
-                    })?;
-            for pump in pumps {
+            metrics.watches(&kind);
+            let sink = Sink {
+                queue: queue.clone(),
+                filter_all: self.filter_all.clone(),
+                status: status.clone(),
+                metrics: metrics.clone(),
+                watch: number,
+            };
+            let pumps = watch.start(&start.cache, &sink);
+            for pump in pumps.map_err(|source| refused(&name, &kind, source))? {
                 tasks.pumps.spawn(pump.run);
                 initial.push((kind.clone(), pump.synced));
             }
         }
         for stream in self.streams {
-            let feed = feed(stream, queue.clone());
-            tasks.pumps.spawn(feed.map(|()| PumpEnd::Finished));
+            tasks.pumps.spawn(feed(stream, queue.clone()));
         }
 
         // CTRL-1: no worker exists before every initial set is in the queue.
-        let timeout = options.sync_timeout;
+        let gate = Gate {
+            status,
+            initial,
+            limit: options.require_sync,
+        };
         tokio::select! {
             biased;
             () = start.cancel.cancelled() => return Ok(()),
             end = tasks.ended() => return Err(end),
-            synced = tokio::time::timeout(timeout, all_synced(&mut initial)) => {
-                if let (Err(_), Some((kind, _))) = (synced, initial.last()) {
-                    return Err(sync_error(&name, kind, timeout, &start.cache));
-                }
-            }
+            passed = gate.passed() => passed?,
         }
+        drop(waiting);
         tracing::debug!(
             controller = name,
             requests = queue.len(),
@@ -231,7 +244,9 @@ impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
         );
 
         let stop = start.cancel.child_token();
-        let mut context = Context::detached(&name, start.client.clone(), start.clock);
+        // CTRL-9: counts the writes of this controller alone.
+        let client = start.client.counting_apart();
+        let mut context = Context::detached(&name, client.clone(), start.clock);
         context.cancel_with(stop.clone());
         let worker = WorkerParts {
             context,
@@ -254,7 +269,7 @@ impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
         let began = Instant::now();
         let finished = tasks.finish(&queue, start.grace).await;
         let left = start.grace.saturating_sub(began.elapsed());
-        see_writes_out(&name, &start.client, left).await;
+        see_writes_out(&name, &client, left).await;
         tracing::info!(
             controller = name,
             dropped = queue.dropped(),
@@ -263,8 +278,12 @@ impl<R: RequestKey, C: Reconciler<R>> Body<R, C> {
         end.and(finished)
     }
 
-    fn metrics(&self, registry: Option<&Registry>) -> Result<Metrics, ControllerError> {
-        Metrics::new(&self.name, registry).map_err(|source| ControllerError::Metrics {
+    fn metrics(
+        &self,
+        status: &ControllerStatus,
+        registry: Option<&Registry>,
+    ) -> Result<Metrics, ControllerError> {
+        Metrics::new(status, registry).map_err(|source| ControllerError::Metrics {
             controller: self.name.clone(),
             source: Box::new(source),
         })
@@ -344,10 +363,9 @@ impl Tasks {
         match end {
             PumpEnd::Finished => None,
             PumpEnd::Stopped { kind } => Some(ControllerError::WatchEnded { controller, kind }),
-            PumpEnd::Panicked { kind, key, message } => Some(ControllerError::HandlerPanicked {
+            PumpEnd::StreamPanicked { message } => Some(ControllerError::TaskPanicked {
                 controller,
-                kind,
-                key,
+                task: "stream of requests",
                 message,
             }),
         }
@@ -358,7 +376,7 @@ impl Tasks {
             controller: self.controller.clone(),
             task,
             message: match error.try_into_panic() {
-                Ok(payload) => message_of(&*payload),
+                Ok(payload) => panic_text(&*payload).to_owned(),
                 Err(error) => error.to_string(),
             },
         }
@@ -401,24 +419,12 @@ fn queue<R: RequestKey>(
 ) -> Queue<R> {
     let mut options = QueueOptions::new(name);
     if let Some(rate_limiter) = rate_limiter {
-        options = options.rate_limiter(rate_limiter);
+        options = options.rate_limiter(Guarded::new(name, rate_limiter));
     }
     if let Some(metrics) = metrics {
         options = options.metrics(metrics);
     }
     Queue::new(options)
-}
-
-// Waits for one after the other; whoever is still in the list at a timeout has not synced. A sender
-// that is gone is a pump that ended, which is reported from there.
-async fn all_synced(initial: &mut Vec<(Kind, oneshot::Receiver<()>)>) {
-    initial.reverse();
-    while let Some((_, synced)) = initial.last_mut() {
-        if synced.await.is_err() {
-            return std::future::pending().await;
-        }
-        initial.pop();
-    }
 }
 
 // Writes outlive the reconciles that sent them, and must not be cut off in the middle by the end of the
@@ -435,20 +441,10 @@ async fn see_writes_out(controller: &str, client: &Client, left: Duration) {
     }
 }
 
-fn sync_error(controller: &str, kind: &Kind, timeout: Duration, cache: &Cache) -> ControllerError {
-    let known: Vec<String> = cache
-        .unsynced(kind)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    ControllerError::Sync {
+fn refused(controller: &str, kind: &Kind, source: steersman_cache::Error) -> ControllerError {
+    ControllerError::Watch {
         controller: controller.to_owned(),
         kind: kind.clone(),
-        timeout,
-        reason: if known.is_empty() {
-            "the cache has it, but it did not reach the controller in time".to_owned()
-        } else {
-            known.join("; ")
-        },
+        source,
     }
 }

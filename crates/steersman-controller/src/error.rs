@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use steersman_object::{Kind, ObjectKey, report};
+use steersman_object::{Kind, report};
 
 /// Why one reconcile failed.
 ///
@@ -69,7 +69,8 @@ pub enum ControllerError {
         /// What the cache says.
         source: steersman_cache::Error,
     },
-    /// A watched kind delivered no initial set in time.
+    /// A watched kind delivered no initial set within the time of
+    /// [`require_sync`](crate::Builder::require_sync).
     #[error(
         "controller {controller:?} did not start: {kind} did not sync within {timeout:?}: {reason}"
     )]
@@ -107,25 +108,7 @@ pub enum ControllerError {
         /// The grace.
         grace: Duration,
     },
-    /// A predicate, handler or mapping function panicked.
-    ///
-    /// Going on would lose what the event should have caused, so the controller ends instead
-    /// (CTRL-3).
-    #[error(
-        "controller {controller:?} ended: a predicate or handler panicked at an event of \
-         {kind} {key}: {message}"
-    )]
-    HandlerPanicked {
-        /// The controller.
-        controller: String,
-        /// The kind of the object of the event.
-        kind: Kind,
-        /// The object of the event.
-        key: ObjectKey,
-        /// What the panic said.
-        message: String,
-    },
-    /// A task of the controller itself panicked.
+    /// A task of the controller, or a stream of requests, panicked.
     #[error("controller {controller:?} ended: its {task} panicked: {message}")]
     TaskPanicked {
         /// The controller.
@@ -191,6 +174,20 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     }
 }
 
+// So that `?` works where the error is boxed, as in a runnable: `Error` is no `std::error::Error`,
+// which leaves room for these.
+impl From<Error> for Box<dyn StdError + Send + Sync> {
+    fn from(error: Error) -> Self {
+        error.source
+    }
+}
+
+impl From<Error> for Box<dyn StdError> {
+    fn from(error: Error) -> Self {
+        error.source
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.source.fmt(f)
@@ -218,20 +215,16 @@ impl ControllerError {
     /// Whether a panic ended the controller.
     #[must_use]
     pub fn is_panic(&self) -> bool {
-        matches!(
-            self,
-            Self::HandlerPanicked { .. } | Self::TaskPanicked { .. }
-        )
+        matches!(self, Self::TaskPanicked { .. })
     }
 
     /// The kind that it is about, where it is about one.
     #[must_use]
     pub fn kind(&self) -> Option<&Kind> {
         match self {
-            Self::Watch { kind, .. }
-            | Self::Sync { kind, .. }
-            | Self::WatchEnded { kind, .. }
-            | Self::HandlerPanicked { kind, .. } => Some(kind),
+            Self::Watch { kind, .. } | Self::Sync { kind, .. } | Self::WatchEnded { kind, .. } => {
+                Some(kind)
+            }
             Self::EmptyName
             | Self::NothingWatched { .. }
             | Self::NoWorkers { .. }

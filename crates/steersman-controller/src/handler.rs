@@ -20,8 +20,9 @@ pub use owner::{Owner, owner};
 
 /// Turns the events of one watch into requests.
 ///
-/// Handlers are called in the order of events, should be quick, and must not wait. A handler that
-/// panics ends the controller with an error (CTRL-3).
+/// Handlers are called in the order of events, should be quick, and must not wait. A panic costs the
+/// event: the requests that the handler wrote before it are kept, and it is logged, counted and shown by
+/// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not turn events of `{K}` into requests of type `{R}`",
     note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, or \

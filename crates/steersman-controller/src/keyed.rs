@@ -94,9 +94,9 @@ impl<R: RequestKey> KeyedBuilder<R> {
         self
     }
 
-    /// As [`Builder::sync_timeout`](crate::Builder::sync_timeout).
-    pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.options.sync_timeout = timeout;
+    /// As [`Builder::require_sync`](crate::Builder::require_sync).
+    pub fn require_sync(mut self, timeout: Duration) -> Self {
+        self.options.require_sync = Some(timeout).filter(|timeout| !timeout.is_zero());
         self
     }
 

@@ -19,12 +19,18 @@
 //!
 //! - **CTRL-1** Workers start only after every watch has handed its initial set to the queue.
 //! - **CTRL-2** A panicking reconciler costs its own request only.
-//! - **CTRL-3** A panic in a predicate or handler ends the controller with an error that names the
-//!   object, never in silence.
 //! - **CTRL-4** Where a controller is declared to be the only one who writes its kind's status, an
 //!   update of an object's status alone does not cut short the backoff that the object serves;
 //!   anywhere else it does, for it may be somebody's news.
 //! - **CTRL-5** Initial lists and resyncs are of low priority, deletes never are.
+//! - **CTRL-6** A panic in a predicate, handler or filter costs its event, never in silence: it is
+//!   logged, counted and shown by the [`ControllerStatus`].
+//! - **CTRL-7** A controller waits for kinds that are missing or forbidden as long as that takes, says
+//!   so, and starts by itself once they are there; with
+//!   [`require_sync`](Builder::require_sync) it ends instead.
+//! - **CTRL-8** A panic in a rate limiter, or beside the reconciler in a worker (the clock, the
+//!   formatting of a key), costs a delay or its own request.
+//! - **CTRL-9** A controller that stops waits for the writes of its own client and no others.
 //!
 //! The queue's own promises are in [`steersman_workqueue`].
 
@@ -33,8 +39,9 @@ mod request;
 mod action;
 mod options;
 mod outcome;
+mod status;
 mod metrics;
-mod panic;
+mod guarded;
 mod context;
 pub mod reconcile;
 pub mod predicate;
@@ -43,6 +50,7 @@ mod watch;
 mod source;
 mod pump;
 mod worker;
+mod gate;
 mod start;
 mod controller;
 mod keyed;
@@ -58,5 +66,6 @@ pub use options::Clock;
 pub use reconcile::Reconciler;
 pub use request::{Request, RequestKey};
 pub use start::StartContext;
+pub use status::{ControllerStatus, HandlerPanic};
 
 pub use steersman_workqueue::{AddOptions, Priority, RateLimiter, limiter};

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use prometheus::core::Collector;
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{
+    Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
+use steersman_object::Kind;
 
 use crate::outcome::Label;
+use crate::status::ControllerStatus;
 
 /// The bounds of the buckets of `reconcile_time_seconds`: 5 ms to 60 s.
 const TIME_BUCKETS: [f64; 26] = [
@@ -28,17 +33,25 @@ pub(crate) struct Metrics {
     time: Histogram,
     max_concurrent: IntGauge,
     active: IntGauge,
+    handler_panics: IntCounterVec,
+}
+
+/// What a controller waits for, looked up when the registry is read.
+struct Waiting {
+    status: ControllerStatus,
+    kinds: IntGaugeVec,
 }
 
 impl Metrics {
     pub(crate) fn new(
-        controller: &str,
+        status: &ControllerStatus,
         registry: Option<&Registry>,
     ) -> Result<Self, prometheus::Error> {
-        let opts = |metric: &str, help: &str| {
-            Opts::new(format!("controller_runtime_{metric}"), help)
-                .const_label("controller", controller)
+        let controller = status.controller();
+        let own = |metric: &str, help: &str| {
+            Opts::new(metric, help).const_label("controller", controller)
         };
+        let opts = |metric: &str, help: &str| own(&format!("controller_runtime_{metric}"), help);
         let counter = |metric: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
             IntCounter::with_opts(opts(metric, help))
         };
@@ -71,8 +84,24 @@ impl Metrics {
                 "How many reconciles may run at once.",
             ))?,
             active: IntGauge::with_opts(opts("active_workers", "How many reconciles run."))?,
+            handler_panics: IntCounterVec::new(
+                own(
+                    "steersman_controller_handler_panics_total",
+                    "Events lost to a panic of a predicate, handler or filter, by kind of the watch.",
+                ),
+                &["name"],
+            )?,
         };
+        let kinds = IntGaugeVec::new(
+            own(
+                "steersman_controller_waiting",
+                "Informers whose first sync the controller waits for, by kind and reason.",
+            ),
+            &["name", "reason"],
+        )?;
         if let Some(registry) = registry {
+            let status = status.clone();
+            registry.register(Box::new(Waiting { status, kinds }))?;
             for collector in metrics.collectors() {
                 registry.register(collector)?;
             }
@@ -80,7 +109,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    fn collectors(&self) -> [Box<dyn Collector>; 8] {
+    fn collectors(&self) -> [Box<dyn Collector>; 9] {
         [
             Box::new(self.results.clone()),
             Box::new(self.errors.clone()),
@@ -90,6 +119,7 @@ impl Metrics {
             Box::new(self.time.clone()),
             Box::new(self.max_concurrent.clone()),
             Box::new(self.active.clone()),
+            Box::new(self.handler_panics.clone()),
         ]
     }
 
@@ -131,5 +161,30 @@ impl Metrics {
     pub(crate) fn timed_out(&self) {
         self.errors.inc();
         self.timeouts.inc();
+    }
+
+    /// Makes the series of a watch, so that its first panic is seen as an increase.
+    pub(crate) fn watches(&self, kind: &Kind) {
+        self.handler_panics.with_label_values(&[&kind.to_string()]);
+    }
+
+    pub(crate) fn handler_panicked(&self, kind: &Kind) {
+        let panics = &self.handler_panics;
+        panics.with_label_values(&[&kind.to_string()]).inc();
+    }
+}
+
+impl Collector for Waiting {
+    fn desc(&self) -> Vec<&Desc> {
+        self.kinds.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.kinds.reset();
+        for unsynced in self.status.waiting_for() {
+            let labels = [&*unsynced.kind.to_string(), unsynced.reason.as_str()];
+            self.kinds.with_label_values(&labels).inc();
+        }
+        self.kinds.collect()
     }
 }

@@ -13,7 +13,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// What a builder collects besides the watches.
 pub(crate) struct Options<R> {
     pub(crate) max_concurrent_reconciles: usize,
-    pub(crate) sync_timeout: Duration,
+    /// How long the start may wait for the first syncs; `None` is without a limit.
+    pub(crate) require_sync: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) deadline_grace: Duration,
     pub(crate) rate_limiter: Option<Box<dyn RateLimiter<R>>>,
@@ -23,7 +24,7 @@ impl<R> Default for Options<R> {
     fn default() -> Self {
         Self {
             max_concurrent_reconciles: 1,
-            sync_timeout: Duration::from_secs(120),
+            require_sync: None,
             deadline: None,
             deadline_grace: Duration::from_secs(5),
             rate_limiter: None,
@@ -35,7 +36,7 @@ impl<R> fmt::Debug for Options<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("max_concurrent_reconciles", &self.max_concurrent_reconciles)
-            .field("sync_timeout", &self.sync_timeout)
+            .field("require_sync", &self.require_sync)
             .field("deadline", &self.deadline)
             .field("deadline_grace", &self.deadline_grace)
             .finish_non_exhaustive()

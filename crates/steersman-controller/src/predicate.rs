@@ -22,8 +22,8 @@ pub use func::{Func, OfObject, func, object};
 /// of an object.
 ///
 /// Predicates filter events; they do not make the cache smaller. They are called in the order of
-/// events, should be quick, and must not wait. A predicate that panics ends the controller with an
-/// error (CTRL-3).
+/// events, should be quick, and must not wait. A panic costs the event, which is then as if it had not
+/// passed: it is logged, counted and shown by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a predicate on events of `{K}`",
     note = "use one of `steersman_controller::predicate`, such as `generation_changed()`, or wrap a \

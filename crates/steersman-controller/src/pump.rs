@@ -7,12 +7,12 @@ use futures::channel::oneshot;
 use futures::future::FutureExt;
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Subscription};
-use steersman_object::{Kind, TypedObject};
+use steersman_object::{Kind, TypedObject, panic_text};
 
-use crate::panic::message_of;
 use crate::request::RequestKey;
 use crate::source::subscribe;
-use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch};
+use crate::status::HandlerPanic;
+use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch, requests_of};
 
 impl<K: TypedObject, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn kind(&self) -> &Kind {
@@ -44,22 +44,21 @@ async fn pump<K: TypedObject, R: RequestKey>(
     while let Some(delivery) = subscription.next().await {
         match delivery {
             Delivery::Event(event) => {
-                let route = || watch.route(&event, sink.filter_all.as_ref());
-                match catch_unwind(AssertUnwindSafe(route)) {
-                    Ok(mut requests) => {
-                        for (request, options) in requests.drain() {
-                            sink.queue.add_with(request, options);
-                        }
-                    }
-                    // CTRL-3: what this event should have caused is unknown, and going on would
-                    // lose it in silence.
-                    Err(payload) => {
-                        return PumpEnd::Panicked {
-                            kind: watch.kind().clone(),
-                            key: event.key().clone(),
-                            message: message_of(&*payload),
-                        };
-                    }
+                let mut requests = requests_of(&event);
+                let route = || watch.route(&event, sink.filter_all.as_ref(), &mut requests);
+                // CTRL-6: a panic costs this event. The state behind the closures is their author's
+                // to keep consistent, as it would be behind an early return.
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(route)) {
+                    sink.report(HandlerPanic {
+                        kind: watch.kind().clone(),
+                        watch: sink.watch,
+                        key: event.key().clone(),
+                        message: panic_text(&*payload).to_owned(),
+                    });
+                }
+                // After a panic these are the requests that the handler had named before.
+                for (request, options) in requests.drain() {
+                    sink.queue.add_with(request, options);
                 }
             }
             // CTRL-1: everything of the initial set was added above. Nobody listens any more where
@@ -74,5 +73,22 @@ async fn pump<K: TypedObject, R: RequestKey>(
     }
     PumpEnd::Stopped {
         kind: watch.kind().clone(),
+    }
+}
+
+impl<R: RequestKey> Sink<R> {
+    /// Logs and counts a panic of a predicate, handler or filter, and keeps it for the status.
+    fn report(&self, panic: HandlerPanic) {
+        self.metrics.handler_panicked(&panic.kind);
+        tracing::error!(
+            controller = self.status.controller(),
+            watch = self.watch,
+            kind = %panic.kind,
+            object = %panic.key,
+            panic = %panic.message,
+            "a predicate, handler or filter panicked and the event is lost: correct the closure; \
+             other events go on"
+        );
+        self.status.handler_panicked(panic);
     }
 }

@@ -1,12 +1,16 @@
 //! Driver: where the causes of requests come from - kinds of the cache, and streams of requests.
 
+use std::panic::AssertUnwindSafe;
+
+use futures::future::FutureExt;
 use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::Subscription;
-use steersman_object::TypedObject;
+use steersman_object::{TypedObject, panic_text};
 use steersman_workqueue::Queue;
 
 use crate::request::RequestKey;
+use crate::watch::PumpEnd;
 
 /// Subscribes to a kind: once to each of its informers, which are several where the kind is cached in
 /// several namespaces.
@@ -19,9 +23,20 @@ pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscriptio
 }
 
 /// Feeds the requests of a stream to the queue until the stream ends.
-pub(crate) async fn feed<R: RequestKey>(mut requests: BoxStream<'static, R>, queue: Queue<R>) {
-    while let Some(request) = requests.next().await {
-        queue.add(request);
-        tokio::task::coop::consume_budget().await;
+pub(crate) async fn feed<R: RequestKey>(
+    mut requests: BoxStream<'static, R>,
+    queue: Queue<R>,
+) -> PumpEnd {
+    let all = async {
+        while let Some(request) = requests.next().await {
+            queue.add(request);
+            tokio::task::coop::consume_budget().await;
+        }
+    };
+    match AssertUnwindSafe(all).catch_unwind().await {
+        Ok(()) => PumpEnd::Finished,
+        Err(payload) => PumpEnd::StreamPanicked {
+            message: panic_text(&*payload).to_owned(),
+        },
     }
 }

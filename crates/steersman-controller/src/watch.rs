@@ -7,12 +7,14 @@ use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Event, Origin};
-use steersman_object::{Kind, ObjectKey, TypedObject};
+use steersman_object::{Kind, TypedObject};
 use steersman_workqueue::{AddOptions, Priority, Queue};
 
 use crate::handler::{EventHandler, Requests};
+use crate::metrics::Metrics;
 use crate::predicate::{EventSummary, Predicate};
 use crate::request::RequestKey;
+use crate::status::ControllerStatus;
 
 /// A filter over the events of every watch of one controller.
 pub(crate) type FilterAll = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
@@ -31,15 +33,19 @@ pub(crate) trait AnyWatch<R: RequestKey>: Send {
     /// Makes the kind known to the cache.
     fn declare(&self, cache: &Cache) -> Result<(), Error>;
 
-    /// Subscribes, and answers what has to run for it.
+    /// Subscribes, and returns the tasks to run for the subscriptions.
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// Where the requests of a watch go.
+/// Where the requests of a watch go, and where its panics are reported.
 #[derive(Clone)]
 pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
     pub(crate) filter_all: Option<FilterAll>,
+    pub(crate) status: ControllerStatus,
+    pub(crate) metrics: Metrics,
+    /// The position of the watch in `Controller::kinds`, from 0.
+    pub(crate) watch: usize,
 }
 
 /// One subscription of a watch, to be run as a task.
@@ -56,12 +62,8 @@ pub(crate) enum PumpEnd {
     Finished,
     /// The informer stopped.
     Stopped { kind: Kind },
-    /// The predicate or the handler panicked (CTRL-3).
-    Panicked {
-        kind: Kind,
-        key: ObjectKey,
-        message: String,
-    },
+    /// A stream of requests panicked, so it cannot be polled again.
+    StreamPanicked { message: String },
 }
 
 // === impl Watch ===
@@ -79,14 +81,18 @@ impl<K: TypedObject, R: RequestKey> Watch<K, R> {
         &self.kind
     }
 
-    /// The requests that an event causes, with the options to add them with.
-    pub(crate) fn route(&self, event: &Event<K>, filter_all: Option<&FilterAll>) -> Requests<R> {
-        let mut requests = Requests::with_defaults(options(event));
+    /// Writes the requests that an event causes into `requests`, which is made by
+    /// [`requests_of`]. Runs the closures of the user, so it may panic (CTRL-6).
+    pub(crate) fn route(
+        &self,
+        event: &Event<K>,
+        filter_all: Option<&FilterAll>,
+        requests: &mut Requests<R>,
+    ) {
         let passes = filter_all.is_none_or(|filter| filter(&self.summary(event)));
         if passes && self.predicate.passes(event) {
-            self.handler.handle(event, &mut requests);
+            self.handler.handle(event, requests);
         }
-        requests
     }
 
     fn summary<'a>(&'a self, event: &'a Event<K>) -> EventSummary<'a> {
@@ -106,6 +112,11 @@ impl<K: TypedObject, R: RequestKey> fmt::Debug for Watch<K, R> {
             .field("kind", &self.kind)
             .finish_non_exhaustive()
     }
+}
+
+/// An empty list of requests whose defaults fit the event.
+pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(event: &Event<K>) -> Requests<R> {
+    Requests::with_defaults(options(event))
 }
 
 // What a start or a resync brings can wait for what just happened. A delete is always news: it is

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::FutureExt;
+use steersman_object::panic_text;
 use steersman_workqueue::{Queue, Ticket};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,6 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::outcome::{Ending, Verdict, outcome};
-use crate::panic::message_of;
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 
@@ -49,7 +49,18 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok(ticket) = self.queue.next().await {
-            self.work(ticket).await;
+            // CTRL-8: what panics beside the reconciler ends no worker. The ticket is dropped with it,
+            // which is a failure of its request.
+            let worked = AssertUnwindSafe(self.work(ticket)).catch_unwind().await;
+            if let Err(payload) = worked {
+                self.metrics.panicked();
+                tracing::error!(
+                    controller = self.context.controller(),
+                    panic = %panic_text(&*payload),
+                    "the clock or the formatting of a request panicked; the request is tried again with \
+                     backoff: correct it"
+                );
+            }
             // A queue that is never empty and reconciles that never wait would keep the thread.
             tokio::task::coop::consume_budget().await;
         }
@@ -99,7 +110,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         }
         match catch_unwind(AssertUnwindSafe(move || drop(run))) {
             Ok(()) => Ended::TimedOut,
-            Err(payload) => Ended::Panicked(message_of(&*payload)),
+            Err(payload) => Ended::Panicked(panic_text(&*payload).to_owned()),
         }
     }
 
@@ -147,7 +158,7 @@ impl Ended {
     fn new(end: std::thread::Result<Result<Action, Error>>) -> Self {
         match end {
             Ok(result) => Self::Returned(result),
-            Err(payload) => Self::Panicked(message_of(&*payload)),
+            Err(payload) => Self::Panicked(panic_text(&*payload).to_owned()),
         }
     }
 

@@ -104,9 +104,10 @@ impl<K: TypedObject> ControllerBuilder<K> {
         self.map(|builder| builder.rate_limiter(rate_limiter))
     }
 
-    /// How long its kinds may take to sync before it gives up, and the manager with it; two minutes by default.
-    pub fn sync_timeout(self, timeout: Duration) -> Self {
-        self.map(|builder| builder.sync_timeout(timeout))
+    /// Ends the manager where a kind of this controller has not had its first sync after `timeout`. Without it
+    /// the controller waits as long as a kind is missing or forbidden, and starts by itself after that.
+    pub fn require_sync(self, timeout: Duration) -> Self {
+        self.map(|builder| builder.require_sync(timeout))
     }
 
     /// How long one reconcile may take; no limit by default.

@@ -1,13 +1,17 @@
 //! Panics and hangs cost their own request, and nothing fails in silence.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff::Timestamp;
 use steersman_controller::{
-    Action, Context, Controller, ControllerError, Error, Request, handler, predicate, reconcile,
+    Action, Context, Controller, ControllerError, Error, RateLimiter, Request, handler, predicate,
+    reconcile,
 };
 use steersman_object::ObjectKey;
+use steersman_testenv::log::capture;
 
 use crate::world::{World, record};
 
@@ -108,57 +112,189 @@ async fn a_hang_is_cancelled_at_its_deadline_and_dropped_past_the_grace() {
     assert_eq!(world.metric("reconcile_timeouts_total", LABELS), "1");
 }
 
-// CTRL-3
+// CTRL-6
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_mapping_function_ends_the_controller_with_its_name_on_it() {
+async fn a_panic_in_a_mapping_function_costs_its_event() {
+    let log = capture();
     let mut world = World::new();
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
         .watches::<ConfigMap>(handler::mapped(|config: &ConfigMap| {
-            assert!(config.data.is_some(), "a config without data");
-            [ObjectKey::namespaced("default", "web")]
+            let name = config.metadata.name.as_deref().unwrap_or_default();
+            assert!(!name.starts_with("bad"), "a config called {name}");
+            [ObjectKey::namespaced("default", name)]
         }))
         .build(note.reconciler())
         .unwrap();
+    let status = controller.status();
+    // One that was there before the start does not keep the workers from starting.
+    world.own("bad-first", &[]);
     let running = world.start(controller);
     world.deploy("web");
     assert_eq!(runs.next().await, "web");
-    world.own("empty", &[]);
-    let error = running.await.unwrap().unwrap_err();
-    assert!(error.is_panic());
-    let text = error.to_string();
+    assert_eq!(status.handler_panics(), 1);
+    world.own("bad", &[]);
+    world.own("good", &[]);
+    assert_eq!(runs.next().await, "good");
+    assert!(runs.rest().await.is_empty());
+    assert!(!running.is_finished());
+
+    assert_eq!(status.handler_panics(), 2);
+    let last = status.last_handler_panic().unwrap();
+    assert_eq!((last.watch, last.key.name()), (1, "bad"));
+    assert_eq!(last.kind.gvk().kind(), "ConfigMap");
+    assert_eq!(last.message, "a config called bad");
+    let counted = |name: &str| {
+        let labels = format!(r#"controller="deployment",name="{name}""#);
+        world.series(&format!(
+            "steersman_controller_handler_panics_total{{{labels}}} "
+        ))
+    };
+    assert_eq!(counted("ConfigMap.v1"), "2");
+    assert_eq!(counted("Deployment.v1.apps"), "0");
+    let text = log.text();
+    let errors: Vec<&str> = text.lines().filter(|line| line.contains("ERROR")).collect();
+    assert_eq!(errors.len(), 2, "{text}");
     for part in [
-        "\"deployment\"",
-        "ConfigMap",
-        "default/empty",
-        "a config without data",
+        "controller=\"deployment\"",
+        "watch=1",
+        "kind=ConfigMap.v1",
+        "object=default/bad ",
+        "panic=a config called bad",
     ] {
-        assert!(text.contains(part), "{text}");
+        assert!(errors[1].contains(part), "{part:?} is not in {}", errors[1]);
     }
 }
 
+// CTRL-6
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_predicate_ends_only_its_own_controller() {
+async fn a_panic_in_a_predicate_or_a_filter_costs_its_event() {
     let mut world = World::new();
-    world.deploy("web");
+    for name in ["bad", "fails-the-filter", "web"] {
+        world.deploy(name);
+    }
     let (note, mut runs) = record();
-    let bad = Controller::builder::<Deployment>()
-        .name("bad")
-        .for_filter(predicate::object(|_: &Deployment| panic!("cannot tell")))
-        .build(record().0.reconciler())
-        .unwrap();
-    let good = Controller::builder::<Deployment>()
+    let controller = Controller::builder::<Deployment>()
+        .for_filter(predicate::object(|web: &Deployment| {
+            assert!(web.metadata.name.as_deref() != Some("bad"), "cannot tell");
+            true
+        }))
+        .filter_all(|event| {
+            assert!(event.key.name() != "fails-the-filter", "cannot tell either");
+            true
+        })
         .build(note.reconciler())
         .unwrap();
-    let bad = world.start(bad);
-    let good = world.start(good);
-    let error = bad.await.unwrap().unwrap_err();
-    assert!(
-        matches!(error, ControllerError::HandlerPanicked { .. }),
-        "{error}"
-    );
+    let status = controller.status();
+    let running = world.start(controller);
     assert_eq!(runs.rest().await, ["web"]);
-    assert!(!good.is_finished());
+    assert_eq!(status.handler_panics(), 2);
+    // Every event of the object fails, and no other's.
+    world.scale("bad", 2);
+    world.scale("web", 2);
+    assert_eq!(runs.rest().await, ["web"]);
+    assert_eq!(status.handler_panics(), 3);
+    assert!(!running.is_finished());
+}
+
+// CTRL-6: an object that moves from one owner to one that cannot be mapped is still gone from the first.
+#[tokio::test(start_paused = true)]
+async fn the_requests_that_a_handler_named_before_its_panic_are_kept() {
+    let mut world = World::new();
+    let (note, mut runs) = record();
+    let controller = Controller::keyed::<String>("owners")
+        .watches::<ConfigMap>(handler::mapped(|config: &ConfigMap| {
+            let note = config.metadata.annotations.as_ref();
+            let owner = note.and_then(|notes| notes.get("example.com/note"));
+            assert!(
+                owner.is_none_or(|owner| owner != "nobody"),
+                "nobody owns it"
+            );
+            [owner.cloned().unwrap_or_default()]
+        }))
+        .build(reconcile::from_fn(move |_: Context, owner: String| {
+            note.note(&owner);
+            std::future::ready(Ok::<_, Error>(Action::done()))
+        }))
+        .unwrap();
+    let running = world.start(controller);
+    world.own("moves", &[]);
+    world.annotate("configmaps", "moves", "first");
+    assert!(runs.rest().await.contains(&"first".to_owned()));
+    world.annotate("configmaps", "moves", "nobody");
+    assert_eq!(runs.rest().await, ["first"]);
+    assert!(!running.is_finished());
+}
+
+// CTRL-8
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_rate_limiter_or_the_clock_costs_a_delay() {
+    struct Broken;
+
+    impl RateLimiter<Request> for Broken {
+        fn delay(&mut self, _: &Request, _: std::time::Instant) -> Duration {
+            panic!("no delay")
+        }
+
+        fn forget(&mut self, _: &Request) {
+            panic!("nothing to forget")
+        }
+
+        fn failures(&self, _: &Request) -> u32 {
+            panic!("no failures")
+        }
+    }
+
+    let mut world = World::new();
+    world.clock = Some(Arc::new(|| panic!("no time")));
+    for name in ["asks-the-clock", "fails", "works"] {
+        world.deploy(name);
+    }
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |ctx: Context, request: Request| {
+        let name = request.key.name();
+        note.note(&format!("{name} {}", ctx.attempt()));
+        let first = ctx.attempt() == 0;
+        std::future::ready(match name {
+            "asks-the-clock" if first => Ok(Action::requeue_at(Timestamp::UNIX_EPOCH)),
+            "fails" if first => Err(Error::msg("on purpose")),
+            _ => Ok(Action::done()),
+        })
+    });
+    let controller = Controller::builder::<Deployment>()
+        .rate_limiter(Broken)
+        .build(reconciler)
+        .unwrap();
+    let running = world.start(controller);
+    let mut seen = runs.rest().await;
+    seen.sort();
+    let expected = [
+        "asks-the-clock 0",
+        "asks-the-clock 1",
+        "fails 0",
+        "fails 1",
+        "works 0",
+    ];
+    assert_eq!(seen, expected);
+    assert!(!running.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_requests_that_panics_ends_the_controller_with_its_name_on_it() {
+    let mut world = World::new();
+    let stream = futures::stream::once(async { panic!("no requests") });
+    let controller = Controller::builder::<Deployment>()
+        .requests(stream)
+        .build(record().0.reconciler())
+        .unwrap();
+    let error = world.start(controller).await.unwrap().unwrap_err();
+    assert!(error.is_panic());
+    let text = error.to_string();
+    assert!(
+        text.contains("\"deployment\"")
+            && text.contains("stream of requests panicked: no requests"),
+        "{text}"
+    );
 }
 
 #[test]

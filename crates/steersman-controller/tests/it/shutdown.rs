@@ -9,6 +9,8 @@ use steersman_client::RequestId;
 use steersman_controller::{
     Action, Context, Controller, ControllerError, Error, Request, reconcile,
 };
+use steersman_object::ObjectKey;
+use steersman_testenv::log::capture;
 use tokio::time::Instant;
 
 use crate::world::{World, record};
@@ -113,6 +115,43 @@ async fn a_write_of_a_reconcile_that_gave_up_is_seen_out() {
     running.await.unwrap().unwrap();
     assert_eq!(start.elapsed(), slow);
     assert!(world.server.get("configmaps", "default", "web").is_some());
+}
+
+// CTRL-9
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_stops_does_not_wait_for_the_writes_of_others() {
+    let log = capture();
+    let mut world = World::new();
+    world.deploy("web");
+    world
+        .server
+        .faults()
+        .delay(Verb::Create, "configmaps", crate::world::HOUR)
+        .keep();
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .build(note.reconciler())
+        .unwrap();
+    let running = world.start(controller);
+    assert_eq!(runs.next().await, "web");
+    // A write of something else over the same client, and of a part of that.
+    for client in [world.client.clone(), world.client.counting_apart()] {
+        let config = ConfigMap {
+            metadata: ObjectKey::namespaced("default", "slow").to_meta(),
+            ..ConfigMap::default()
+        };
+        tokio::spawn(async move { client.create(&config).await });
+    }
+    world
+        .server
+        .requests()
+        .wait_for(2, |r| r.does(Verb::Create))
+        .await;
+    let start = Instant::now();
+    world.cancel.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert!(!log.text().contains("on its way"), "{}", log.text());
 }
 
 #[tokio::test(start_paused = true)]

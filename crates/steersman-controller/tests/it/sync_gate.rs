@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_apiserver::faults::Answer;
 use steersman_controller::Controller;
+use steersman_testenv::log::capture;
 use tokio::time::Instant;
 
 use crate::world::{World, record};
@@ -34,9 +35,9 @@ async fn nothing_runs_before_the_slowest_watch_has_synced() {
     );
 }
 
-// Scenario: one source never syncs: a typed error after the timeout, others unaffected.
+// Scenario: one source never syncs: a typed error after the timeout where one is set, others unaffected.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_never_syncs_ends_its_controller_and_no_other() {
+async fn a_kind_that_is_required_ends_its_controller_and_no_other() {
     let mut world = World::new();
     world.deploy("web");
     let forbidden = Answer::code(403).message("configmaps is forbidden: no such right");
@@ -50,8 +51,10 @@ async fn a_kind_that_never_syncs_ends_its_controller_and_no_other() {
     let owner = Controller::builder::<Deployment>()
         .name("owner")
         .owns::<ConfigMap>()
+        .require_sync(Duration::from_secs(90))
         .build(never.reconciler())
         .unwrap();
+    let status = owner.status();
     let alone = Controller::builder::<Deployment>()
         .build(note.reconciler())
         .unwrap();
@@ -59,13 +62,15 @@ async fn a_kind_that_never_syncs_ends_its_controller_and_no_other() {
     let owner = world.start(owner);
     let alone = world.start(alone);
     assert_eq!(runs.next().await, "web");
+    assert!(status.is_waiting());
     // A controller without its gate would never end.
     let error = tokio::time::timeout(Duration::from_secs(600), owner)
         .await
         .unwrap()
         .unwrap()
         .unwrap_err();
-    assert_eq!(start.elapsed().as_secs(), 120);
+    assert_eq!(start.elapsed().as_secs(), 90);
+    assert!(!status.is_waiting());
     assert!(error.is_sync_timeout());
     assert_eq!(
         error.kind().map(|kind| kind.gvk().kind()),
@@ -78,4 +83,57 @@ async fn a_kind_that_never_syncs_ends_its_controller_and_no_other() {
     );
     assert!(never_runs.seen_nothing_more());
     assert!(!alone.is_finished());
+}
+
+// CTRL-7
+#[tokio::test(start_paused = true)]
+async fn a_controller_waits_for_a_forbidden_kind_says_so_each_minute_and_starts_by_itself() {
+    let log = capture();
+    let mut world = World::new();
+    world.deploy("web");
+    let forbidden = Answer::code(403).message("configmaps is forbidden: no such right");
+    let fault = world.server.faults().answer(None, "configmaps", forbidden);
+    let (note, mut runs) = record();
+    let owner = Controller::builder::<Deployment>()
+        .name("owner")
+        .owns::<ConfigMap>()
+        // The longest limit and none are the same.
+        .require_sync(Duration::MAX)
+        .build(note.reconciler())
+        .unwrap();
+    let status = owner.status();
+    let running = world.start(owner);
+    tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
+    assert!(runs.seen_nothing_more());
+    assert!(!running.is_finished());
+
+    let waits = "the controller waits for the first sync";
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains(waits)).collect();
+    assert_eq!(lines.len(), 10, "{text}");
+    for part in [
+        "WARN",
+        "controller=\"owner\"",
+        "configmaps could not be cached",
+        "no such right",
+        r#"resources: ["configmaps"], verbs: [get, list, watch]}"#,
+    ] {
+        assert!(lines[9].contains(part), "{part:?} is not in {}", lines[9]);
+    }
+    let waiting_for = status.waiting_for();
+    assert_eq!(waiting_for.len(), 1);
+    assert!(waiting_for[0].is_forbidden() && waiting_for[0].way_out.is_some());
+    let waiting = "steersman_controller_waiting{controller=\"owner\",name=\"ConfigMap.v1\",\
+                   reason=\"forbidden\"} ";
+    assert_eq!(world.series(waiting), "1");
+
+    drop(fault);
+    assert_eq!(runs.next().await, "web");
+    assert!(!status.is_waiting() && status.waiting_for().is_empty());
+    assert!(world.series(waiting).starts_with("no "));
+    let text = log.text();
+    assert!(
+        text.contains("what the controller waited for has synced"),
+        "{text}"
+    );
 }

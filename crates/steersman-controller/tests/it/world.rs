@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) registry: Registry,
     pub(crate) cancel: CancellationToken,
     pub(crate) grace: Duration,
+    /// The clock of controllers that are started from now on; that of the runtime by default.
+    pub(crate) clock: Option<Clock>,
     connection: Connection,
     cache_runs: bool,
 }
@@ -54,6 +56,7 @@ impl World {
             registry: Registry::new(),
             cancel: CancellationToken::new(),
             grace: Duration::from_secs(30),
+            clock: None,
             connection,
             cache_runs: false,
         }
@@ -76,18 +79,22 @@ impl World {
             self.cache.clone(),
             self.client.clone(),
             self.cancel.clone(),
-            clock(),
+            self.clock.clone().unwrap_or_else(clock),
         );
         tokio::spawn(controller.start(start.grace(self.grace).registry(self.registry.clone())))
     }
 
     /// The value of a metric of the controller `name`.
     pub(crate) fn metric(&self, metric: &str, labels: &str) -> String {
+        self.series(&format!("controller_runtime_{metric}{{{labels}}} "))
+    }
+
+    /// The value of the series whose line begins so.
+    pub(crate) fn series(&self, series: &str) -> String {
         let text = TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .unwrap();
-        let series = format!("controller_runtime_{metric}{{{labels}}} ");
-        let line = text.lines().find_map(|line| line.strip_prefix(&series));
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
         line.map_or_else(|| format!("no {series} in {text}"), str::to_owned)
     }
 

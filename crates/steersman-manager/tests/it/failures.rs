@@ -56,7 +56,7 @@ async fn a_panic_ends_the_manager_with_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_kind_ends_its_controller_and_with_it_the_manager() {
+async fn a_forbidden_kind_that_is_required_ends_its_controller_and_with_it_the_manager() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let forbidden = Answer::code(403).message("services is forbidden");
@@ -67,7 +67,9 @@ async fn a_forbidden_kind_ends_its_controller_and_with_it_the_manager() {
         .controller::<ConfigMap>()
         .run(Tell(told.clone()))
         .unwrap();
-    manager.controller::<Service>().run(Tell(told)).unwrap();
+    let services = manager.controller::<Service>();
+    let limit = Duration::from_secs(120);
+    services.require_sync(limit).run(Tell(told)).unwrap();
     let before = Instant::now();
     let started = start(&manager);
     // The other controller works meanwhile.
@@ -116,7 +118,7 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     let limit = Duration::from_secs(30);
     manager
         .controller::<ConfigMap>()
-        .sync_timeout(limit)
+        .require_sync(limit)
         .run(Tell(told))
         .unwrap();
     let before = Instant::now();

@@ -220,7 +220,7 @@ async fn starting(said: &mut Said, server: &ApiServer) {
         let manager = manager(server, options);
         let greetings = manager.controller::<Greeting>();
         let limit = Duration::from_secs(limit);
-        greetings.sync_timeout(limit).run(Nothing).unwrap();
+        greetings.require_sync(limit).run(Nothing).unwrap();
         manager.start(Shutdown::never()).await
     };
     said.note("not installed", start(CacheOptions::new(), 20).await);

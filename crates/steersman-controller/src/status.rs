@@ -1,0 +1,144 @@
+//! Handle: how one controller is doing, for others to read while it runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use steersman_cache::{Cache, Unsynced};
+use steersman_object::{Kind, ObjectKey};
+
+/// How one controller is doing. Cheap to clone; all clones show the same controller.
+///
+/// Made by [`Controller::status`](crate::Controller::status). It can be read at any time: before the
+/// start, while the controller runs, and after its end.
+#[derive(Clone)]
+#[must_use]
+pub struct ControllerStatus {
+    shared: Arc<Shared>,
+}
+
+/// A panic of a predicate, a handler or a filter, which cost one event (`CTRL-6`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerPanic {
+    /// The kind of the watch.
+    pub kind: Kind,
+    /// The position of the watch in [`Controller::kinds`](crate::Controller::kinds), from 0.
+    pub watch: usize,
+    /// The object of the event.
+    pub key: ObjectKey,
+    /// The text of the panic.
+    pub message: String,
+}
+
+struct Shared {
+    controller: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// While the controller waits for first syncs.
+    awaited: Option<Awaited>,
+    panics: u64,
+    last_panic: Option<HandlerPanic>,
+}
+
+struct Awaited {
+    cache: Cache,
+    kinds: Vec<Kind>,
+}
+
+/// Marks the controller as waiting while it lives.
+#[must_use]
+pub(crate) struct Waiting {
+    status: ControllerStatus,
+}
+
+impl ControllerStatus {
+    pub(crate) fn new(controller: impl Into<String>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                controller: controller.into(),
+                state: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The name of the controller.
+    #[must_use]
+    pub fn controller(&self) -> &str {
+        &self.shared.controller
+    }
+
+    /// Whether the controller was started and reconciles nothing yet, because a kind that it watches
+    /// has not had its first sync.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.shared.state.lock().awaited.is_some()
+    }
+
+    /// What a [waiting](Self::is_waiting) controller waits for: each informer that has not synced,
+    /// with the reason and the way out. Empty where it does not wait, or is about to start.
+    #[must_use]
+    pub fn waiting_for(&self) -> Vec<Unsynced> {
+        let (cache, kinds) = match &self.shared.state.lock().awaited {
+            Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
+            None => return Vec::new(),
+        };
+        // Not under the lock: the cache has locks of its own.
+        kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
+    }
+
+    /// How many events were lost to panics of predicates, handlers and filters since the start.
+    #[must_use]
+    pub fn handler_panics(&self) -> u64 {
+        self.shared.state.lock().panics
+    }
+
+    /// The last of those panics.
+    #[must_use]
+    pub fn last_handler_panic(&self) -> Option<HandlerPanic> {
+        self.shared.state.lock().last_panic.clone()
+    }
+
+    pub(crate) fn handler_panicked(&self, panic: HandlerPanic) {
+        let mut state = self.shared.state.lock();
+        state.panics = state.panics.saturating_add(1);
+        state.last_panic = Some(panic);
+    }
+
+    /// Marks the controller as waiting for these kinds until the result is dropped.
+    pub(crate) fn wait_for(&self, cache: Cache, mut kinds: Vec<Kind>) -> Waiting {
+        kinds.sort();
+        kinds.dedup();
+        self.shared.state.lock().awaited = Some(Awaited { cache, kinds });
+        Waiting {
+            status: self.clone(),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Dropped outside the lock: it may be the last handle of the cache.
+        let awaited = self.status.shared.state.lock().awaited.take();
+        drop(awaited);
+    }
+}
+
+impl fmt::Debug for ControllerStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControllerStatus")
+            .field("controller", &self.shared.controller)
+            .field("waiting", &self.is_waiting())
+            .field("handler_panics", &self.handler_panics())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for HandlerPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.kind, self.key, self.message)
+    }
+}
