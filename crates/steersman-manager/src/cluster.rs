@@ -127,6 +127,7 @@ impl Runnable for Cluster {
     }
 
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
+        context.shows(&self.connection.endpoint(), &self.cache);
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.connection.clone(), context.cancellation());
         let asking = async {

@@ -2,33 +2,39 @@
 
 use std::collections::HashMap;
 use std::future::pending;
-use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_controller::ControllerError;
+use steersman_object::panic_text;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::error::{BoxError, Error};
+use crate::monitor::Monitor;
 use crate::order::{Group, START};
 use crate::runnable::{Erased, RunContext};
 
-/// How often the log names those who are not ready.
-const REMINDER: Duration = Duration::from_secs(10);
+/// When the log first names what a group waits for, and how long after that again; each pause is twice
+/// the one before.
+const FIRST_REMINDER: Duration = Duration::from_secs(10);
+
+/// The longest pause between two reminders.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// How long what was dropped may take to be gone.
 const DROPPED: Duration = Duration::from_secs(1);
 
 /// Everything that runs, by group. Dropping it drops what runs.
-#[derive(Debug)]
 pub(crate) struct Groups {
     tasks: JoinSet<Result<(), BoxError>>,
     running: HashMap<Id, Running>,
     cancels: HashMap<Group, CancellationToken>,
     /// What did not stop though it was asked to, and was dropped.
     late: Vec<String>,
+    monitor: Arc<Monitor>,
 }
 
 #[derive(Debug)]
@@ -38,37 +44,63 @@ struct Running {
     task: AbortHandle,
 }
 
-/// Those who promised to say when they are ready; each token is cancelled when its owner is.
+/// The runnables of a group that promised to say when they are ready; each token is cancelled when its
+/// runnable is.
 #[derive(Debug)]
-pub(crate) struct Readiness(Vec<(String, CancellationToken)>);
+pub(crate) struct Readiness {
+    awaited: Vec<(String, CancellationToken)>,
+    /// When the log names them next, and the pause before that.
+    reminder: Instant,
+    pause: Duration,
+}
 
 impl Readiness {
-    /// Waits until all of them are ready, and says meanwhile who is not.
+    fn new(awaited: Vec<(String, CancellationToken)>) -> Self {
+        Self {
+            awaited,
+            reminder: Instant::now() + FIRST_REMINDER,
+            pause: FIRST_REMINDER,
+        }
+    }
+
+    /// Waits until all of them are ready, and says meanwhile which are not: once as a warning, then ever
+    /// more rarely below that, because a standby may wait for weeks (MGR-4).
     ///
     /// Cancel safe.
-    pub(crate) async fn reached(&self) {
-        let mut all = pin!(async {
-            for (_, ready) in &self.0 {
-                ready.cancelled().await;
-            }
-        });
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut all => return,
-                () = sleep(REMINDER) => {
-                    let waiting = self.0.iter().filter(|(_, ready)| !ready.is_cancelled());
-                    let names: Vec<&str> = waiting.map(|(name, _)| name.as_str()).collect();
-                    warn!(waiting_for = names.join(", "), "the groups to come wait until it is ready");
+    pub(crate) async fn reached(&mut self) {
+        for (_, ready) in &self.awaited {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = ready.cancelled() => break,
+                    () = sleep_until(self.reminder) => {
+                        remind(&self.awaited, self.pause == FIRST_REMINDER);
+                        self.pause = LONGEST_PAUSE.min(self.pause * 2);
+                        self.reminder += self.pause;
+                    }
                 }
             }
         }
     }
 }
 
+fn remind(awaited: &[(String, CancellationToken)], first: bool) {
+    let waiting = awaited.iter().filter(|(_, ready)| !ready.is_cancelled());
+    let names: Vec<&str> = waiting.map(|(name, _)| name.as_str()).collect();
+    let waiting_for = names.join(", ");
+    if first {
+        warn!(
+            waiting_for,
+            "the groups to come wait until it is ready; said again ever more rarely, as INFO"
+        );
+    } else {
+        info!(waiting_for, "the groups to come wait until it is ready");
+    }
+}
+
 impl Groups {
     /// Tokens that nobody cancels from outside, so that the stop order is ours alone.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(monitor: Arc<Monitor>) -> Self {
         let cancels = START
             .into_iter()
             .map(|group| (group, CancellationToken::new()))
@@ -78,6 +110,7 @@ impl Groups {
             running: HashMap::new(),
             cancels,
             late: Vec::new(),
+            monitor,
         }
     }
 
@@ -86,18 +119,20 @@ impl Groups {
         let mut readiness = Vec::new();
         for runnable in runnables {
             let (name, group) = (runnable.name.clone(), runnable.group);
-            let cancel = self.cancels.entry(group).or_default().clone();
+            // MGR-5: one of its own, so that a runnable that cancels it stops nothing but itself.
+            let cancel = self.cancels.entry(group).or_default().child_token();
             let ready = runnable.says_when_ready.then(CancellationToken::new);
             if let Some(ready) = &ready {
                 readiness.push((name.clone(), ready.clone()));
             }
-            let context = RunContext::new(cancel, ready.map(CancellationToken::drop_guard));
+            let ready = ready.map(CancellationToken::drop_guard);
+            let context = RunContext::new(cancel, ready, Arc::clone(&self.monitor));
             debug!(runnable = name, %group, "starting");
             let task = self.tasks.spawn(runnable.run(context));
             self.running
                 .insert(task.id(), Running { name, group, task });
         }
-        Readiness(readiness)
+        Readiness::new(readiness)
     }
 
     /// Waits until something ends, and says whether it ended the manager (MGR-2). Never resolves while
@@ -192,7 +227,7 @@ impl Groups {
 /// A deadline that may be absent.
 pub(crate) async fn at(deadline: Option<Instant>) {
     match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        Some(deadline) => sleep_until(deadline).await,
         None => pending().await,
     }
 }
@@ -212,11 +247,7 @@ fn dropped_requests(failure: &Error) -> Option<String> {
 
 fn panic_message(error: JoinError) -> String {
     match error.try_into_panic() {
-        Ok(panic) => match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-            (Some(text), _) => (*text).to_owned(),
-            (None, Some(text)) => text.clone(),
-            (None, None) => "a panic without a text".to_owned(),
-        },
+        Ok(panic) => panic_text(&*panic).to_owned(),
         Err(error) => error.to_string(),
     }
 }

@@ -23,16 +23,21 @@
 //!
 //! What ends a manager, besides the request to stop:
 //!
-//! - An error or a panic of anything it runs, in the framework or not (`MGR-2`). The error names it.
-//! - A controller one of whose kinds does not sync in time. A kind that cannot be listed (403, no such kind)
-//!   keeps no other controller from working meanwhile, but a controller that can never start is not left
-//!   out in silence: the process ends with an error that names the kind, the reason and the way out.
+//! - An error or a panic of a runnable or of a task of the framework (`MGR-2`). The error names it, and
+//!   everything else is stopped in order, with its grace (`MGR-5`).
+//! - A controller with [`require_sync`](ControllerBuilder::require_sync) one of whose kinds does not sync in
+//!   that time.
+//!
+//! What does not end it: a kind that is missing or forbidden, for which its controllers wait and say so each
+//! minute (`CTRL-7`), and a panic of a reconciler, predicate, handler or hook (`CTRL-2`, `CTRL-6`, `MGR-7`).
+//! [`Manager::health`] names them (`MGR-6`).
 //!
 //! Modules, words first:
 //!
 //! - [`order`] has [`Group`] and the two orders.
 //! - [`error`] has [`Error`].
 //! - [`options`] has what a manager can be told.
+//! - [`health`] has [`Health`], which `monitor` reads from caches and controllers.
 //! - [`runnable`] has [`Runnable`].
 //! - [`shutdown`] has [`shutdown_signal`] and [`Shutdown`].
 //! - `group` starts, supervises and stops.
@@ -44,6 +49,8 @@
 pub mod order;
 pub mod error;
 pub mod options;
+pub mod health;
+mod monitor;
 pub mod runnable;
 pub mod shutdown;
 mod group;
@@ -56,6 +63,7 @@ pub use builder::ManagerBuilder;
 pub use cluster::Cluster;
 pub use controller::ControllerBuilder;
 pub use error::{BoxError, Error};
+pub use health::{Check, ControllerHealth, Health, InformerHealth};
 pub use manager::Manager;
 pub use order::Group;
 pub use runnable::{RunContext, Runnable};

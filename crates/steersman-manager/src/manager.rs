@@ -20,6 +20,8 @@ use tracing::{error, info};
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::group::{Groups, at};
+use crate::health::Health;
+use crate::monitor::Monitor;
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
 use crate::order::{Group, START, STOP};
 use crate::runnable::{Erased, Runnable, from_fn};
@@ -49,6 +51,7 @@ pub struct Manager {
 struct Shared {
     cluster: Cluster,
     options: ManagerOptions,
+    monitor: Arc<Monitor>,
     state: Mutex<State>,
     /// Wakes the one that runs when something was added.
     added: Notify,
@@ -102,7 +105,9 @@ impl Manager {
             waiting: vec![Erased::new(cluster.clone())],
             controllers: BTreeSet::new(),
         };
+        let monitor = Monitor::new(&cluster.connection().endpoint(), cluster.cache().clone());
         let shared = Shared {
+            monitor: Arc::new(monitor),
             cluster,
             options,
             state: Mutex::new(state),
@@ -150,6 +155,13 @@ impl Manager {
             .iter()
             .cloned()
             .collect()
+    }
+
+    /// How the manager is doing now: which kinds cannot be had and why, which controllers wait for them, and
+    /// which handlers panicked. Asks nothing of a cluster, and may be called at any time.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.shared.monitor.health()
     }
 
     /// Adds something to run. It starts with its group, or now if the manager runs.
@@ -201,6 +213,8 @@ impl Manager {
             // Two programs may have controllers of one name.
             None => self.client().for_controller(name),
         };
+        let (status, kinds) = (controller.status(), controller.kinds());
+        self.shared.monitor.add_controller(status, kinds);
         // Not the manager itself: what it holds must not hold it.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         self.add(from_fn(
@@ -250,7 +264,7 @@ impl Manager {
 
     async fn supervise(&self, mut shutdown: Shutdown) -> Result<(), Error> {
         shutdown.install().map_err(Error::Signals)?;
-        let mut groups = Groups::new();
+        let mut groups = Groups::new(Arc::clone(&self.shared.monitor));
         let outcome = Box::pin(self.run(&mut groups, &mut shutdown)).await;
         if let Err(failure) = &outcome {
             error!(error = %report(failure), "stopping");
@@ -269,7 +283,7 @@ impl Manager {
     /// Until the request to stop, or the first failure.
     async fn run(&self, groups: &mut Groups, shutdown: &mut Shutdown) -> Result<(), Error> {
         for group in START {
-            let readiness = groups.start(self.take_waiting(|waiting| waiting.group == group));
+            let mut readiness = groups.start(self.take_waiting(|waiting| waiting.group == group));
             loop {
                 tokio::select! {
                     biased;

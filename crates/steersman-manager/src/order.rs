@@ -11,7 +11,8 @@ pub enum Group {
     /// Admission and conversion webhooks: up before caches, because listing a kind may need the conversion
     /// webhook of this very process.
     Webhooks,
-    /// Caches: ready when every kind that was declared has synced, or says why it cannot.
+    /// Caches: ready when each declared kind has synced or its first list has failed. What needs all kinds
+    /// waits for them with [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
     Caches,
     /// What runs in every replica, leader or not.
     Others,

@@ -1,12 +1,18 @@
 //! Handle: something a manager starts and stops: it declares its name and its group.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 
+use steersman_cache::Cache;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::BoxError;
+use crate::health::Health;
+use crate::monitor::Monitor;
 use crate::order::Group;
 
 /// Something with a life of its own that a manager starts, supervises and stops.
@@ -15,7 +21,12 @@ use crate::order::Group;
 ///
 /// End soon after [`RunContext::cancelled`] fires; what has not ended within the manager's grace period is
 /// dropped at its next await. Ending earlier without an error is fine; an error, or a panic, ends the
-/// manager.
+/// manager, which then stops everything else in order and with its grace (`MGR-5`).
+///
+/// # Errors of a runnable
+///
+/// `?` makes a [`BoxError`] of every [`std::error::Error`] and of the error of reconcilers
+/// ([`steersman_controller::Error`], the facade's `Error`), so functions of reconcilers can be called.
 ///
 /// # Examples
 ///
@@ -57,7 +68,8 @@ pub trait Runnable: Send + 'static {
     }
 
     /// Called once, when the manager is told to start or, if it runs already, when this is added: before
-    /// anything of its group runs. For what others may rely on from then on; it must not block.
+    /// anything of its group runs. For what others may rely on from then on; it must not block. A panic
+    /// is one of the runnable, when its turn comes.
     fn begin(&mut self) {}
 
     /// Runs until cancelled.
@@ -72,10 +84,10 @@ pub struct FromFn<F> {
     run: F,
 }
 
-/// What a runnable is given: when to stop, and a way to say that it is ready.
-#[derive(Debug)]
+/// What a runnable is given: when to stop, a way to say that it is ready, and the health of its manager.
 pub struct RunContext {
     cancel: CancellationToken,
+    monitor: Arc<Monitor>,
     // Held while the runnable is not ready; dropping it says that it is.
     ready: parking_lot::Mutex<Option<DropGuard>>,
 }
@@ -86,6 +98,8 @@ pub(crate) struct Erased {
     pub(crate) group: Group,
     pub(crate) says_when_ready: bool,
     runnable: Box<dyn Start>,
+    /// The panic of its `begin`.
+    broken: Option<Box<dyn Any + Send>>,
 }
 
 /// A [`Runnable`] that can be boxed.
@@ -110,6 +124,23 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Se
 ///     Ok(())
 /// });
 /// # let _ = ticker;
+/// ```
+///
+/// A function with an error of its own is called in a closure:
+///
+/// ```
+/// use steersman_controller::Error;
+/// use steersman_manager::{Group, RunContext, runnable};
+///
+/// async fn import(context: RunContext) -> Result<(), Error> {
+///     context.cancelled().await;
+///     Err(Error::msg("half of it is missing"))
+/// }
+///
+/// let importer = runnable::from_fn("importer", Group::Others, |context| async move {
+///     Ok(import(context).await?)
+/// });
+/// # let _ = importer;
 /// ```
 pub fn from_fn<F, Fut>(name: impl Into<String>, group: Group, run: F) -> FromFn<F>
 where
@@ -181,9 +212,14 @@ impl<F> fmt::Debug for FromFn<F> {
 }
 
 impl RunContext {
-    pub(crate) fn new(cancel: CancellationToken, ready: Option<DropGuard>) -> Self {
+    pub(crate) fn new(
+        cancel: CancellationToken,
+        ready: Option<DropGuard>,
+        monitor: Arc<Monitor>,
+    ) -> Self {
         Self {
             cancel,
+            monitor,
             ready: parking_lot::Mutex::new(ready),
         }
     }
@@ -203,10 +239,30 @@ impl RunContext {
         self.cancel.cancelled().await;
     }
 
-    /// The same as a token, to hand on.
+    /// The same as a token, to hand on. Cancelling it stops this runnable and no other (`MGR-5`).
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.cancel.clone()
+    }
+
+    /// How the manager is doing now; see [`Manager::health`](crate::Manager::health).
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.monitor.health()
+    }
+
+    /// Shows the informers of a cache in the manager's health.
+    pub(crate) fn shows(&self, cluster: &str, cache: &Cache) {
+        self.monitor.add_cluster(cluster, cache);
+    }
+}
+
+impl fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext")
+            .field("cancel", &self.cancel)
+            .field("is_ready", &self.ready.lock().is_none())
+            .finish_non_exhaustive()
     }
 }
 
@@ -217,15 +273,22 @@ impl Erased {
             group: runnable.group(),
             says_when_ready: runnable.says_when_ready(),
             runnable: Box::new(runnable),
+            broken: None,
         }
     }
 
     pub(crate) fn begin(&mut self) {
-        self.runnable.begin();
+        let begin = AssertUnwindSafe(|| self.runnable.begin());
+        self.broken = catch_unwind(begin).err();
     }
 
-    pub(crate) fn run(self, context: RunContext) -> Running {
-        self.runnable.run(context)
+    /// Runs it. Called in the task of the runnable, because the call may block or panic as well as what it
+    /// returns (MGR-5).
+    pub(crate) async fn run(self, context: RunContext) -> Result<(), BoxError> {
+        if let Some(panic) = self.broken {
+            resume_unwind(panic);
+        }
+        self.runnable.run(context).await
     }
 }
 

@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::future::{Future, pending};
+use std::panic::AssertUnwindSafe;
 
+use futures::FutureExt as _;
 use futures::stream::{self, BoxStream, Fuse, Stream, StreamExt};
+use steersman_object::panic_text;
 use tokio_util::sync::CancellationToken;
+use tracing::error;
 
 /// When to stop, and when to stop at once.
 ///
@@ -86,8 +90,15 @@ impl Shutdown {
         match &mut self.stages {
             Stages::Signals(signals) => signals.next().await,
             Stages::Requests(requests) => {
-                if requests.next().await.is_none() {
-                    pending::<()>().await;
+                match AssertUnwindSafe(requests.next()).catch_unwind().await {
+                    Ok(Some(())) => {}
+                    Ok(None) => pending().await,
+                    // MGR-5: the manager stops in order. What panicked cannot be polled again.
+                    Err(payload) => {
+                        *requests = stream::pending().boxed().fuse();
+                        let panic = panic_text(&*payload);
+                        error!(panic, "the request to stop panicked: the manager stops");
+                    }
                 }
             }
         }

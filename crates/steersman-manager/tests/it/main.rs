@@ -5,6 +5,8 @@ mod world;
 mod order;
 mod stop;
 mod failures;
+mod isolation;
+mod missing_kinds;
 mod preflight;
 mod controllers;
 mod declaring;

@@ -1,0 +1,142 @@
+//! Words: how a manager is doing: named checks, and what each of them found.
+
+use std::fmt;
+
+use steersman_cache::{Trouble, Unsynced};
+use steersman_controller::HandlerPanic;
+
+/// How a manager was doing at one moment: made by [`Manager::health`](crate::Manager::health) and
+/// [`RunContext::health`](crate::RunContext::health).
+///
+/// Displays as one line per [check](Self::checks), and one for each thing that a check found.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Health {
+    /// Each informer that does not follow its server: the kind cannot be had, or its watch fails.
+    pub informers: Vec<InformerHealth>,
+    /// Every controller of the manager, by name.
+    pub controllers: Vec<ControllerHealth>,
+}
+
+/// An informer that does not follow its server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InformerHealth {
+    /// The api-server.
+    pub cluster: String,
+    /// The kind, the reason and the way out.
+    pub trouble: Trouble,
+    /// The names of the manager's controllers that watch the kind, in order.
+    pub controllers: Vec<String>,
+}
+
+/// How one controller is doing.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ControllerHealth {
+    /// Its name.
+    pub name: String,
+    /// Whether it was started and waits for the first sync of a kind that it watches.
+    pub is_waiting: bool,
+    /// What it waits for, with the reason and the way out.
+    pub waiting_for: Vec<Unsynced>,
+    /// How many events were lost to panics of its predicates, handlers and filters.
+    pub handler_panics: u64,
+    /// The last of those panics.
+    pub last_handler_panic: Option<HandlerPanic>,
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Check {
+    /// `informers`, `controllers` or `handlers`.
+    pub name: &'static str,
+    /// Whether all is well now.
+    pub is_ok: bool,
+    /// What the check found, one sentence each.
+    pub findings: Vec<String>,
+}
+
+impl Health {
+    /// Whether every check is ok.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.checks().iter().all(|check| check.is_ok)
+    }
+
+    /// The checks: `informers` is ok where each one follows its server, `controllers` where none waits for
+    /// a first sync. `handlers` names panics of predicates, handlers and filters; it stays ok, because a
+    /// panic that is over keeps nothing from working.
+    #[must_use]
+    pub fn checks(&self) -> [Check; 3] {
+        let informers = self.informers.iter().map(ToString::to_string).collect();
+        let waiting = self.controllers.iter().filter(|c| c.is_waiting);
+        let waiting: Vec<String> = waiting.map(ControllerHealth::waits).collect();
+        let panics = self.controllers.iter().filter_map(ControllerHealth::panics);
+        [
+            Check {
+                name: "informers",
+                is_ok: self.informers.is_empty(),
+                findings: informers,
+            },
+            Check {
+                name: "controllers",
+                is_ok: waiting.is_empty(),
+                findings: waiting,
+            },
+            Check {
+                name: "handlers",
+                is_ok: true,
+                findings: panics.collect(),
+            },
+        ]
+    }
+}
+
+impl ControllerHealth {
+    fn waits(&self) -> String {
+        let kinds: Vec<String> = self.waiting_for.iter().map(of_kind).collect();
+        format!("{} waits for {}", self.name, kinds.join(", "))
+    }
+
+    fn panics(&self) -> Option<String> {
+        let last = self.last_handler_panic.as_ref()?;
+        let (name, count) = (&self.name, self.handler_panics);
+        Some(format!(
+            "{name} lost events to panics: {count}, the last one at {last}"
+        ))
+    }
+}
+
+fn of_kind(unsynced: &Unsynced) -> String {
+    format!("{} ({})", unsynced.kind, unsynced.reason.as_str())
+}
+
+impl fmt::Display for InformerHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.trouble, self.cluster)?;
+        if self.controllers.is_empty() {
+            return Ok(());
+        }
+        write!(f, " (watched by {})", self.controllers.join(", "))
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.is_ok { "ok" } else { "not ok" };
+        write!(f, "{}: {word}", self.name)?;
+        for finding in &self.findings {
+            write!(f, "\n  {finding}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checks = self.checks().map(|check| check.to_string());
+        f.write_str(&checks.join("\n"))
+    }
+}
