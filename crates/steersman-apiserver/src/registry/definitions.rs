@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -185,12 +187,21 @@ impl Registry {
         now: Timestamp,
     ) {
         let all: Vec<_> = self.store.list(storage, namespace).cloned().collect();
-        let Some(resource) = self.catalogue.of_storage(storage).cloned() else {
+        let served = self.catalogue.of_storage(storage).cloned();
+        let Some(resource) = served.or_else(|| self.unserved(storage)) else {
             return;
         };
         for stored in all {
             self.begin_delete(&resource, &stored, Some(0), policy, now);
         }
+    }
+
+    /// The resource of a definition that serves none of its versions: its objects are still there.
+    fn unserved(&self, storage: &StorageKey) -> Option<Arc<Resource>> {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let mut all = self.store.list(&definitions, None);
+        let found = all.find(|crd| storage_of(crd.lean()) == *storage)?;
+        crd::stored_resource(found.lean()).map(Arc::new)
     }
 
     /// Removes a terminating definition that has no objects left.

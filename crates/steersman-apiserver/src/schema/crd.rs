@@ -209,6 +209,13 @@ pub(crate) fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
     out
 }
 
+/// The resource of the version that a definition stores, served or not.
+pub(crate) fn stored_resource(crd: &Value) -> Option<Resource> {
+    let name = storage_version(crd)?;
+    let version = versions(crd).find(|version| version["storage"] == true)?;
+    Some(resource(crd, version, name))
+}
+
 fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
     let spec = &crd["spec"];
     let names = &spec["names"];
