@@ -2,6 +2,7 @@
 
 mod case;
 mod compare;
+mod ledger;
 mod transport;
 mod https;
 mod replay;

@@ -57,6 +57,28 @@ pub(super) fn remove(body: &mut Value, pointer: &str) {
     }
 }
 
+/// Sorts the entries of all managedFields by everything but their times. Servers sort those of one
+/// operation by their seconds first, and which of two writes share a second is chance.
+pub(super) fn sort_managers(body: &mut Value) {
+    match body {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::Array(entries) if name == "managedFields" => {
+                        entries.sort_by_key(|entry| {
+                            ["operation", "manager", "apiVersion", "subresource"]
+                                .map(|field| entry[field].as_str().unwrap_or_default().to_owned())
+                        });
+                    }
+                    other => sort_managers(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(sort_managers),
+        _ => {}
+    }
+}
+
 /// Compares `/version`: all members are there, the numbers are the same.
 pub(super) fn version(want: &Value, got: &Value) -> Result<(), String> {
     let keys = |value: &Value| -> BTreeSet<String> {
@@ -215,6 +237,20 @@ mod tests {
             remove(&mut body, pointer);
         }
         assert_eq!(body, json!({"a": [{}, {}]}));
+    }
+
+    #[test]
+    fn the_order_of_managers_does_not_hang_on_the_second() {
+        let entry = |manager: &str, operation: &str, time: &str| json!({"manager": manager, "operation": operation, "time": time});
+        let body = |entries: Vec<Value>| json!([{"metadata": {"managedFields": entries}}]);
+        let [a, b] = ["b", "a"].map(|name| entry(name, "Update", "<time>"));
+        let applied = entry("c", "Apply", "<time>");
+        let mut same_second = body(vec![applied.clone(), b.clone(), a.clone()]);
+        let mut two_seconds = body(vec![applied, a, b]);
+        assert_ne!(same_second, two_seconds);
+        sort_managers(&mut same_second);
+        sort_managers(&mut two_seconds);
+        assert_eq!(same_second, two_seconds);
     }
 
     #[test]

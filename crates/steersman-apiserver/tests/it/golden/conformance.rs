@@ -2,16 +2,25 @@
 //! what differs; and a proof that the way over HTTPS is as good as the one in process.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kube_client::Config;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::{self, Verb};
 use steersman_testenv::{Backend, TestEnv};
 
 use super::case::Case;
 use super::https::{Embedded, Remote};
+use super::ledger::{self, Ledger};
 use super::replay::{Mismatch, replay};
+use super::transport::{Answer, Ask, NAMESPACE, Transport};
 use super::{builder, case_at, cases_in, exceptions, folder, pending, report, server};
 
 /// Set by `cargo xtask conformance`, which documents them.
@@ -72,10 +81,11 @@ async fn all_over_https(all: &BTreeMap<String, Case>) -> Summary {
             (path, case, over_https(case, ignored).await)
         })
         .buffered(AT_A_TIME);
-    let mut summary = Summary::default();
+    let mut summary = Summary::of("the embedded server over HTTPS");
     while let Some((path, case, mismatches)) = replays.next().await {
         summary.add(path, case, &mismatches, pending.get(path));
     }
+    summary.end();
     summary
 }
 
@@ -86,21 +96,33 @@ async fn configuration(kubeconfig: Kubeconfig) -> Config {
         .unwrap()
 }
 
-/// What differs, printed, and how many of each topic are as recorded.
+/// Prints what differs, and how many of each topic are as recorded as soon as its last case is done.
 #[derive(Default)]
 struct Summary {
-    topics: BTreeMap<String, (usize, usize)>,
-    /// Those that are not, by their paths.
+    /// The topic of the last case, how many of its cases are as recorded, and how many it has.
+    topic: Option<(String, usize, usize)>,
+    /// How many cases are as recorded, and how many there were, of the topics that are done.
+    total: (usize, usize),
+    /// The paths of the cases that differ.
     differ: Vec<String>,
-    /// How many of them are no known ones.
+    /// How many of them are not known to differ.
     wrong: usize,
 }
 
 impl Summary {
     #[expect(clippy::print_stdout, reason = "this is what the command is for")]
+    fn of(server: &str) -> Self {
+        println!("{server}:");
+        Self::default()
+    }
+
+    #[expect(clippy::print_stdout, reason = "this is what the command is for")]
     fn add(&mut self, path: &str, case: &Case, mismatches: &[Mismatch], pending: Option<&String>) {
         let topic = path.rsplit_once('/').map_or(".", |(topic, _)| topic);
-        let (passed, all) = self.topics.entry(topic.to_owned()).or_default();
+        if self.topic.as_ref().is_some_and(|(name, ..)| name != topic) {
+            self.end_topic();
+        }
+        let (_, passed, all) = self.topic.get_or_insert_with(|| (topic.to_owned(), 0, 0));
         *all += 1;
         *passed += usize::from(mismatches.is_empty());
         if !mismatches.is_empty() {
@@ -115,20 +137,17 @@ impl Summary {
     }
 
     #[expect(clippy::print_stdout, reason = "this is what the command is for")]
-    fn print(&self, server: &str) {
-        let width = self
-            .topics
-            .keys()
-            .map(String::len)
-            .max()
-            .unwrap_or_default();
-        let mut total = (0, 0);
-        println!("{server}:");
-        for (topic, (passed, all)) in &self.topics {
-            println!("  {topic:width$}  {passed:4} of {all:4} as recorded");
-            total = (total.0 + passed, total.1 + all);
+    fn end_topic(&mut self) {
+        if let Some((topic, passed, all)) = self.topic.take() {
+            println!("  {topic:16}  {passed:4} of {all:4} as recorded");
+            self.total = (self.total.0 + passed, self.total.1 + all);
         }
-        println!("  {:width$}  {:4} of {:4}", "all", total.0, total.1);
+    }
+
+    #[expect(clippy::print_stdout, reason = "this is what the command is for")]
+    fn end(&mut self) {
+        self.end_topic();
+        println!("  {:16}  {:4} of {:4}", "all", self.total.0, self.total.1);
         for path in &self.differ {
             println!("  differs: {path}");
         }
@@ -143,24 +162,110 @@ fn embedded(all: &BTreeMap<String, Case>) -> Summary {
         .start_paused(true)
         .build()
         .unwrap();
-    let mut summary = Summary::default();
+    let mut summary = Summary::of("the embedded server");
     for (path, case) in all {
         let ignored = exceptions.get(path).map_or(&[][..], Vec::as_slice);
         let mismatches = runtime.block_on(async { replay(&server(), case, ignored).await });
         summary.add(path, case, &mismatches, pending.get(path));
     }
+    summary.end();
     summary
 }
 
-/// One after the other, because they share the server.
-async fn real(config: Config, all: &BTreeMap<String, Case>) -> Summary {
-    let remote = Remote::new(config, None, std::process::id());
-    let mut summary = Summary::default();
-    for (path, case) in all {
-        let mismatches = replay(&remote, case, &[]).await;
-        summary.add(path, case, &mismatches, None);
+/// How conversations with a server that outlives them ended.
+struct Outcome {
+    summary: Summary,
+    /// Why not all of them were had.
+    stopped: Option<String>,
+    /// The paths of the objects that are still there, or may be.
+    left: Vec<String>,
+}
+
+/// Has the conversations one after the other, because they share the server, and removes what they
+/// created, also when `interrupt` ends them early. A second interrupt ends the cleaning.
+async fn shared(
+    server: &impl Transport,
+    name: &str,
+    all: &BTreeMap<String, Case>,
+    interrupt: impl AsyncFn(),
+) -> Outcome {
+    let mut summary = Summary::of(name);
+    let mut stopped = None;
+    {
+        let mut interrupted = pin!(interrupt());
+        for (path, case) in all {
+            // A conversation that panics must not keep the others' objects from being removed.
+            let replay = AssertUnwindSafe(replay(server, case, &[])).catch_unwind();
+            let mismatches = tokio::select! {
+                biased;
+                () = &mut interrupted => {
+                    stopped = Some(format!("interrupted in {path}"));
+                    break;
+                }
+                mismatches = replay => mismatches,
+            };
+            match mismatches {
+                Ok(mismatches) => summary.add(path, case, &mismatches, None),
+                Err(_) => {
+                    stopped = Some(format!("panicked in {path}"));
+                    break;
+                }
+            }
+        }
     }
-    summary
+    summary.end();
+    let Some(ledger) = server.ledger() else {
+        return Outcome {
+            summary,
+            stopped,
+            left: Vec::new(),
+        };
+    };
+    say("  removing what the cases created");
+    let cleaning = async {
+        ledger::clean(server, ledger).await;
+        ledger::left(server, ledger).await
+    };
+    let left = tokio::select! {
+        left = cleaning => left,
+        () = interrupt() => ledger.paths(),
+    };
+    for path in &left {
+        say(&format!("  left: {path}"));
+    }
+    Outcome {
+        summary,
+        stopped,
+        left,
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "this is what the command is for")]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+/// Waits for ctrl-c or SIGTERM.
+async fn interrupt() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let [mut interrupt, mut terminate] = [SignalKind::interrupt(), SignalKind::terminate()]
+            .map(|kind| signal(kind).expect("the signal can be handled"));
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Tells this run's namespaces from those of others on the same server.
+fn run() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.subsec_nanos()) ^ std::process::id().rotate_left(16)
 }
 
 #[test]
@@ -173,12 +278,9 @@ fn conformance() {
     let folder = variable(CASES).map_or_else(folder, PathBuf::from);
     let all = all(&folder, &variable(FILTER).unwrap_or_default());
     let all = all.unwrap_or_else(|problem| panic!("{problem}"));
-    let summary = embedded(&all);
-    summary.print("the embedded server");
-    let https = embedded_over_https(&all);
-    https.print("the embedded server over HTTPS");
-    let wrong = summary.wrong + https.wrong + other(variable(KUBECONFIG), &all);
-    assert_eq!(wrong, 0, "so many cases differ");
+    let wrong =
+        embedded(&all).wrong + embedded_over_https(&all).wrong + other(variable(KUBECONFIG), &all);
+    assert_eq!(wrong, 0, "the number of cases that differ");
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -199,10 +301,13 @@ async fn other(kubeconfig: Option<String>, all: &BTreeMap<String, Case>) -> usiz
     } else {
         return 0;
     };
-    let server = format!("the server at {}", config.cluster_url);
-    let summary = real(config, all).await;
-    summary.print(&server);
-    summary.wrong
+    let name = format!("the server at {}", config.cluster_url);
+    let remote = Remote::new(config, None, run());
+    let outcome = shared(&remote, &name, all, interrupt).await;
+    if let Some(why) = outcome.stopped {
+        panic!("{why}");
+    }
+    outcome.summary.wrong
 }
 
 /// The way over HTTPS is as good as the one in process. These topics stand for all, which `cargo xtask
@@ -214,6 +319,113 @@ async fn over_https_conversations_are_as_in_process() {
         cases.extend(cases_in(&folder(), topic));
     }
     let summary = all_over_https(&cases).await;
-    summary.print("the embedded server over HTTPS");
-    assert_eq!(summary.wrong, 0, "so many cases differ");
+    assert_eq!(summary.wrong, 0, "the number of cases that differ");
+}
+
+/// An embedded server in process that all conversations share, as they share a real one.
+struct Shared {
+    server: ApiServer,
+    ledger: Ledger,
+    run: u32,
+    conversations: AtomicU32,
+}
+
+impl Shared {
+    fn new(server: &ApiServer, run: u32) -> Self {
+        Self {
+            server: server.clone(),
+            ledger: Ledger::default(),
+            run,
+            conversations: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Transport for Shared {
+    async fn send(&self, ask: Ask<'_>) -> Answer {
+        self.server.send(ask).await
+    }
+
+    async fn age(&self) {
+        self.server.age().await;
+    }
+
+    fn has_own_clock(&self) -> bool {
+        true
+    }
+
+    fn ledger(&self) -> Option<&Ledger> {
+        Some(&self.ledger)
+    }
+
+    fn namespace(&self) -> String {
+        let number = self.conversations.fetch_add(1, Ordering::Relaxed);
+        format!("{NAMESPACE}-{:x}-{number}", self.run)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cases_run_twice_against_one_server_and_leave_nothing() {
+    let server = server();
+    let cases = all(&folder(), "").unwrap();
+    for run in 1..=2 {
+        let conversations = Shared::new(&server, run);
+        let outcome = shared(&conversations, "one server", &cases, std::future::pending).await;
+        assert_eq!(outcome.summary.differ, [""; 0], "run {run}");
+        assert_eq!(outcome.left, [""; 0], "run {run}");
+    }
+    assert_eq!(server.list("namespaces", "").len(), 4);
+    assert_eq!(
+        server.list("customresourcedefinitions", ""),
+        [Value::Null; 0]
+    );
+}
+
+/// A case that creates what lies in no namespace, what a finalizer holds, and what gets its name from
+/// the server, and then waits.
+fn untidy() -> BTreeMap<String, Case> {
+    let created = json!({"status": 201});
+    let config_map = json!({"generateName": "c-", "finalizers": ["golden.example.com/hold"]});
+    let case = json!({"about": "A case that ends before it is tidy.", "steps": [
+        {"do": "POST /api/v1/namespaces/{{ns}}/configmaps", "body": {"metadata": config_map}, "got": created},
+        {"do": "POST /apis/rbac.authorization.k8s.io/v1/clusterroles",
+            "body": {"metadata": {"name": "golden-untidy"}}, "got": created},
+        {"do": "POST /api/v1/namespaces", "body": {"metadata": {"name": "default"}}, "got": {"status": 409}},
+        {"sleep": 60.0},
+    ]});
+    let case = serde_json::from_value(case).unwrap();
+    BTreeMap::from([("untidy".to_owned(), case)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_leaves_nothing_behind() {
+    let server = server();
+    let conversations = Shared::new(&server, 1);
+    let seen = AtomicU32::new(0);
+    // The first interrupt comes while the case waits; nobody sends a second one.
+    let interrupt = async || match seen.fetch_add(1, Ordering::Relaxed) {
+        0 => tokio::time::sleep(Duration::from_secs(30)).await,
+        _ => std::future::pending().await,
+    };
+    let outcome = shared(&conversations, "one server", &untidy(), interrupt).await;
+    assert_eq!(outcome.stopped.unwrap(), "interrupted in untidy");
+    assert_eq!(outcome.left, [""; 0]);
+    assert_eq!(server.list("namespaces", "").len(), 4);
+    assert_eq!(server.list("configmaps", ""), [Value::Null; 0]);
+    let role = server.get("clusterroles", "", "golden-untidy");
+    assert!(role.is_none(), "{role:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_removed_is_named() {
+    let server = server();
+    let conversations = Shared::new(&server, 1);
+    let _fault = server
+        .faults()
+        .answer(Verb::Delete, "clusterroles", faults::Answer::code(500));
+    let mut case = untidy();
+    case.get_mut("untidy").unwrap().steps.pop();
+    let outcome = shared(&conversations, "one server", &case, std::future::pending).await;
+    let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/golden-untidy";
+    assert_eq!(outcome.left, [role]);
 }

@@ -14,6 +14,7 @@ use kube_client::{Client, Config};
 use parking_lot::Mutex;
 use steersman_apiserver::{ApiServer, ApiServerBuilder};
 
+use super::ledger::Ledger;
 use super::transport::{Answer, Ask, NAMESPACE, Transport, joined};
 
 /// Reached over the network.
@@ -24,6 +25,7 @@ pub(super) struct Remote {
     embedded: Option<Embedded>,
     run: u32,
     conversations: AtomicU32,
+    ledger: Ledger,
 }
 
 /// The server itself where it is the embedded one, and its wall clock, which goes on as the recorder
@@ -59,6 +61,7 @@ impl Remote {
             embedded,
             run,
             conversations: AtomicU32::new(0),
+            ledger: Ledger::default(),
         }
     }
 }
@@ -106,6 +109,14 @@ impl Transport for Remote {
 
     fn patience(&self) -> Duration {
         Duration::from_secs(30)
+    }
+
+    fn has_own_clock(&self) -> bool {
+        self.embedded.is_none()
+    }
+
+    fn ledger(&self) -> Option<&Ledger> {
+        self.embedded.is_none().then_some(&self.ledger)
     }
 
     fn namespace(&self) -> String {

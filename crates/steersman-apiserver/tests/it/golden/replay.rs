@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::case::{Case, Do, Got, Step, Watch};
 use super::compare::{self, Saved, fill};
-use super::transport::{Answer, Ask, Transport};
+use super::ledger::clean;
+use super::transport::{Answer, Ask, Transport, request};
 
 /// The headers that an answer is compared by; the recording has no others.
 const HEADERS: [&str; 7] = [
@@ -56,23 +57,22 @@ pub(super) async fn replay(
     ignored: &[String],
 ) -> Vec<Mismatch> {
     let namespace = server.namespace();
+    let path = format!("/api/v1/namespaces/{namespace}");
     let body =
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-    let ask = Ask {
-        method: "POST",
-        path: "/api/v1/namespaces",
-        headers: BTreeMap::from([
-            ("content-type", "application/json"),
-            ("user-agent", "golden/1"),
-        ]),
-        body: body.to_string(),
-        anonymous: false,
-    };
-    assert_eq!(
-        server.send(ask).await.status,
-        201,
-        "a namespace for the case"
-    );
+    if let Some(ledger) = server.ledger() {
+        ledger.note(&path);
+    }
+    let answer = server
+        .send(request("POST", "/api/v1/namespaces", &body.to_string()))
+        .await;
+    if answer.status != 201 {
+        let status = answer.status;
+        return vec![Mismatch {
+            step: format!("POST {path}"),
+            what: wrong_status(201, status, &answer.text().await),
+        }];
+    }
     server.age().await;
     let mut run = Run {
         server,
@@ -81,14 +81,12 @@ pub(super) async fn replay(
         ignored,
     };
     run.steps(&case.steps, Duration::ZERO).await;
-    let ask = Ask {
-        method: "DELETE",
-        path: &format!("/api/v1/namespaces/{namespace}"),
-        headers: BTreeMap::new(),
-        body: String::new(),
-        anonymous: false,
-    };
-    server.send(ask).await;
+    match server.ledger() {
+        Some(ledger) => clean(server, ledger).await,
+        None => {
+            server.send(request("DELETE", &path, "")).await;
+        }
+    }
     run.mismatches
 }
 
@@ -134,6 +132,8 @@ impl<T: Transport> Run<'_, T> {
             headers.insert("Content-Type", "application/json");
         }
         let body = body.unwrap_or_default();
+        let ledger = self.server.ledger();
+        let asked = ledger.and_then(|ledger| ledger.ask(method, path, &body));
         let answer = self
             .server
             .send(Ask {
@@ -144,9 +144,12 @@ impl<T: Transport> Run<'_, T> {
                 anonymous: is_anonymous(&step.headers),
             })
             .await;
-        let (status, answered) = (answer.status, answer.headers);
-        let text = read_all(answer.body).await;
+        let (status, answered) = (answer.status, answer.headers.clone());
+        let text = answer.text().await;
         let parsed: Option<Value> = serde_json::from_str(&text).ok();
+        if let (Some(ledger), Some(asked)) = (ledger, asked) {
+            ledger.answer(&asked, status, parsed.as_ref());
+        }
         for (name, pointer) in &step.save {
             let value = parsed.as_ref().and_then(|body| body.pointer(pointer));
             self.saved
@@ -250,17 +253,21 @@ impl<T: Transport> Run<'_, T> {
                 if path == "/version" {
                     compare::version(recorded, &got)
                 } else {
-                    let [want, got] = [recorded, &got].map(|one| self.without_ignored(one));
+                    let [want, got] = [recorded, &got].map(|one| self.comparable(one));
                     compare::body(&want, &got, &self.saved)
                 }
             }
         }
     }
 
-    fn without_ignored(&self, body: &Value) -> Value {
+    /// A body without what it may differ in.
+    fn comparable(&self, body: &Value) -> Value {
         let mut body = body.clone();
         for pointer in self.ignored {
             compare::remove(&mut body, pointer);
+        }
+        if self.server.has_own_clock() {
+            compare::sort_managers(&mut body);
         }
         body
     }
@@ -279,7 +286,7 @@ impl<T: Transport> Run<'_, T> {
         };
         let (want, got) = (relevant(want), relevant(&got));
         let [want, got] = [want, got].map(|events| {
-            let events = events.iter().map(|event| self.without_ignored(event));
+            let events = events.iter().map(|event| self.comparable(event));
             Value::from_iter(events)
         });
         compare::body(&want, &got, &self.saved)
@@ -332,14 +339,6 @@ fn fill_body(body: &str, saved: &Saved) -> String {
         }
     }
     fill(&text, saved)
-}
-
-async fn read_all(mut body: BoxStream<'static, Bytes>) -> String {
-    let mut all = Vec::new();
-    while let Some(piece) = body.next().await {
-        all.extend_from_slice(&piece);
-    }
-    String::from_utf8(all).unwrap()
 }
 
 /// The path of a watch, which lasts longer by `patience` where its steps do not wait for its end:

@@ -12,6 +12,8 @@ use http_body_util::{BodyStream, Full};
 use steersman_apiserver::{ApiServer, User};
 use tower::ServiceExt;
 
+use super::ledger::Ledger;
+
 /// What is sent.
 #[derive(Debug)]
 pub(super) struct Ask<'a> {
@@ -29,6 +31,31 @@ pub(super) struct Answer {
     /// Names in lower case; several of one name joined by a comma.
     pub(super) headers: BTreeMap<String, String>,
     pub(super) body: BoxStream<'static, Bytes>,
+}
+
+impl Answer {
+    /// The whole body.
+    pub(super) async fn text(mut self) -> String {
+        let mut all = Vec::new();
+        while let Some(piece) = self.body.next().await {
+            all.extend_from_slice(&piece);
+        }
+        String::from_utf8(all).unwrap()
+    }
+}
+
+/// A request of the replayer's own, with a JSON body.
+pub(super) fn request<'a>(method: &'a str, path: &'a str, body: &str) -> Ask<'a> {
+    Ask {
+        method,
+        path,
+        headers: BTreeMap::from([
+            ("Content-Type", "application/json"),
+            ("User-Agent", "golden/1"),
+        ]),
+        body: body.to_owned(),
+        anonymous: false,
+    }
 }
 
 /// The namespace of the conversation, as the recorder named it, whose length matters nowhere.
@@ -50,6 +77,16 @@ pub(super) trait Transport {
     /// Lets time pass, as the recorder did between two steps.
     async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
+    }
+
+    /// Whether seconds pass between two steps, as they do at a server with a clock of its own.
+    fn has_own_clock(&self) -> bool {
+        false
+    }
+
+    /// Where objects are noted that must not stay; none where the server itself does not stay.
+    fn ledger(&self) -> Option<&Ledger> {
+        None
     }
 
     /// A name for the namespace of a conversation.

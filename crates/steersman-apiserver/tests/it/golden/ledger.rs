@@ -1,0 +1,217 @@
+//! The objects that conversations create on a server that outlives them, so that nothing stays behind.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::transport::{Transport, request};
+
+/// How long a cluster-scoped object may take to go before the next conversation begins.
+const GOING: Duration = Duration::from_secs(10);
+
+/// How long to wait for the next namespace to go.
+const LEAVING: Duration = Duration::from_secs(20);
+
+/// The pause between two looks at all namespaces.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// The pause between two looks at an object that is going.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The finalizer of definitions, which the server itself removes when their objects are gone.
+const DEFINITION: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Notes objects before they are created, so that an interrupt at any moment loses none.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Mutex<Vec<Entry>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    path: String,
+    /// Whether the server answered that it created the object. Until then an object of that path may
+    /// be somebody else's.
+    is_created: bool,
+}
+
+impl Ledger {
+    /// Notes an object that this run alone can create.
+    pub(super) fn note(&self, path: &str) {
+        self.0.lock().push(Entry {
+            path: path.to_owned(),
+            is_created: true,
+        });
+    }
+
+    /// Notes the object that a request would create; none if it creates nothing.
+    pub(super) fn ask(&self, method: &str, path: &str, body: &str) -> Option<String> {
+        let place = path.split('?').next().unwrap_or_default();
+        let path = match method {
+            "POST" => {
+                let body: Value = serde_json::from_str(body).unwrap_or_default();
+                let name = body["metadata"]["name"].as_str().unwrap_or("*");
+                format!("{place}/{name}")
+            }
+            "PUT" | "PATCH" => place.to_owned(),
+            _ => return None,
+        };
+        self.0.lock().push(Entry {
+            path: path.clone(),
+            is_created: false,
+        });
+        Some(path)
+    }
+
+    /// Notes how a request that [`Ledger::ask`] noted under `asked` was answered.
+    pub(super) fn answer(&self, asked: &str, status: u16, answer: Option<&Value>) {
+        let mut entries = self.0.lock();
+        let found = entries
+            .iter()
+            .position(|entry| !entry.is_created && entry.path == asked);
+        let Some(at) = found else { return };
+        let entry = entries.remove(at);
+        if status != 201 {
+            return;
+        }
+        // What is done to an object, and not created, is answered with a Status.
+        if answer.is_some_and(|answer| answer["kind"] == "Status") {
+            return;
+        }
+        let name = answer.and_then(|object| object["metadata"]["name"].as_str());
+        let path = match (entry.path.strip_suffix("/*"), name) {
+            (Some(collection), Some(name)) if !name.is_empty() => format!("{collection}/{name}"),
+            (Some(_), _) => return,
+            (None, _) => entry.path,
+        };
+        entries.push(Entry {
+            path,
+            is_created: true,
+        });
+    }
+
+    /// The objects that may still be there, the last one first.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let entries = self.0.lock();
+        let paths = entries.iter().rev().map(|entry| entry.path.clone());
+        paths.collect()
+    }
+
+    fn created(&self) -> Vec<String> {
+        let entries = self.0.lock();
+        let created = entries.iter().rev().filter(|entry| entry.is_created);
+        created.map(|entry| entry.path.clone()).collect()
+    }
+
+    fn forget(&self, path: &str) {
+        // A request for something in a namespace of ours went with the namespace.
+        let below = format!("{path}/");
+        let gone = |entry: &Entry| entry.path == path || entry.path.starts_with(&below);
+        self.0.lock().retain(|entry| !gone(entry));
+    }
+}
+
+/// Deletes what the conversations so far created, and waits for what lies in no namespace: the next
+/// conversation may create it again. Namespaces are only asked to go, since that takes seconds.
+pub(super) async fn clean(server: &impl Transport, ledger: &Ledger) {
+    let created = ledger.created();
+    let (namespaces, others): (Vec<_>, Vec<_>) =
+        created.into_iter().partition(|path| is_namespace(path));
+    for path in others {
+        let ends = Instant::now() + GOING;
+        while !is_gone(server, &path).await && Instant::now() < ends {
+            sleep(LOOK).await;
+        }
+        if !is_there(server, &path).await {
+            ledger.forget(&path);
+        }
+    }
+    for path in namespaces {
+        let path = format!("{path}?gracePeriodSeconds=0");
+        server.send(request("DELETE", &path, "")).await;
+    }
+}
+
+/// Waits until the namespaces are gone, for as long as some go, and names everything that stays. A
+/// server without controllers leaves namespaces for good, so that they are finished here once nothing
+/// that was created in them is left.
+pub(super) async fn left(server: &impl Transport, ledger: &Ledger) -> Vec<String> {
+    let mut before = usize::MAX;
+    let mut ends = Instant::now() + LEAVING;
+    loop {
+        for path in ledger.created() {
+            if !is_there(server, &path).await {
+                ledger.forget(&path);
+            }
+        }
+        let stays = ledger.created().len();
+        if stays == 0 || Instant::now() >= ends {
+            break;
+        }
+        if stays < before {
+            before = stays;
+            ends = Instant::now() + LEAVING;
+        }
+        sleep(GLANCE).await;
+    }
+    for path in ledger.created() {
+        finish(server, ledger, &path).await;
+    }
+    ledger.paths()
+}
+
+/// Ends a namespace as the controller of namespaces does.
+async fn finish(server: &impl Transport, ledger: &Ledger, path: &str) {
+    let below = format!("{path}/");
+    let is_empty = !ledger.created().iter().any(|one| one.starts_with(&below));
+    let Some(mut namespace) = look(server, path).await else {
+        return ledger.forget(path);
+    };
+    if is_namespace(path) && is_empty && namespace["status"]["phase"] == "Terminating" {
+        namespace["spec"]["finalizers"] = json!([]);
+        let finalize = format!("{path}/finalize");
+        let body = namespace.to_string();
+        server.send(request("PUT", &finalize, &body)).await;
+        if !is_there(server, path).await {
+            ledger.forget(path);
+        }
+    }
+}
+
+fn is_namespace(path: &str) -> bool {
+    path.strip_prefix("/api/v1/namespaces/")
+        .is_some_and(|name| !name.contains('/'))
+}
+
+/// Asks for the end of an object, and removes the finalizers that hold it.
+async fn is_gone(server: &impl Transport, path: &str) -> bool {
+    let asked = format!("{path}?gracePeriodSeconds=0&propagationPolicy=Background");
+    server.send(request("DELETE", &asked, "")).await;
+    let Some(object) = look(server, path).await else {
+        return true;
+    };
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    let ours = finalizers.is_some_and(|all| all.iter().any(|one| one != DEFINITION));
+    if ours {
+        let body = json!({ "metadata": { "finalizers": null } }).to_string();
+        let mut patch = request("PATCH", path, &body);
+        patch
+            .headers
+            .insert("Content-Type", "application/merge-patch+json");
+        server.send(patch).await;
+    }
+    false
+}
+
+async fn is_there(server: &impl Transport, path: &str) -> bool {
+    look(server, path).await.is_some()
+}
+
+/// An object, if the server has it and serves its kind.
+async fn look(server: &impl Transport, path: &str) -> Option<Value> {
+    let answer = server.send(request("GET", path, "")).await;
+    if matches!(answer.status, 404 | 405) {
+        return None;
+    }
+    Some(serde_json::from_str(&answer.text().await).unwrap_or_default())
+}
