@@ -409,10 +409,17 @@ impl ApiServer {
         })
     }
 
-    /// Replaces an object, or its status with `deployments.apps/status`.
+    /// Replaces the object that `object["metadata"]` names, as PUT does, and returns it as it is
+    /// stored then. Without a namespace it is looked for in `default`.
+    ///
+    /// `resource` is the plural with its group, such as `pods`, `deployments.apps`, or
+    /// `deployments.apps/status` and `deployments.apps/scale` for these parts. A
+    /// `metadata.resourceVersion` in the object has to be the current one; without it the object is
+    /// replaced whatever it is.
     ///
     /// # Errors
-    /// The Status with which it was refused.
+    /// The Status of the refusal: 404 for an object or a resource that is not there, 409 for another
+    /// resource version, 422 for an object that is not valid.
     pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
@@ -430,10 +437,15 @@ impl ApiServer {
         })
     }
 
-    /// Changes an object by a merge patch.
+    /// Changes an object by a JSON merge patch (RFC 7386), and returns it as it is stored then: members
+    /// are replaced, `null` removes one, lists are replaced as a whole.
+    ///
+    /// `resource` is named as for [`ApiServer::update`]; `namespace` does not count for resources
+    /// without one. A patch that changes nothing writes nothing, and watches see no event.
     ///
     /// # Errors
-    /// The Status with which it was refused.
+    /// The Status of the refusal: 404 for an object or a resource that is not there, 409 where the patch
+    /// has another `metadata.resourceVersion`, 422 for a result that is not valid.
     pub fn merge_patch(
         &self,
         resource: &str,
@@ -453,10 +465,16 @@ impl ApiServer {
         })
     }
 
-    /// Deletes an object, or marks it for deletion where finalizers hold it.
+    /// Deletes an object as a request without options does. An object with finalizers, and a Pod that
+    /// is placed on a node and has a grace period, stays with a `deletionTimestamp` until they let it
+    /// go; a namespace stays until its contents are gone.
+    ///
+    /// `resource` is named as for [`ApiServer::update`]; `namespace` does not count for resources
+    /// without one. Dependents go in the background, where the server plays the garbage collector.
     ///
     /// # Errors
-    /// The Status with which it was refused.
+    /// The Status of the refusal: 404 for an object or a resource that is not there, 403 for a namespace
+    /// that must stay.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {

@@ -96,6 +96,31 @@ impl Answer {
     }
 }
 
+/// The effect of a fault with other conditions than [`Faults::answer`] has: its code, message,
+/// `Retry-After` and whether the request is done all the same. How often it happens is no part of an
+/// effect: that is [`FaultSpec::times`], or the conversion into a [`FaultSpec`].
+impl From<Answer> for Effect {
+    fn from(answer: Answer) -> Self {
+        let details = answer.status.details.as_deref();
+        Self::Answer {
+            code: answer.status.code,
+            retry_after_seconds: details.map_or(0, |details| details.retry_after_seconds),
+            message: Some(answer.status.message),
+            commit: answer.commit,
+        }
+    }
+}
+
+/// The answer to every request, as often as it says.
+impl From<Answer> for FaultSpec {
+    fn from(answer: Answer) -> Self {
+        let times = answer.times;
+        let mut spec = Self::new(answer.into());
+        spec.times = times.map(u64::from);
+        spec
+    }
+}
+
 impl Faults {
     /// Answers requests of this verb (any, with `None`) for this resource with a failure instead of
     /// doing them. Faults planned earlier win.
