@@ -35,7 +35,8 @@ struct Captured {
 /// tracing caches, for the whole process, whether anybody listens to a call site.)
 ///
 /// While it lives, the reports of [`TestEnv::expect`](crate::TestEnv::expect) also tell what the
-/// controllers of this thread last did.
+/// controllers of this thread last did. If the test panics, the log is printed to standard error,
+/// where the test harness shows it with the failure.
 #[derive(Debug)]
 #[must_use = "the log is kept while this lives"]
 pub struct CapturedLog {
@@ -84,8 +85,19 @@ impl CapturedLog {
 }
 
 impl Drop for CapturedLog {
+    #[expect(
+        clippy::print_stderr,
+        reason = "the test harness shows what a failed test printed"
+    )]
     fn drop(&mut self) {
         LOG.set(None);
+        if std::thread::panicking() {
+            let (text, reconciles) = (self.text(), self.reconciles());
+            eprintln!("captured log ({} lines):\n{text}", text.lines().count());
+            if !reconciles.is_empty() {
+                eprintln!("reconciles:\n{reconciles}");
+            }
+        }
     }
 }
 
@@ -213,6 +225,40 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("elsewhere"), "{text}");
+    }
+
+    /// What a test prints, when it runs in a process of its own and panics if told to.
+    fn printed(by: &str, panics: bool) -> String {
+        let own = std::env::current_exe().unwrap();
+        let output = std::process::Command::new(own)
+            .args(["--exact", by, "--nocapture"])
+            .env(PANICS, if panics { "1" } else { "0" })
+            .output()
+            .unwrap();
+        assert_eq!(output.status.success(), !panics);
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Set for the process in which a test panics, or does not.
+    const PANICS: &str = "STEERSMAN_LOG_TEST_PANICS";
+
+    #[test]
+    fn a_panic_prints_the_log_of_its_test() {
+        if let Ok(told) = std::env::var(PANICS) {
+            let _log = capture();
+            tracing::warn!(place = "here", "said before the end");
+            assert_ne!(told, "1", "on purpose");
+            return;
+        }
+        let name = "log::tests::a_panic_prints_the_log_of_its_test";
+        let failed = printed(name, true);
+        assert!(failed.contains("captured log (1 lines)"), "{failed}");
+        assert!(
+            failed.contains("said before the end place=\"here\""),
+            "{failed}"
+        );
+        let passed = printed(name, false);
+        assert!(!passed.contains("said before the end"), "{passed}");
     }
 
     #[test]
