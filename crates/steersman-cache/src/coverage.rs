@@ -1,5 +1,6 @@
 //! Machine: decides which informers a kind gets, and which namespaces they can see.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub(crate) struct Coverage {
     places: Vec<Place>,
     cached: bool,
     declared: bool,
+    /// The types that the options declare the kind as.
+    types: Vec<TypeId>,
     undeclared: Undeclared,
 }
 
@@ -61,6 +64,7 @@ impl Coverage {
             places: places(kind, by_object, options),
             cached: !by_object.is_uncached(),
             declared: entry.is_some(),
+            types: by_object.types.clone(),
             undeclared: options.undeclared,
         }
     }
@@ -199,6 +203,11 @@ impl Coverage {
             (Some(false), _) | (_, Some(false)) => Membership::Outside,
             _ => Membership::Unknown,
         })
+    }
+
+    /// Whether the options declare this kind as a type.
+    pub(crate) fn is_declared_as(&self, of: TypeId) -> bool {
+        self.types.contains(&of)
     }
 
     /// Whether the options name this kind.

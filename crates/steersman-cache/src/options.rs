@@ -44,6 +44,8 @@ pub struct ByObject {
     pub(crate) namespaces: Option<Namespaces>,
     pub(crate) settings: Settings,
     uncached: bool,
+    /// The types that the kind was declared as with [`CacheOptions::by_object`].
+    pub(crate) types: Vec<TypeId>,
     /// Set by [`CacheOptions::disable_for`], which later words about the kind do not undo.
     disabled: bool,
 }
@@ -223,15 +225,20 @@ impl CacheOptions {
     /// Sets what is cached of the kind `K`. The last call for a kind counts.
     ///
     /// This starts no informer: the first read, watch or index does. But the kind is declared by it, so
-    /// that a read starts one without a warning, for good.
-    pub fn by_object<K: TypedObject>(self, options: ByObject) -> Self {
+    /// that a read starts one without a warning, for good. So is the type: from its first read on objects
+    /// are looked at as `K` for good, and not only while they are read as one now and then
+    /// (CACHE-15).
+    pub fn by_object<K: TypedObject>(self, mut options: ByObject) -> Self {
+        options.types.push(TypeId::of::<K>());
         self.by_kind(&Kind::of::<K>(), options)
     }
 
-    /// As [`by_object`](Self::by_object), of a kind known only at runtime.
+    /// As [`by_object`](Self::by_object), of a kind known only at runtime. No type is declared by it.
     pub fn by_kind(mut self, kind: &Kind, mut options: ByObject) -> Self {
-        let before = self.objects.get(kind.gvk());
-        options.disabled |= before.is_some_and(|(_, before)| before.disabled);
+        if let Some((_, before)) = self.objects.get(kind.gvk()) {
+            options.disabled |= before.disabled;
+            options.types.extend(&before.types);
+        }
         let options = (kind.clone(), options);
         self.objects.insert(kind.gvk().clone(), options);
         self

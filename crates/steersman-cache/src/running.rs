@@ -1,5 +1,6 @@
 //! Driver: runs one informer, whatever it is looked at as, and waits for it.
 
+use std::any::TypeId;
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
@@ -86,8 +87,11 @@ impl Declared {
     }
 
     /// The informer, whose objects are looked at as a `K` from now on: for good where that is
-    /// `meant`, or as long as somebody does so now and then.
+    /// `meant` or the options declare the type (CACHE-15), else as long as they are read as one now and
+    /// then.
     pub(crate) fn informer<K: Object>(&self, meant: bool) -> Informer<K> {
+        let coverage = &self.inner.advice.coverage;
+        let meant = meant || coverage.is_declared_as(TypeId::of::<K>());
         if let Some(known) = self.inner.types.read().get::<Informer<K>>(meant) {
             return known.clone();
         }

@@ -169,6 +169,11 @@ impl<K> Entry<K> {
         self.uid() == other.uid() && self.key() == other.key()
     }
 
+    /// Whether both are one entry in memory: nothing arrived for the object between the two.
+    pub(crate) fn is_identical_to(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// The same entry, looked at as another type: the body has to decode as it (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Entry<T> {
         Entry {

@@ -80,7 +80,8 @@ impl<K: Object> Informer<K> {
 
     /// The same informer, whose objects are looked at as another type.
     ///
-    /// What is there is decoded before this returns. A type that needs more than is there (the
+    /// What is there is decoded before this returns; others read and change it meanwhile (`VIEW-7`). A type
+    /// that needs more than is there (the
     /// whole objects, where there is only metadata) has synced once these were had; those who need
     /// only metadata see nothing of that.
     #[must_use]

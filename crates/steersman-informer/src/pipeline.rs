@@ -60,6 +60,9 @@ pub(crate) struct Core {
     learn: Notify,
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
+    /// Held while a view or an index is made, without the writer's lock: one at a time (VIEW-7). Taken
+    /// before the writer's lock.
+    looks: Mutex<()>,
     /// As those see it who need no more than metadata, and those who need the whole.
     states: [watch::Sender<State>; 2],
     progress: watch::Sender<Progress>,
@@ -118,6 +121,7 @@ impl Core {
                 telling: Telling::default(),
                 views: 0,
             }),
+            looks: Mutex::new(()),
             states: [declared(), declared()],
             progress: watch::Sender::new(Progress {
                 reached: None,

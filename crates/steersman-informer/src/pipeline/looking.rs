@@ -1,50 +1,99 @@
 //! Driver: who looks at the objects, and as what: views, subscriptions and indexes.
 
 use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::Object;
+use steersman_object::{Object, ObjectKey};
 
-use super::{Core, Run};
+use super::{Core, Run, Writer};
 use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::pass::{Pass, Unread};
-use crate::store::{Held, Index, Query, Told, View, select, unreadable, values};
+use crate::store::{
+    Held, Index, IndexFn, Indexer, Misread, Query, Seen, Told, Unseen, View, select, unreadable,
+    values,
+};
+
+/// How often what changed meanwhile is looked at without a lock (VIEW-7); what is left then is looked at
+/// under the writer's lock, so that a first look ends however fast objects change.
+const ROUNDS: u32 = 8;
+
+/// A view that is being made: others change the store meanwhile.
+struct FirstLook {
+    held: Arc<Held>,
+    view: View,
+    told: Told,
+    seen: Seen,
+}
+
+/// An index that is being made: others change the store meanwhile.
+struct Filing {
+    index: Index,
+    function: IndexFn,
+    /// The objects for which the index fails.
+    misread: BTreeMap<ObjectKey, Misread>,
+    seen: Seen,
+}
 
 impl Core {
-    /// The view of a type, which is made where nobody holds one: what is there is looked at
-    /// before anybody sees it. A type that needs more than is there makes the reflector ask for
+    /// The view of a type. Where nothing holds one it is made, and looks at the objects that are there
+    /// before anything else sees it. A type that needs more than is there makes the reflector ask for
     /// it (VIEW-3).
     pub(crate) fn view<K: Object>(&self) -> Arc<Held> {
-        let mut writer = self.writer.lock();
-        if let Some(held) = self.shared.indexer.read().held(TypeId::of::<K>()) {
+        let held = || self.shared.indexer.read().held(TypeId::of::<K>());
+        if let Some(held) = held() {
             return held;
         }
-        // Before anything is made of the objects: what goes may have been made for the same type.
-        self.drop_left_views();
-        writer.views += 1;
-        let held = Arc::new(Held::new::<K>(writer.views));
-        let ready = self.reached().is_none_or(|reached| held.needs() <= reached);
-        let mut view = View::new::<K>(&held, ready);
-        let mut told = Told::nothing(held.id());
-        for label in &self.options.indexed_labels {
-            view.add_index(Index::of_label(label), Vec::new(), &mut told);
+        let _turn = self.looks.lock();
+        if let Some(held) = held() {
+            return held;
         }
-        // VIEW-2: while the writer's lock is held nothing changes.
-        if ready {
-            let judge = view.judge();
-            for entry in self.entries() {
-                view.file(&entry, &judge.finding(&entry), &mut told);
+        let mut begun: Option<FirstLook> = None;
+        let mut rounds = 0;
+        loop {
+            let mut writer = self.writer.lock();
+            let is_ready = self.is_ready(Extent::of::<K>());
+            let mut look = match begun.take() {
+                Some(look) if look.view.is_ready() == is_ready => look,
+                _ => {
+                    // Before anything is made of the objects: what goes may have been made for the same
+                    // type.
+                    self.drop_left_views();
+                    writer.views += 1;
+                    FirstLook::new::<K>(writer.views, is_ready, &self.options.indexed_labels)
+                }
+            };
+            let unseen = look.update(&self.shared.indexer.read());
+            rounds += 1;
+            if unseen.is_empty() || rounds == ROUNDS {
+                // VIEW-2: while the writer's lock is held nothing changes.
+                look.file(&unseen);
+                return self.add_view(&writer, look);
             }
+            drop(writer);
+            look.file(&unseen);
+            begun = Some(look);
         }
+    }
+
+    fn add_view(&self, writer: &Writer, look: FirstLook) -> Arc<Held> {
+        let FirstLook {
+            held, view, told, ..
+        } = look;
         self.tell(&told.malformed);
         self.shared.indexer.write().add_view(view);
         self.want(held.needs());
-        self.publish(&writer);
+        self.publish(writer);
         held
+    }
+
+    /// Whether the store holds as much of its objects as is needed, or nothing yet.
+    fn is_ready(&self, needs: Extent) -> bool {
+        self.reached().is_none_or(|reached| needs <= reached)
     }
 
     /// So much of each object is asked for from now on (VIEW-3).
@@ -126,9 +175,9 @@ impl Core {
         subscription
     }
 
-    pub(crate) fn add_index(&self, held: &Held, mut index: Index) -> Result<(), Error> {
-        let _writer = self.writer.lock();
-        let seen: Vec<RawEntry> = {
+    pub(crate) fn add_index(&self, held: &Held, index: Index) -> Result<(), Error> {
+        let _turn = self.looks.lock();
+        {
             let indexer = self.shared.indexer.read();
             let view = indexer.view(held.id());
             if view.is_some_and(|view| view.index(index.name()).is_some()) {
@@ -137,28 +186,106 @@ impl Core {
                     name: index.name().to_owned(),
                 });
             }
-            let seen = view.into_iter().flat_map(|view| indexer.seen(view, None));
-            seen.cloned().collect()
-        };
-        // Nothing changes while the writer's lock is held; readers go on meanwhile (STORE-7).
-        let function = index.function();
-        let mut misread = Vec::new();
-        for entry in seen {
-            match values(&function, &entry) {
-                Ok(values) => index.put(&entry, &values),
-                Err(problem) => misread.push((entry, problem)),
+        }
+        let mut filing = Filing::new(index);
+        let mut rounds = 0;
+        loop {
+            let writer = self.writer.lock();
+            let unseen = filing.update(&self.shared.indexer.read(), held);
+            rounds += 1;
+            if unseen.is_empty() || rounds == ROUNDS {
+                filing.file(&unseen);
+                let mut told = Told::nothing(held.id());
+                let misread = filing.misread.into_values().collect();
+                let mut indexer = self.shared.indexer.write();
+                indexer.add_index(held.id(), filing.index, misread, &mut told);
+                drop(indexer);
+                self.tell(&told.malformed);
+                return Ok(());
             }
+            drop(writer);
+            filing.file(&unseen);
         }
-        let mut told = Told::nothing(held.id());
-        {
-            let mut indexer = self.shared.indexer.write();
-            indexer.add_index(held.id(), index, misread, &mut told);
-        }
-        self.tell(&told.malformed);
-        Ok(())
     }
 
     pub(super) fn entries(&self) -> Vec<RawEntry> {
         self.shared.indexer.read().entries(None).cloned().collect()
+    }
+}
+
+impl FirstLook {
+    fn new<K: Object>(number: u64, is_ready: bool, labels: &[String]) -> Self {
+        let held = Arc::new(Held::new::<K>(number));
+        let mut view = View::new::<K>(&held, is_ready);
+        let mut told = Told::nothing(held.id());
+        for label in labels {
+            view.add_index(Index::of_label(label), Vec::new(), &mut told);
+        }
+        Self {
+            held,
+            view,
+            told,
+            seen: Seen::default(),
+        }
+    }
+
+    /// What has to be looked at; nothing where the store does not hold enough of its objects.
+    fn update(&mut self, indexer: &Indexer) -> Unseen {
+        match self.view.is_ready() {
+            true => self.seen.update(indexer.entries(None)),
+            false => Unseen::default(),
+        }
+    }
+
+    /// Decodes, and files what came of it.
+    fn file(&mut self, unseen: &Unseen) {
+        for gone in &unseen.gone {
+            self.view.forget(gone.key());
+        }
+        let judge = self.view.judge();
+        for entry in &unseen.new {
+            let finding = judge.finding(entry);
+            self.view.refile(entry, &finding, &mut self.told);
+        }
+    }
+}
+
+impl Filing {
+    fn new(index: Index) -> Self {
+        Self {
+            function: index.function(),
+            index,
+            misread: BTreeMap::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// What has to be filed of that which a view sees.
+    fn update(&mut self, indexer: &Indexer, held: &Held) -> Unseen {
+        let view = indexer.view(held.id()).into_iter();
+        let seen = view.flat_map(|view| indexer.seen(view, None));
+        self.seen.update(seen)
+    }
+
+    /// Decodes, and calls what users wrote.
+    fn file(&mut self, unseen: &Unseen) {
+        for gone in &unseen.gone {
+            self.forget(gone.key());
+        }
+        for entry in &unseen.new {
+            self.forget(entry.key());
+            match values(&self.function, entry) {
+                Ok(values) => self.index.put(entry, &values),
+                Err(problem) => {
+                    let key = entry.key().clone();
+                    self.misread.insert(key, (entry.clone(), problem));
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        self.index.remove(key);
+        self.misread.remove(key);
     }
 }

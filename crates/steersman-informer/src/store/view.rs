@@ -291,6 +291,12 @@ impl View {
         self.settle(stored, finding, None, told);
     }
 
+    /// As [`file`](Self::file), in place of what was filed of the object before.
+    pub(crate) fn refile(&mut self, stored: &RawEntry, finding: &Finding, told: &mut Told) {
+        self.forget(stored.key());
+        self.file(stored, finding, told);
+    }
+
     /// Adds an index that has filed each object that the view sees. An object for which it fails is
     /// kept aside, and stays as it is seen.
     pub(crate) fn add_index(&mut self, index: Index, misread: Vec<Misread>, told: &mut Told) {
@@ -393,7 +399,8 @@ impl View {
         self.aside.insert(entry.key().clone(), aside);
     }
 
-    fn forget(&mut self, key: &ObjectKey) {
+    /// Drops what is known of an object.
+    pub(crate) fn forget(&mut self, key: &ObjectKey) {
         self.aside.remove(key);
         for index in &mut self.indexes {
             index.remove(key);

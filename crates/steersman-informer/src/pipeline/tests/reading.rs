@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use kube_core::object::{NotUsed, Object};
-use serde::de::{Error as _, IgnoredAny};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::*;
@@ -13,25 +13,40 @@ use crate::store::Query;
 /// Who waits at the gate: is told that decoding has begun, and says when it may end.
 type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
-static GATE: Mutex<Option<Gate>> = Mutex::new(None);
+static GATES: [Mutex<Option<Gate>>; 2] = [Mutex::new(None), Mutex::new(None)];
 static IS_FICKLE: AtomicBool = AtomicBool::new(false);
 
-/// Decodes for as long as the gate is closed.
+/// Decodes for as long as its gate is closed, and from `true` alone.
 #[derive(Clone, Debug, Serialize)]
-struct Slow {
+struct Slow<const GATE: usize> {
     was_let_in: bool,
 }
 
-impl<'de> Deserialize<'de> for Slow {
+impl<'de, const GATE: usize> Deserialize<'de> for Slow<GATE> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(deserializer)?;
-        let gate = GATE.lock().take();
+        Strict::deserialize(deserializer)?;
+        let gate = GATES[GATE].lock().take();
         let was_let_in = gate.is_none_or(|(begins, may_end)| {
             begins.send(()).unwrap();
             // Waits no longer than this only where others wait for it: a test that fails does not hang.
             may_end.recv_timeout(Duration::from_secs(10)).is_ok()
         });
         Ok(Self { was_let_in })
+    }
+}
+
+/// Decodes from `true` alone.
+#[derive(Clone, Debug, Serialize)]
+struct Strict;
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Time enough for a write that nothing holds up.
+        std::thread::yield_now();
+        match bool::deserialize(deserializer)? {
+            true => Ok(Self),
+            false => Err(D::Error::custom("it is false")),
+        }
     }
 }
 
@@ -77,7 +92,7 @@ fn list_of(core: &Arc<Core>, specs: &[bool]) {
 // STORE-7
 #[test]
 fn store_7_who_reads_or_writes_does_not_wait_for_a_type_that_decodes() {
-    type SlowMap = Object<Slow, NotUsed>;
+    type SlowMap = Object<Slow<0>, NotUsed>;
     let core = running(Budget::default());
     let (maps, slow) = (core.view::<Map>(), core.view::<SlowMap>());
     list_of(&core, &[true, true]);
@@ -86,7 +101,7 @@ fn store_7_who_reads_or_writes_does_not_wait_for_a_type_that_decodes() {
     stored.raw_body().evict();
     let (begins, begun) = mpsc::channel();
     let (opens, open) = mpsc::channel();
-    *GATE.lock() = Some((begins, open));
+    *GATES[0].lock() = Some((begins, open));
     let (maps, slow) = (core.store::<Map>(&maps), core.store::<SlowMap>(&slow));
     std::thread::scope(|threads| {
         let read = threads.spawn(|| slow.get(&one));
@@ -102,6 +117,135 @@ fn store_7_who_reads_or_writes_does_not_wait_for_a_type_that_decodes() {
         let read = read.join().unwrap().unwrap();
         assert!(read.spec.was_let_in, "somebody waited for it");
     });
+}
+
+// VIEW-2, VIEW-7
+#[test]
+fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothing() {
+    type SlowMap = Object<Slow<1>, NotUsed>;
+    let core = running(Budget::default());
+    let maps = core.view::<Map>();
+    list_of(&core, &[true, true, true, false, false]);
+    let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
+    let (begins, begun) = mpsc::channel();
+    let (opens, open) = mpsc::channel();
+    *GATES[1].lock() = Some((begins, open));
+    let maps = core.store::<Map>(&maps);
+    let held = std::thread::scope(|threads| {
+        let look = threads.spawn(|| core.view::<SlowMap>());
+        begun.recv().unwrap();
+        assert!(maps.get(&key(1)).is_some());
+        core.apply(vec![
+            Delta::Put(handed_on(&core, 2, 2, false)),
+            Delta::Removed(handed_on(&core, 3, 3, true)),
+            Delta::Put(handed_on(&core, 4, 4, true)),
+            Delta::Removed(handed_on(&core, 5, 5, false)),
+            Delta::Put(handed_on(&core, 6, 6, true)),
+        ]);
+        assert_eq!(maps.entry(&key(2)).unwrap().version().as_str(), "2");
+        // Other views are there already, and nobody waits for the one that is being made.
+        let again = core.view::<Map>();
+        assert_eq!(core.subscribers(), 0);
+        drop(again);
+        opens.send(()).unwrap();
+        look.join().unwrap()
+    });
+    let slow = core.store::<SlowMap>(&held);
+    let first = slow.get(&key(1)).unwrap();
+    assert!(first.spec.was_let_in, "somebody waited for it");
+    let seen: Vec<String> = slow
+        .entries(None)
+        .iter()
+        .map(|entry| format!("{entry:?}"))
+        .collect();
+    assert_eq!(seen, ["m1@1", "m4@4", "m6@6"]);
+    let odd = slow.malformed();
+    let odd: Vec<_> = odd
+        .iter()
+        .map(|odd| (&odd.key, odd.version.as_str()))
+        .collect();
+    assert_eq!(odd, [(&key(2), "2")]);
+    let mut subscription = core.subscribe::<SlowMap>(&held);
+    core.apply(vec![Delta::Put(handed_on(&core, 1, 7, true))]);
+    let told = waiting(&mut subscription);
+    assert_eq!(told, ["m1@1", "m4@4", "m6@6", "synced", "m1@7"]);
+}
+
+// VIEW-7
+#[test]
+fn view_7_an_index_that_is_being_made_holds_up_no_writer_and_misses_nothing() {
+    let core = running(Budget::default());
+    let held = core.view::<Map>();
+    list_of(&core, &[true, true, true]);
+    let (begins, begun) = mpsc::channel();
+    let (opens, open) = mpsc::channel::<()>();
+    let open = Mutex::new(open);
+    let slow = move |map: &Map| {
+        let mut values = value(map);
+        if map.metadata.name.as_deref() == Some("m1") {
+            begins.send(()).unwrap();
+            // Waits no longer than this only where the writer waits: a test that fails does not hang.
+            let opened = open.lock().recv_timeout(Duration::from_secs(10));
+            values.push(format!("{opened:?}"));
+        }
+        values
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| core.add_index(&held, index("slow", slow)).unwrap());
+        begun.recv().unwrap();
+        core.apply(vec![
+            Delta::Put(handed_on(&core, 2, 2, true)),
+            Delta::Removed(handed_on(&core, 3, 3, true)),
+            Delta::Put(handed_on(&core, 4, 4, true)),
+        ]);
+        opens.send(()).unwrap();
+    });
+    let indexer = core.shared.indexer.read();
+    let index = indexer.view(held.id()).unwrap().index("slow").unwrap();
+    let having = |value: &str| -> Vec<String> {
+        let entries = index.get(value).into_iter().flat_map(|found| found.iter());
+        entries.map(|entry| format!("{entry:?}")).collect()
+    };
+    assert_eq!(having("Ok(())"), ["m1@1"], "somebody waited for it");
+    assert_eq!(having("v"), ["m1@1", "m2@2", "m4@4"]);
+}
+
+// VIEW-2, VIEW-7
+#[test]
+fn view_7_a_type_that_looks_for_the_first_time_during_writes_misses_none() {
+    type StrictMap = Object<Strict, NotUsed>;
+    let core = running(Budget::default());
+    list_of(&core, &[true; 100]);
+    let write = |version: u64| {
+        let number = 1 + version % 100;
+        let arrived = handed_on(&core, number, version + 1, !version.is_multiple_of(3));
+        core.apply(vec![match version % 7 {
+            0 => Delta::Removed(arrived),
+            _ => Delta::Put(arrived),
+        }]);
+    };
+    let mut looks = 0;
+    while_writing(2000, write, || {
+        if looks < 50 {
+            // Of the last view nothing is left, so each of these is a first look.
+            let held = core.view::<StrictMap>();
+            let indexer = core.shared.indexer.read();
+            let view = indexer.view(held.id()).unwrap();
+            let mut aside = 0;
+            for entry in indexer.entries(None) {
+                let version: u64 = entry.version().as_str().parse().unwrap();
+                let is_good = version == 1 || !(version - 1).is_multiple_of(3);
+                let malformed = view.malformed_at(entry.key());
+                let known = malformed.map(|malformed| malformed.version.as_str());
+                let expected = (!is_good).then(|| entry.version().as_str());
+                assert_eq!(known, expected, "{entry:?}");
+                aside += usize::from(!is_good);
+            }
+            assert_eq!(view.malformed().count(), aside);
+            looks += 1;
+        }
+    });
+    assert!(looks > 0);
 }
 
 // CACHE-4, PACK-1
