@@ -213,8 +213,7 @@ impl Manager {
             // Two programs may have controllers of one name.
             None => self.client().for_controller(name),
         };
-        let (status, kinds) = (controller.status(), controller.kinds());
-        self.shared.monitor.add_controller(status, kinds);
+        let (status, kinds) = (controller.status(), controller.kinds().to_vec());
         // Not the manager itself: what it holds must not hold it.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         self.add(from_fn(
@@ -232,7 +231,10 @@ impl Manager {
                 .registry(options.registry.clone());
                 Ok(controller.start(start).await?)
             },
-        ))
+        ))?;
+        // CACHE-13: the health of a manager does not name a controller that was refused.
+        self.shared.monitor.add_controller(status, kinds);
+        Ok(())
     }
 
     /// Starts everything, and stops it when `shutdown` says so, or when something fails.

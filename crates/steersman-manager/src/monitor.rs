@@ -30,10 +30,10 @@ impl Monitor {
         }
     }
 
-    pub(crate) fn add_controller(&self, status: ControllerStatus, kinds: &[Kind]) {
+    pub(crate) fn add_controller(&self, status: ControllerStatus, kinds: Vec<Kind>) {
         let mut controllers = self.controllers.lock();
         controllers.retain(|(known, _)| known.controller() != status.controller());
-        controllers.push((status, kinds.to_vec()));
+        controllers.push((status, kinds));
         controllers.sort_by(|(a, _), (b, _)| a.controller().cmp(b.controller()));
     }
 
