@@ -1,0 +1,157 @@
+//! For how long objects are looked at as a type, and what goes on meanwhile.
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use kube_core::DynamicObject;
+use kube_core::object::{NotUsed, Object};
+use parking_lot::Mutex;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+use steersman_cache::{ByObject, CacheMetrics, CacheOptions, ListOptions};
+use steersman_object::Kind;
+
+use crate::world::{Website, World, event_of, initial, key};
+
+/// The gauge of objects that some type cannot read.
+fn malformed(registry: &prometheus::Registry) -> f64 {
+    let families = registry.gather();
+    let mut families = families.iter();
+    let family = families.find(|f| f.name() == "steersman_informer_malformed_objects");
+    family.map_or(0.0, |family| family.get_metric()[0].get_gauge().get_value())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_that_was_only_read_is_looked_at_for_a_while() {
+    let registry = prometheus::Registry::new();
+    let metrics = CacheMetrics::register(&registry).unwrap();
+    let mut world = World::new(CacheOptions::new().metrics(metrics));
+    world.install_loose_websites();
+    world.website("odd", &json!(7));
+    let kind = Kind::of::<Website>();
+    let anything = world.cache.of::<DynamicObject>(&kind);
+    let informers = anything.informers().unwrap();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    let mut seen = informers[0].subscribe();
+    initial(&mut seen).await;
+    let mut happens = async |name: &str| {
+        world.website(name, &json!("image"));
+        event_of(&mut seen, &key("a", name)).await;
+        malformed(&registry)
+    };
+    let odd = world.cache.get::<Website>(&key("a", "odd")).await;
+    assert!(odd.unwrap_err().is_malformed());
+    assert_eq!(happens("one").await, 1.0);
+    tokio::time::sleep(Duration::from_secs(660)).await;
+    assert_eq!(happens("two").await, 0.0);
+    // What is read again is looked at again, and what is declared always is.
+    assert!(world.cache.get::<Website>(&key("a", "two")).await.is_ok());
+    assert_eq!(happens("three").await, 1.0);
+    world.cache.informer::<Website>().unwrap();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(happens("four").await, 1.0);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-15
+#[tokio::test(start_paused = true)]
+async fn cache_15_a_type_that_the_options_declare_is_looked_at_for_good() {
+    let kind = Kind::of::<Website>();
+    let settings = ByObject::new;
+    for (number, (options, is_kept)) in [
+        (CacheOptions::new().by_object::<Website>(settings()), true),
+        // What else is said of the kind later declares no other type, and takes none back.
+        (
+            CacheOptions::new()
+                .by_object::<Website>(settings())
+                .by_kind(&kind, settings()),
+            true,
+        ),
+        (CacheOptions::new().by_kind(&kind, settings()), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let registry = prometheus::Registry::new();
+        let metrics = CacheMetrics::register(&registry).unwrap();
+        let mut world = World::new(options.metrics(metrics));
+        world.install_loose_websites();
+        world.website("odd", &json!(7));
+        world.start();
+        let odd = world.cache.get::<Website>(&key("a", "odd")).await;
+        assert!(odd.unwrap_err().is_malformed());
+        let anything = world.cache.of::<DynamicObject>(&kind);
+        let mut seen = anything.informers().unwrap()[0].subscribe();
+        initial(&mut seen).await;
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        world.website("one", &json!("image"));
+        event_of(&mut seen, &key("a", "one")).await;
+        // Objects that a type cannot read are counted while something looks at them as it.
+        let looked_at = malformed(&registry) > 0.0;
+        assert_eq!(looked_at, is_kept, "options number {number}");
+        world.stop().await.unwrap();
+    }
+}
+
+/// Tells that decoding has begun, and waits until it may end.
+type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
+
+static GATE: Mutex<Option<Gate>> = Mutex::new(None);
+
+/// Data whose first decoding waits at the gate. No other test looks at anything as it.
+#[derive(Clone, Debug, Serialize)]
+struct Gated {
+    was_let_in: bool,
+}
+
+impl<'de> Deserialize<'de> for Gated {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer)?;
+        let gate = GATE.lock().take();
+        let was_let_in = gate.is_none_or(|(begins, may_end)| {
+            begins.send(()).unwrap();
+            // Waits no longer than this only where others wait for it: a test that fails does not hang.
+            may_end.recv_timeout(Duration::from_secs(10)).is_ok()
+        });
+        Ok(Self { was_let_in })
+    }
+}
+
+/// VIEW-7
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn view_7_changes_arrive_while_a_read_looks_at_a_kind_as_a_new_type() {
+    type GatedWebsite = Object<Gated, NotUsed>;
+    let mut world = World::new(CacheOptions::new());
+    world.install_loose_websites();
+    world.website("first", &json!("image"));
+    world.website("second", &json!("image"));
+    let kind = Kind::of::<Website>();
+    let typed = world.cache.informers::<Website>().unwrap();
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    let mut seen = typed[0].subscribe();
+    initial(&mut seen).await;
+    let (begins, begun) = mpsc::channel();
+    let (opens, open) = mpsc::channel();
+    *GATE.lock() = Some((begins, open));
+    let gated = world.cache.of::<GatedWebsite>(&kind);
+    let look = tokio::spawn({
+        let gated = gated.clone();
+        async move { gated.list(&ListOptions::new()).await }
+    });
+    tokio::task::spawn_blocking(move || begun.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    world.website("third", &json!("image"));
+    event_of(&mut seen, &key("a", "third")).await;
+    assert!(world.cache.get::<Website>(&key("a", "third")).await.is_ok());
+    opens.send(()).unwrap();
+    let listed = look.await.unwrap().unwrap().items;
+    assert_eq!(listed.len(), 3, "{listed:?}");
+    let was_let_in = |website: &Arc<GatedWebsite>| website.spec.was_let_in;
+    assert!(listed.iter().all(was_let_in), "somebody waited for it");
+    world.stop().await.unwrap();
+}
