@@ -13,10 +13,10 @@ use steersman_apiserver::faults::{Answer, Verb};
 
 use crate::api::Patch;
 use crate::kube_core::CustomResourceExt as _;
-use crate::manager::Shutdown;
+use crate::manager::{Group, Shutdown, runnable};
 use crate::{
     Action, ByObject, CacheOptions, Client, Connection, Context, CustomResource, Error,
-    ListOptions, Manager, ObjectKey, Reconciler, Request, handler, owner,
+    ListOptions, Manager, ObjectKey, Reconciler, Request, owner,
 };
 
 const PAGES: [&str; 2] = [
@@ -353,15 +353,9 @@ async fn stopping(said: &mut Said, server: &ApiServer) {
     };
     said.note("insisted", Err::<(), _>(insisted));
 
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}});
-    server.create(object).unwrap();
     let manager = self::manager(server, CacheOptions::new());
-    let fragile = |_: &ConfigMap| -> Vec<ObjectKey> { panic!("no such label") };
-    manager
-        .controller::<Greeting>()
-        .name("handler")
-        .watches::<ConfigMap>(handler::mapped(fragile))
-        .run(Nothing)
-        .unwrap();
-    said.note("handler", manager.start(Shutdown::never()).await);
+    let poller = |_| async { panic!("nothing to poll") };
+    let poller = runnable::from_fn("poller", Group::Others, poller);
+    manager.add(poller).unwrap();
+    said.note("runnable", manager.start(Shutdown::never()).await);
 }
