@@ -92,6 +92,8 @@ pub(crate) enum Worlds {
     Crowds,
     /// A cache of several kinds.
     Caches,
+    /// Writers that read their own writes.
+    Writes,
 }
 
 /// What is measured, how, and what becomes of it.

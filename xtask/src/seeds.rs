@@ -18,7 +18,7 @@ pub(crate) fn run(root: &Path, of: Option<Worlds>, seeds: &Range<u64>) -> Result
     let sorts = match of {
         Some(sort) => vec![sort],
         // Crowds are large, and only few are needed.
-        None => vec![Worlds::Informers, Worlds::Caches],
+        None => vec![Worlds::Informers, Worlds::Caches, Worlds::Writes],
     };
     for sort in sorts {
         let told = [(SEEDS.to_owned(), range.clone().into())];
@@ -36,6 +36,10 @@ fn test(sort: Worlds) -> OneTest {
         Worlds::Crowds => OneTest {
             package: "steersman-informer",
             test: "seeds::every_crowded_world_ends_so_too_whatever_packs_its_objects",
+        },
+        Worlds::Writes => OneTest {
+            package: "steersman-client",
+            test: "seeds::no_read_of_a_key_shows_what_was_before_a_write_of_that_key",
         },
         Worlds::Caches => OneTest {
             package: "steersman-cache",

@@ -22,3 +22,4 @@ mod subresources;
 mod wrappers;
 mod errors;
 mod paging;
+mod seeds;

@@ -1,0 +1,258 @@
+//! What happens in one world, made from its seed.
+
+use serde_json::Value;
+use steersman_apiserver::History;
+use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
+use steersman_object::ObjectKey;
+
+use super::dice::Dice;
+use super::{LOST, THINGS};
+
+/// The number of request keys that write and read.
+pub(super) const WRITERS: usize = 3;
+
+/// What the cache selects.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection {
+    pub(super) labels: bool,
+    pub(super) fields: Option<&'static str>,
+    pub(super) one_namespace: bool,
+}
+
+/// Which object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Which {
+    namespace: &'static str,
+    name: u64,
+}
+
+/// What a write makes of an object, as far as it is selected by that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content {
+    pub(super) keep: bool,
+    pub(super) red: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op {
+    Create(Content),
+    Patch(Content),
+    /// A patch that changes nothing.
+    Nothing,
+    Apply(Content),
+    Update(Content),
+    /// Of an object that was read live.
+    Delete,
+    DeleteKey,
+    /// Of an object that was read from the cache.
+    DeleteSeen,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Write(usize, Which, Op),
+    /// What somebody else writes, past the client.
+    Other(Which, Op),
+    Get(usize, Which),
+    List(usize, Option<&'static str>),
+    Declare,
+    Cut,
+    Break,
+    Silence,
+    Resume,
+    Expire,
+    Compact,
+    Restart(History),
+    /// The answer to the next request of this verb is lost; it was done, or was not.
+    Lose(Verb, bool),
+    Meet(Box<FaultSpec>),
+    Sleep(u64),
+}
+
+/// How one world is set up, and what happens in it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    pub(super) server_streams: bool,
+    pub(super) retained: usize,
+    /// In seconds.
+    pub(super) bookmarks: u64,
+    pub(super) watch_list: bool,
+    /// In seconds.
+    pub(super) linger: Option<u64>,
+    pub(super) page: u32,
+    pub(super) scope: Selection,
+    pub(super) acts: Vec<Act>,
+}
+
+impl Selection {
+    fn of(dice: &mut Dice) -> Self {
+        Self {
+            labels: dice.chance(40),
+            fields: dice.maybe(40, |dice| {
+                dice.pick(&["spec.colour=red", "spec.colour!=red", "metadata.name!=o0"])
+            }),
+            one_namespace: dice.chance(20),
+        }
+    }
+
+    pub(super) fn covers(self, namespace: &str) -> bool {
+        !self.one_namespace || namespace == "a"
+    }
+
+    /// Whether the cache holds an object of the server.
+    pub(super) fn selects(self, object: &Value) -> bool {
+        let metadata = &object["metadata"];
+        let labels = !self.labels || metadata["labels"]["keep"] == "yes";
+        let red = object["spec"]["colour"] == "red";
+        let fields = match self.fields {
+            Some("spec.colour=red") => red,
+            Some("spec.colour!=red") => !red,
+            Some(_) => metadata["name"] != "o0",
+            None => true,
+        };
+        labels && fields && self.covers(metadata["namespace"].as_str().unwrap())
+    }
+}
+
+impl Which {
+    fn of(dice: &mut Dice) -> Self {
+        Self {
+            namespace: dice.pick(&["a", "a", "b"]),
+            name: dice.below(3),
+        }
+    }
+
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let of = |namespace| (0..3).map(move |name| Self { namespace, name });
+        ["a", "b"].into_iter().flat_map(of)
+    }
+
+    pub(super) fn key(self) -> ObjectKey {
+        ObjectKey::namespaced(self.namespace, format!("o{}", self.name))
+    }
+}
+
+impl Plan {
+    pub(super) fn of(seed: u64) -> Self {
+        let dice = &mut Dice::new(seed);
+        // Lists of any version show the past there, so nothing is allowed that makes a list unconditional.
+        let stale = dice.chance(20);
+        let count = 10 + dice.index(60);
+        let mut acts = Vec::new();
+        if stale {
+            let revisions = 3 + dice.below(10);
+            let spec = FaultSpec::new(Effect::StaleList { revisions });
+            acts.push(Act::Meet(Box::new(spec.user_agent("informer"))));
+        }
+        while acts.len() < count {
+            let act = act(dice);
+            if !stale || act.keeps_versions() {
+                acts.push(act);
+            }
+        }
+        Self {
+            seed,
+            server_streams: dice.chance(60),
+            retained: if stale { 1000 } else { 4 + dice.index(200) },
+            bookmarks: 5 + dice.below(60),
+            watch_list: !stale && dice.chance(60),
+            linger: dice.maybe(60, |dice| 1 + dice.below(20)),
+            page: dice.pick(&[1, 2, 500]),
+            scope: Selection::of(dice),
+            acts,
+        }
+    }
+}
+
+impl Act {
+    /// Whether lists go on from versions that are known: neither the answer of a write nor the history is lost.
+    fn keeps_versions(&self) -> bool {
+        match self {
+            Self::Write(_, _, op) | Self::Other(_, op) => {
+                !matches!(op, Op::Delete | Op::DeleteKey | Op::DeleteSeen)
+            }
+            Self::Expire | Self::Compact | Self::Restart(_) | Self::Lose(..) | Self::Meet(_) => {
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+fn op(dice: &mut Dice) -> Op {
+    let content = Content {
+        keep: dice.chance(60),
+        red: dice.chance(50),
+    };
+    match dice.below(100) {
+        0..25 => Op::Create(content),
+        25..50 => Op::Patch(content),
+        50..57 => Op::Nothing,
+        57..65 => Op::Apply(content),
+        65..73 => Op::Update(content),
+        73..82 => Op::Delete,
+        82..92 => Op::DeleteKey,
+        _ => Op::DeleteSeen,
+    }
+}
+
+fn act(dice: &mut Dice) -> Act {
+    let (writer, which) = (dice.index(WRITERS), Which::of(dice));
+    match dice.below(100) {
+        0..26 => Act::Write(writer, which, op(dice)),
+        26..38 => Act::Other(which, op(dice)),
+        38..54 => Act::Get(writer, which),
+        54..64 => Act::List(writer, dice.pick(&[Some("a"), None])),
+        64..66 => Act::Declare,
+        66..70 => Act::Cut,
+        70..72 => Act::Break,
+        72..78 => Act::Silence,
+        78..80 => Act::Resume,
+        80..82 => Act::Expire,
+        82..84 => Act::Compact,
+        84..85 => Act::Restart(dice.pick(&[History::Kept, History::Lost])),
+        85..89 => Act::Lose(dice.pick(&LOST), dice.chance(70)),
+        89..93 => Act::Meet(Box::new(fault(dice))),
+        _ => Act::Sleep(if dice.chance(10) {
+            dice.below(100_000)
+        } else {
+            dice.below(3_000)
+        }),
+    }
+}
+
+fn fault(dice: &mut Dice) -> FaultSpec {
+    let millis = 1 + dice.below(6_000);
+    let (verb, effect) = match dice.below(7) {
+        0 => (
+            Verb::Watch,
+            Effect::Chunks {
+                bytes: 20 + millis % 200,
+                millis: 20 + millis % 300,
+            },
+        ),
+        1 => (Verb::Watch, Effect::LateBookmarks { millis }),
+        2 => (Verb::Watch, Effect::Silence),
+        3 => (Verb::Watch, Effect::DuplicateEvents),
+        4 => (
+            Verb::List,
+            Effect::Delay {
+                millis,
+                jitter_millis: millis,
+            },
+        ),
+        5 => (Verb::List, Effect::Cut { commit: false }),
+        _ => (
+            dice.pick(&[Verb::List, Verb::Watch]),
+            Effect::Answer {
+                code: dice.pick(&[410, 429, 500, 503, 504]),
+                message: None,
+                retry_after_seconds: u32::try_from(dice.below(3)).unwrap(),
+                commit: false,
+            },
+        ),
+    };
+    let spec = FaultSpec::new(effect).verb(verb).resource(THINGS);
+    spec.times(1 + dice.below(3))
+}
