@@ -179,11 +179,19 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
         // The measurement runs in another folder.
         let kubeconfig = std::path::absolute(kubeconfig);
         let kubeconfig = kubeconfig.map_err(|error| format!("--against: {error}"))?;
-        command.arg("--against").arg(kubeconfig);
+        command
+            .arg("--against")
+            .arg(kubeconfig)
+            .arg("--until-closed");
     }
-    let output = command
-        .output()
-        .map_err(|error| format!("cargo could not be started: {error}"))?;
+    let not_started = |error: std::io::Error| format!("cargo could not be started: {error}");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut measuring = command.spawn().map_err(not_started)?;
+    // However this process ends, its end of the pipe is closed then: a measurement on a server of others
+    // removes what it made there.
+    let held = measuring.stdin.take();
+    let output = measuring.wait_with_output().map_err(not_started)?;
+    drop(held);
     let lines = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         return Err(format!(

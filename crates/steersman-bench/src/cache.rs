@@ -21,7 +21,7 @@ pub(crate) mod scaling;
 
 use crate::cache::sync::in_turns;
 use crate::cache::words::{Synced, Who};
-use crate::process::{Outcome, progress};
+use crate::process::{Outcome, progress, tell};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
@@ -53,7 +53,10 @@ const QUICK: Size = Size {
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = timed(worlds, size).await?;
-    figures.extend(weighed(worlds, size).await?);
+    figures.iter().for_each(tell);
+    let weighed = weighed(worlds, size).await?;
+    weighed.iter().for_each(tell);
+    figures.extend(weighed);
     Ok(figures)
 }
 

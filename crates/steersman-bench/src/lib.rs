@@ -78,6 +78,10 @@ struct Foreign {
     /// Measures against this server, in namespaces that are made for it and removed after.
     #[arg(long, value_name = "KUBECONFIG")]
     against: Option<PathBuf>,
+    /// Ends, as after an interrupt, when the standard input is closed: the process that started this
+    /// one is gone then.
+    #[arg(long, hide = true)]
+    until_closed: bool,
 }
 
 /// What the programs do.
@@ -121,7 +125,8 @@ async fn within(
     asked: Foreign,
     measure: impl AsyncFnOnce(&mut Worlds, bool) -> Outcome<Vec<Figure>>,
 ) -> Outcome<Vec<Figure>> {
-    let mut stops = stops::listen()?;
+    let parent = asked.until_closed.then(std::io::stdin);
+    let mut stops = stops::listen(parent)?;
     let worlds = Worlds::of(asked.against.as_deref()).await?;
     let quick = asked.asked.quick;
     let measure = async |worlds: &mut Worlds| measure(worlds, quick).await;

@@ -112,6 +112,12 @@ pub(crate) fn progress(what: impl std::fmt::Display) {
     eprintln!("  {what} …");
 }
 
+/// Prints to the terminal what is known already.
+#[expect(clippy::print_stderr, reason = "long work shows what it found so far")]
+pub(crate) fn tell(what: impl std::fmt::Display) {
+    eprintln!("  {what}");
+}
+
 /// Says one line to whoever started this process.
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
 pub(crate) fn say(answer: &impl serde::Serialize) -> Outcome<()> {

@@ -1,5 +1,7 @@
 //! Words: figures, beside those of peers, and what is wanted of them: the lines that a measurement prints.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// One figure of a table. `cargo xtask bench` reads it, and decides whether what is wanted is there.
@@ -118,6 +120,36 @@ impl Figure {
     pub(crate) fn guarded(mut self) -> Self {
         self.guard = true;
         self
+    }
+}
+
+/// One line for the terminal, which shows each figure as soon as it is there.
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id)?;
+        if let Some(at) = self.at {
+            write!(f, " with {at}")?;
+        }
+        let (own, unit) = (&self.own, self.unit);
+        write!(f, ": {own}")?;
+        if !unit.is_empty() {
+            write!(f, " {unit}")?;
+        }
+        for peer in &self.peers {
+            write!(f, ", {} {}", peer.name, peer.figure)?;
+        }
+        write!(f, " ({})", self.what)
+    }
+}
+
+/// The median, with the least and the most where they differ.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4}", self.median)?;
+        if self.runs > 1 {
+            write!(f, " [{:.4} to {:.4}]", self.least, self.most)?;
+        }
+        Ok(())
     }
 }
 

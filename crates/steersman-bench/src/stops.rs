@@ -1,22 +1,72 @@
-//! Driver: the signals that ask this process to end.
+//! Driver: what asks this process to end: signals, and the end of the process that started it.
 
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::process::Outcome;
 
 /// Each asks once more to end.
 pub(crate) type Stops = mpsc::UnboundedReceiver<()>;
 
+/// How long after the end of the process that started this one a signal is the one that ended both:
+/// a terminal sends an interrupt to all processes of a group.
+const TOGETHER: Duration = Duration::from_secs(2);
+
+/// What asked this process to end so far.
+#[derive(Debug, Default)]
+struct Asked {
+    has_signal: bool,
+    closed: Option<Instant>,
+}
+
+impl Asked {
+    /// Whether a signal asks once more.
+    fn signal(&mut self, now: Instant) -> bool {
+        let is_first = !self.has_signal;
+        self.has_signal = true;
+        let is_same = |closed| now.saturating_duration_since(closed) < TOGETHER;
+        !(is_first && self.closed.is_some_and(is_same))
+    }
+
+    /// Whether the end of the process that started this one asks once more.
+    fn close(&mut self, now: Instant) -> bool {
+        self.closed = Some(now);
+        !self.has_signal
+    }
+}
+
 /// From here on an interrupt and a request to terminate are told here, and end nothing by themselves.
-pub(crate) fn listen() -> Outcome<Stops> {
+/// So is the end of `parent`, a pipe from the process that started this one, if there is one.
+pub(crate) fn listen(parent: Option<impl Read + Send + 'static>) -> Outcome<Stops> {
     let (stop, stops) = mpsc::unbounded_channel();
+    let asked = Arc::new(Mutex::new(Asked::default()));
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
         let mut signals = signal(kind)?;
-        let stop = stop.clone();
-        tokio::spawn(
-            async move { while signals.recv().await.is_some() && stop.send(()).is_ok() {} },
-        );
+        let (stop, asked) = (stop.clone(), Arc::clone(&asked));
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                let counts = asked.lock().signal(Instant::now());
+                if counts && stop.send(()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    if let Some(mut parent) = parent {
+        std::thread::spawn(move || {
+            let mut piece = [0; 64];
+            while matches!(parent.read(&mut piece), Ok(1..)) {}
+            if asked.lock().close(Instant::now()) {
+                // Fails where nothing waits for stops any more.
+                let _ = stop.send(());
+            }
+        });
     }
     Ok(stops)
 }
@@ -25,16 +75,39 @@ pub(crate) fn listen() -> Outcome<Stops> {
 mod tests {
     use std::process::Command;
 
-    use super::listen;
+    use std::io::Empty;
+
+    use tokio::time::Instant;
+
+    use super::{Asked, TOGETHER, listen};
 
     #[tokio::test]
     async fn both_signals_ask_to_end() {
-        let mut stops = listen().unwrap();
+        let mut stops = listen(None::<Empty>).unwrap();
         for signal in ["INT", "TERM"] {
             let command = format!("kill -{signal} {}", std::process::id());
             let sent = Command::new("sh").args(["-c", &command]).status().unwrap();
             assert!(sent.success(), "{signal}");
             stops.recv().await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_process_that_started_this_one_asks_to_end() {
+        let mut stops = listen(Some(std::io::empty())).unwrap();
+        stops.recv().await.unwrap();
+    }
+
+    #[test]
+    fn an_interrupt_of_both_processes_asks_once() {
+        let now = Instant::now();
+        let mut asked = Asked::default();
+        assert!(asked.signal(now) && !asked.close(now), "a signal first");
+        assert!(asked.signal(now), "a second interrupt");
+        let mut asked = Asked::default();
+        assert!(asked.close(now) && !asked.signal(now), "the end first");
+        assert!(asked.signal(now), "a second interrupt");
+        let mut asked = Asked::default();
+        assert!(asked.close(now) && asked.signal(now + TOGETHER), "later");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::sync::in_turns;
 use super::words::{Synced, Who};
-use crate::process::{Outcome, progress};
+use crate::process::{Outcome, progress, tell};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -61,6 +61,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
             "kB",
             &|one| one.read as f64 / 1e3 / size.objects as f64,
         ));
+        figures.iter().rev().take(2).rev().for_each(tell);
     }
     Ok(figures)
 }

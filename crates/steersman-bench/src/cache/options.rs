@@ -2,7 +2,7 @@
 
 use super::sync::in_turns;
 use super::words::Who;
-use crate::process::{Outcome, progress};
+use crate::process::{Outcome, progress, tell};
 use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -59,9 +59,12 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
                 format!("options/resident/{name}"),
                 format!("options/get/{name}"),
             );
-            weights.push(Figure::new(&resident, *what, "MB", weight).at(objects));
+            let weight = Figure::new(&resident, *what, "MB", weight).at(objects);
             let what = format!("a read by key, {what}");
-            reads.push(Figure::new(&get, what, "µs", read).at(objects));
+            let read = Figure::new(&get, what, "µs", read).at(objects);
+            [&weight, &read].into_iter().for_each(tell);
+            weights.push(weight);
+            reads.push(read);
         }
     }
     world.end().await?;

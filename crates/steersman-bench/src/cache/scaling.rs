@@ -3,7 +3,7 @@
 use super::sync::in_turns;
 use super::words::{Synced, Who};
 use crate::fit::{Fit, Point, of_each, of_one_more};
-use crate::process::{Outcome, progress};
+use crate::process::{Outcome, progress, tell};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::{World, Worlds};
@@ -95,7 +95,11 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     let mut steps: Vec<Step> = Vec::new();
     for objects in size.objects.iter().copied() {
         world.grow(objects).await?;
-        steps.push(Step::take(&world, objects, size).await?);
+        let step = Step::take(&world, objects, size).await?;
+        for scaled in [SECONDS, CPU, RESIDENT, GET] {
+            tell(scaled.at(&step));
+        }
+        steps.push(step);
     }
     world.end().await?;
     let mut figures = Vec::new();

@@ -1,7 +1,7 @@
 //! Driver: one process that caches the objects of a world.
 
 use super::words::{Asked, Synced, Who};
-use crate::process::{Actor, Outcome, progress};
+use crate::process::{Actor, Outcome, progress, tell};
 use crate::world::World;
 
 /// What a process is told of a world.
@@ -35,7 +35,9 @@ pub(crate) async fn in_turns<const N: usize>(
     for run in 1..=runs {
         progress(format!("run {run} of {runs}"));
         for (by, synced) in of.into_iter().zip(&mut all) {
-            synced.push(sync(world, by, objects).await?);
+            let done = sync(world, by, objects).await?;
+            tell(format!("{by:?}: {objects} synced in {:.2} s", done.seconds));
+            synced.push(done);
         }
     }
     Ok(all)

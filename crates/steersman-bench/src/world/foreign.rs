@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures::{TryStreamExt, stream};
 use http::{Method, Request};
@@ -22,6 +23,14 @@ const STEP: u64 = 10_000;
 const NAMESPACES: &str = "/api/v1/namespaces";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "widgets.bench.example.com";
+
+/// Objects that one request deletes. A server deletes them one after the other before it answers, and
+/// ends a request that takes a minute.
+const PAGE: usize = 500;
+
+/// How often, and after which pauses, to look whether a namespace is gone.
+const LOOKS: u32 = 60;
+const LOOK: Duration = Duration::from_millis(500);
 
 /// So often everything is tried to be removed: a server may be busy once.
 const TRIES: usize = 3;
@@ -104,7 +113,7 @@ impl Cluster {
             if conditions.any(|one| one["type"] == "Established" && one["status"] == "True") {
                 return Ok(());
             }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Err(format!("{WIDGETS} is not served after ten seconds").into())
     }
@@ -117,7 +126,7 @@ impl Cluster {
             problems.clear();
             let mut at = 0;
             while let Some(namespace) = self.left.get(at) {
-                match namespace.remove().await {
+                match namespace.end().await {
                     Ok(()) => drop(self.left.remove(at)),
                     Err(problem) => {
                         problems.push(problem.to_string());
@@ -201,15 +210,107 @@ impl Namespace {
         Ok(())
     }
 
-    /// Removes it and what is in it; nothing where it is gone. Where nobody empties namespaces, its
-    /// objects go at least.
+    /// Deletes its objects, and asks for its own end; nothing where it is gone.
     pub(crate) async fn remove(&self) -> Outcome<()> {
-        let at_once = json!({"gracePeriodSeconds": 0});
-        let objects = remove(&self.client, &self.of.path(&self.name), Some(&at_once)).await;
+        let objects = clear(&self.client, &self.of.path(&self.name)).await;
         // Most servers empty it then.
-        remove(&self.client, &format!("{NAMESPACES}/{}", self.name), None).await?;
+        remove(&self.client, &self.path(), None).await?;
         objects
     }
+
+    /// Removes it and waits until it is gone. Where no controller ends namespaces, it is ended here as
+    /// such a controller would, once it is empty.
+    async fn end(&self) -> Outcome<()> {
+        self.remove().await?;
+        for _ in 0..LOOKS {
+            if self.look().await?.is_none() {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        let Some(mut namespace) = self.look().await? else {
+            return Ok(());
+        };
+        let objects = format!("{}?limit=1", self.of.path(&self.name));
+        let stay = send(&self.client, Method::GET, &objects, None).await?;
+        if stay["items"]
+            .as_array()
+            .is_some_and(|items| !items.is_empty())
+        {
+            return Err(format!("{} is terminating, with objects in it", self.name).into());
+        }
+        let accounts = format!("{}/serviceaccounts", self.path());
+        clear(&self.client, &accounts).await?;
+        namespace["spec"]["finalizers"] = json!([]);
+        let path = format!("{}/finalize", self.path());
+        send(&self.client, Method::PUT, &path, Some(&namespace)).await?;
+        Ok(())
+    }
+
+    /// The namespace, if it is still there.
+    async fn look(&self) -> Outcome<Option<Value>> {
+        let path = self.path();
+        match request(&self.client, Method::GET, &path, None).await {
+            Ok(found) => Ok(Some(found)),
+            Err(kube_client::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(format!("GET {path}: {error}").into()),
+        }
+    }
+
+    fn path(&self) -> String {
+        format!("{NAMESPACES}/{}", self.name)
+    }
+}
+
+/// Deletes all objects of a collection, a page at a time.
+async fn clear(client: &Client, path: &str) -> Outcome<()> {
+    let at_once = json!({"gracePeriodSeconds": 0});
+    let (mut next, mut before, mut deleted) = (String::new(), Value::Null, 0);
+    let mut renewed = 0;
+    loop {
+        let page = format!("{path}?limit={PAGE}{next}");
+        let answer = match request(client, Method::DELETE, &page, Some(&at_once)).await {
+            Ok(answer) => answer,
+            // The rest of a list that is too old is listed anew.
+            Err(kube_client::Error::Api(status)) if status.code == 410 && renewed < TRIES => {
+                next.clear();
+                renewed += 1;
+                continue;
+            }
+            Err(kube_client::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                return Ok(());
+            }
+            Err(error) => return Err(format!("DELETE {page}: {error}").into()),
+        };
+        let count = answer["items"].as_array().map_or(0, Vec::len);
+        deleted += count;
+        if count == PAGE {
+            progress(format!("deleted {deleted} of {path}"));
+        }
+        let token = answer["metadata"]["continue"].as_str().unwrap_or_default();
+        let first = answer["items"][0]["metadata"]["uid"].clone();
+        next = match token {
+            // A server may answer a full page without saying how it goes on. The next one begins with
+            // another object, unless nothing was deleted.
+            "" if count == PAGE && first != before => String::new(),
+            "" => return Ok(()),
+            token => format!("&continue={}", escaped(token)),
+        };
+        before = first;
+    }
+}
+
+/// A token as it stands in a query.
+fn escaped(token: &str) -> String {
+    let mut out = String::new();
+    for byte in token.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 /// Removes what is there; nothing where it is gone, or going.

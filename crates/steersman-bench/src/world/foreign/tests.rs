@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::faults::{Answer, Verb};
+use steersman_apiserver::faults::{Answer, FaultGuard, RequestRecord, Verb};
 use tokio::sync::mpsc;
 
 use super::{Cluster, WIDGETS};
@@ -83,6 +83,52 @@ async fn a_server_that_is_busy_once_is_asked_again() {
     let _busy = server.faults().answer(Verb::DeleteCollection, "pods", busy);
     cluster.end().await.unwrap();
     assert_eq!((namespaces(&server).len(), pods(&server)), (0, 0));
+}
+
+/// Answers requests to delete more objects than a page has as a server that ran into its time limit.
+fn large_deletes_time_out(server: &ApiServer) -> FaultGuard {
+    server.faults().answer_matching(
+        |request| {
+            let limit = request
+                .parameter("limit")
+                .and_then(|text| text.parse().ok());
+            request.does(Verb::DeleteCollection) && limit.is_none_or(|limit: usize| limit > 500)
+        },
+        Answer::code(504),
+    )
+}
+
+#[tokio::test]
+async fn objects_are_deleted_in_pages() {
+    let server = ApiServer::new();
+    let timeouts = large_deletes_time_out(&server);
+    let mut cluster = cluster(&server);
+    let mut namespace = cluster.namespace(Sample::ConfigMap).await.unwrap();
+    namespace.grow(1_200).await.unwrap();
+    cluster.end().await.unwrap();
+    assert_eq!(timeouts.hits(), 0);
+    let asked = |request: &RequestRecord| request.does(Verb::DeleteCollection);
+    assert_eq!(server.requests().count(asked), 3);
+    assert_eq!(server.list("configmaps", namespace.name()).len(), 0);
+    assert_eq!(namespaces(&server), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_controllers_keeps_no_namespace() {
+    let server = ApiServer::builder().play_controllers(false).build();
+    let mut cluster = cluster(&server);
+    for of in [Sample::Pod, Sample::Widget] {
+        cluster.namespace(of).await.unwrap().grow(3).await.unwrap();
+    }
+    cluster.end().await.unwrap();
+    let names = server.list("namespaces", "");
+    let made = names.iter().filter(|one| {
+        one["metadata"]["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("steersman-bench-"))
+    });
+    assert_eq!(made.count(), 0);
+    assert_eq!(server.list("serviceaccounts", "").len(), 0);
 }
 
 /// Lends a world with objects to a measurement that ends so, and answers what it said.
