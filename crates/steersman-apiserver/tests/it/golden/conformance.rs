@@ -6,9 +6,10 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
 use kube_client::Config;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
@@ -264,8 +265,8 @@ async fn interrupt() {
 
 /// Tells this run's namespaces from those of others on the same server.
 fn run() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.subsec_nanos()) ^ std::process::id().rotate_left(16)
+    let nanoseconds = Timestamp::now().subsec_nanosecond().unsigned_abs();
+    nanoseconds ^ std::process::id().rotate_left(16)
 }
 
 #[test]
