@@ -412,14 +412,11 @@ impl ApiServer {
     /// Replaces the object that `object["metadata"]` names, as PUT does, and returns it as it is
     /// stored then. Without a namespace it is looked for in `default`.
     ///
-    /// `resource` is the plural with its group, such as `pods`, `deployments.apps`, or
-    /// `deployments.apps/status` and `deployments.apps/scale` for these parts. A
-    /// `metadata.resourceVersion` in the object has to be the current one; without it the object is
-    /// replaced whatever it is.
+    /// `resource` is the plural with its group: `pods`, `deployments.apps`, for a part of the object
+    /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` has to be the current one.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 for an object or a resource that is not there, 409 for another
-    /// resource version, 422 for an object that is not valid.
+    /// The Status of the refusal: 404 if it is not there, 409 for another version, 422 if invalid.
     pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
@@ -437,15 +434,13 @@ impl ApiServer {
         })
     }
 
-    /// Changes an object by a JSON merge patch (RFC 7386), and returns it as it is stored then: members
-    /// are replaced, `null` removes one, lists are replaced as a whole.
+    /// Changes an object by a JSON merge patch (RFC 7386), and returns it as it is stored then. A patch
+    /// that changes nothing writes nothing, and watches see no event.
     ///
-    /// `resource` is named as for [`ApiServer::update`]; `namespace` does not count for resources
-    /// without one. A patch that changes nothing writes nothing, and watches see no event.
+    /// `resource` is named as for [`ApiServer::update`]; `namespace` counts for namespaced ones alone.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 for an object or a resource that is not there, 409 where the patch
-    /// has another `metadata.resourceVersion`, 422 for a result that is not valid.
+    /// The Status of the refusal: 404 if it is not there, 409 for another version, 422 if invalid.
     pub fn merge_patch(
         &self,
         resource: &str,
@@ -465,16 +460,14 @@ impl ApiServer {
         })
     }
 
-    /// Deletes an object as a request without options does. An object with finalizers, and a Pod that
-    /// is placed on a node and has a grace period, stays with a `deletionTimestamp` until they let it
-    /// go; a namespace stays until its contents are gone.
+    /// Deletes an object as a request without options does: one with finalizers, a Pod on a node and a
+    /// namespace stay, with a `deletionTimestamp`, until finalizers, grace period or contents are gone.
+    /// Dependents go in the background, where the server plays the garbage collector.
     ///
-    /// `resource` is named as for [`ApiServer::update`]; `namespace` does not count for resources
-    /// without one. Dependents go in the background, where the server plays the garbage collector.
+    /// `resource` is named as for [`ApiServer::update`]; `namespace` counts for namespaced ones alone.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 for an object or a resource that is not there, 403 for a namespace
-    /// that must stay.
+    /// The Status of the refusal: 404 if it is not there, 403 for a namespace that must stay.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
