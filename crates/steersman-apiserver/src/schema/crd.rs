@@ -22,8 +22,8 @@ use super::builtin::CUSTOM_VERBS;
 use super::cel;
 use super::names::NameRule;
 use super::resource::{
-    FieldRefusal, Generation, MetadataCheck, MetadataChecks, PrinterColumn, Resource, ScalePaths,
-    SelectableField, StatusMetadata, StorageKey,
+    FieldRefusal, Generation, MetadataChecks, PrinterColumn, Resource, ScalePaths, SelectableField,
+    StatusMetadata, StorageKey,
 };
 use super::structural::Structural;
 
@@ -275,10 +275,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
             .collect(),
         field_refusal: FieldRefusal::NotSupported,
         status_metadata: StatusMetadata::Kept,
-        metadata_checks: MetadataChecks {
-            main: vec![MetadataCheck::Update],
-            status: vec![MetadataCheck::Update],
-        },
+        metadata_checks: MetadataChecks::one_update(),
         schema: Some(Arc::new(schema.clone())),
         rules: cel::Rules::compile(&structural).map(Arc::new),
         structural: Some(Arc::new(structural)),

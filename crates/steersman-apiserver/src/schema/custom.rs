@@ -448,6 +448,21 @@ mod tests {
     }
 
     #[test]
+    fn the_second_of_equal_items_is_reported_and_no_further_one() {
+        let schema = json!({"type": "object", "properties": {
+            "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {}},
+            "m": {"type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["k", "p"], "items": {"type": "object",
+                "properties": {"k": {}, "p": {}}}},
+        }});
+        let value = json!({"s": ["x", "x", "x"], "m": [{"a": 1}, {}, {"a": 2}]});
+        assert_eq!(
+            told(&schema, &value, None),
+            ["m[1]: Duplicate value: {}", "s[1]: Duplicate value: \"x\""]
+        );
+    }
+
+    #[test]
     fn lists_of_sets_and_maps_have_no_duplicates() {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {}},

@@ -206,6 +206,16 @@ pub struct MetadataChecks {
     pub status: Vec<MetadataCheck>,
 }
 
+impl MetadataChecks {
+    /// The checks of custom resources: one as of an update, by each path.
+    pub(crate) fn one_update() -> Self {
+        Self {
+            main: vec![MetadataCheck::Update],
+            status: vec![MetadataCheck::Update],
+        }
+    }
+}
+
 impl StatusMetadata {
     /// The fields of the metadata that stay as stored.
     pub(crate) fn kept(self) -> &'static [&'static str] {

@@ -362,3 +362,67 @@ async fn field_labels_belong_to_a_kind_of_a_group_version() {
         }
     }
 }
+
+/// The metadata is checked twice for every kind, and then as often as the kind's strategy does.
+#[tokio::test(start_paused = true)]
+async fn wrong_labels_are_reported_once_per_check_of_the_kind() {
+    let server = ApiServer::builder().play_controllers(false).build();
+    let role = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]});
+    let limits = json!({"spec": {"limits": []}});
+    let budget = json!({"spec": {"minAvailable": 1}});
+    for (path, body, times) in [
+        ("/api/v1/namespaces/default/configmaps", json!({}), 4),
+        ("/api/v1/namespaces/default/limitranges", limits, 3),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            budget,
+            2,
+        ),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+            role,
+            5,
+        ),
+    ] {
+        let case = case(path, "", body);
+        let path = create(&server, &case).await;
+        let patch = json!({"metadata": {"labels": {"a": "b c"}}});
+        let refused = merge(&server, &path, &patch).await.expect(422);
+        let causes = refused["details"]["causes"].as_array().unwrap();
+        let labels = causes
+            .iter()
+            .filter(|cause| cause["field"] == "metadata.labels");
+        assert_eq!(labels.count(), times, "{path}: {refused}");
+    }
+}
+
+/// An item of a list map needs one of its keys at least, and not all of them.
+#[tokio::test(start_paused = true)]
+async fn an_applied_item_without_any_of_its_keys_is_refused() {
+    let server = ApiServer::builder().play_controllers(false).build();
+    let items = json!({"type": "object", "required": ["k", "p"], "properties": {"k": {"type": "string"}, "p": {"type": "string"}}});
+    let schema = json!({"type": "object", "properties": {"m": {"type": "array", "items": items,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "p"]}}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "xs.x.example.com"},
+        "spec": {"group": "x.example.com", "scope": "Namespaced", "names": {"plural": "xs", "singular": "x", "kind": "X", "listKind": "XList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    post(&server, definitions, &definition).await.expect(201);
+    let path = "/apis/x.example.com/v1/namespaces/default/xs/x?fieldManager=m";
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let body = |item: Value| {
+        json!({"apiVersion": "x.example.com/v1", "kind": "X", "metadata": {"name": "x"}, "m": [item]}).to_string()
+    };
+    let answer = ask(&server, "PATCH", path, &headers, body(json!({"k": "a"}))).await;
+    // Its identity is known, so the schema gets to see it.
+    assert_eq!(
+        answer.expect(422)["details"]["causes"][0]["field"],
+        "m[0].p"
+    );
+    let refused = ask(&server, "PATCH", path, &headers, body(json!({"o": "a"}))).await;
+    let message = refused.json()["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.ends_with("associative list with keys has an element that omits all key fields [\"k\" \"p\"] (and doesn't have default values for any key fields)"),
+        "{message}"
+    );
+}

@@ -448,4 +448,5 @@ fn nodes_keep_what_was_assigned_to_them() {
 
 mod volumes;
 mod cells;
+mod fixed;
 mod warnings;

@@ -1,3 +1,5 @@
+//! Whether the table of rules has each kind, and a word in each cell.
+
 use super::*;
 use crate::schema::builtin::rows;
 

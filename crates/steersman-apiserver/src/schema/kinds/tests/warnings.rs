@@ -111,3 +111,65 @@ fn each_kind_tells_of_what_is_old_in_it() {
         ),
     ]);
 }
+
+#[test]
+fn odd_addresses_are_warned_of_in_every_kind_that_has_them() {
+    let odd = "subsets[0].addresses[0].ip: non-standard IP address \"010.0.0.1\" will be considered invalid in a future Kubernetes release: use \"10.0.0.1\"";
+    let network = "spec.egress[0].to[0].ipBlock.cidr: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)";
+    let subsets = json!([{"addresses": [{"ip": "010.0.0.1"}]}]);
+    let managed = json!({"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}});
+    check(vec![
+        ("v1", "Endpoints", json!({ "subsets": subsets }), vec![odd]),
+        (
+            "v1",
+            "Endpoints",
+            json!({"metadata": managed, "subsets": subsets}),
+            Vec::new(),
+        ),
+        (
+            "discovery.k8s.io/v1",
+            "EndpointSlice",
+            json!({"addressType": "IPv6", "endpoints": [{"addresses": ["0:0::1"]}]}),
+            vec![
+                "endpoints[0].addresses[0]: IPv6 address \"0:0::1\" should be in RFC 5952 canonical format (\"::1\")",
+            ],
+        ),
+        (
+            NETWORK,
+            "NetworkPolicy",
+            json!({"spec": {"egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.1/8"}}]}]}}),
+            vec![network],
+        ),
+        (
+            "v1",
+            "Node",
+            json!({"spec": {"externalID": "x"}}),
+            vec!["spec.externalID: this field is deprecated, and is unused by Kubernetes"],
+        ),
+    ]);
+}
+
+#[test]
+fn statuses_with_odd_addresses_are_warned_of() {
+    for (kind, status, expected) in [
+        (
+            "Pod",
+            json!({"podIPs": [{"ip": "010.0.0.1"}], "hostIPs": [{"ip": "0:0::1"}]}),
+            vec![
+                "status.podIPs[0].ip: non-standard IP address \"010.0.0.1\" will be considered invalid in a future Kubernetes release: use \"10.0.0.1\"",
+                "status.hostIPs[0].ip: IPv6 address \"0:0::1\" should be in RFC 5952 canonical format (\"::1\")",
+            ],
+        ),
+        (
+            "Service",
+            json!({"loadBalancer": {"ingress": [{"hostname": "h"}, {"ip": "0:0::1"}]}}),
+            vec![
+                "status.loadBalancer.ingress[1]: IPv6 address \"0:0::1\" should be in RFC 5952 canonical format (\"::1\")",
+            ],
+        ),
+    ] {
+        let rules = of(&resource("v1", kind)).unwrap();
+        let told = (rules.status_warnings)(&json!({ "status": status }));
+        assert_eq!(told, expected, "{kind}");
+    }
+}
