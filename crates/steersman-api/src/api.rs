@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use steersman_object::{Kind, Object, ObjectKey, TypedObject, WholeObject};
@@ -12,7 +13,7 @@ use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, ListQuery, Patch, PatchOptions, WriteOptions};
 use crate::pages;
-use crate::transport::{Call, METADATA, METADATA_LIST, next_chunk};
+use crate::transport::{Call, DEFAULT_REQUEST_TIMEOUT, METADATA, METADATA_LIST, next_chunk};
 use crate::url::Url;
 
 mod requests;
@@ -46,6 +47,7 @@ pub struct Api<K> {
     client: kube_client::Client,
     kind: Kind,
     decoder: Decoder,
+    limit: Duration,
     of: PhantomData<fn() -> K>,
 }
 
@@ -57,8 +59,20 @@ impl<K: Object> Api<K> {
             client,
             decoder: Decoder::new(kind.clone(), false).metadata_only(K::metadata_api()),
             kind,
+            limit: DEFAULT_REQUEST_TIMEOUT,
             of: PhantomData,
         }
+    }
+
+    /// The same verbs with another time limit: how long the server may take until its answer to one request
+    /// begins. [`DEFAULT_REQUEST_TIMEOUT`] unless it is set; zero and `Duration::MAX` mean no limit.
+    ///
+    /// Past it the request has failed with [`Error::Transport`]. An answer that has begun fails where it pauses
+    /// for 30 s.
+    #[must_use]
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// The kind this is about.
@@ -74,7 +88,7 @@ impl<K: Object> Api<K> {
     /// [`Error::NotFound`] where there is none; any other [`Error`].
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
         let (asked, url) = self.object("get", key)?;
-        let mut call = Call::get(asked, url);
+        let mut call = self.asking(asked, url);
         if K::metadata_api() {
             call.accept = METADATA;
         }
@@ -105,7 +119,7 @@ impl<K: Object> Api<K> {
         query: &ListQuery,
     ) -> Result<ListPage<K>, Error> {
         let (asked, url) = self.collection("list", namespace)?;
-        let mut call = Call::get(asked, url.list(query));
+        let mut call = self.asking(asked, url.list(query));
         if K::metadata_api() {
             call.accept = METADATA_LIST;
         }
@@ -248,7 +262,7 @@ impl<K: Object> Api<K> {
         subresource: &str,
     ) -> Result<T, Error> {
         let (asked, url) = self.object("get", key)?;
-        let call = Call::get(asked.part(subresource), url.sub(subresource));
+        let call = self.asking(asked.part(subresource), url.sub(subresource));
         let (asked, body) = call.fetch(&self.client).await?;
         requests::read_part(&asked, &body)
     }
@@ -290,6 +304,13 @@ impl<K: Object> Api<K> {
         }
     }
 
+    fn asking(&self, asked: Asked, url: Url) -> Call {
+        Call {
+            limit: self.limit,
+            ..Call::get(asked, url)
+        }
+    }
+
     async fn one(&self, call: Call) -> Result<K, Error> {
         let (asked, body) = call.fetch(&self.client).await?;
         requests::read_object(&self.decoder, &asked, &body)
@@ -310,6 +331,7 @@ impl<K> Clone for Api<K> {
             client: self.client.clone(),
             kind: self.kind.clone(),
             decoder: self.decoder.clone(),
+            limit: self.limit,
             of: PhantomData,
         }
     }

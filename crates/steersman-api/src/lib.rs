@@ -68,4 +68,5 @@ pub use options::{
     WatchOptions, WriteOptions,
 };
 pub use request::{Answer, Request};
+pub use transport::DEFAULT_REQUEST_TIMEOUT;
 pub use warning::Warning;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
@@ -73,6 +74,19 @@ impl<T> Request<T> {
     pub fn is_idempotent(&self) -> bool {
         let content = self.call.body.as_ref().map(|(content, _)| *content);
         self.call.method != Method::POST && content != Some("application/json-patch+json")
+    }
+
+    /// The HTTP method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.call.method.as_str()
+    }
+
+    /// The same with another time limit: how long the server may take until its answer begins. Zero and
+    /// `Duration::MAX` mean no limit.
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.call.limit = limit;
+        self
     }
 
     /// Sends it, once.

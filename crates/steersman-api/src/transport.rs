@@ -13,9 +13,9 @@ use crate::asked::Asked;
 use crate::error::Error;
 use crate::url::Url;
 
-/// How long a server may take until its answer begins: a little more than kube-apiserver gives
-/// itself (`--request-timeout`, 60 s).
-const ANSWER: Duration = Duration::from_secs(65);
+/// How long a server may take until its answer begins, unless a client or a call says otherwise: 65 s, a little
+/// more than kube-apiserver gives itself (`--request-timeout`, 60 s).
+pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(65);
 /// How long an answer other than a watch may pause.
 const PAUSE: Duration = Duration::from_secs(30);
 /// No answer makes anybody wait longer, whatever its `Retry-After` says: it may be more than a clock
@@ -44,6 +44,8 @@ pub(crate) struct Call {
     pub(crate) accept: &'static str,
     /// Ask that the answer is not compressed.
     pub(crate) identity: bool,
+    /// How long the server may take until its answer begins; zero and the maximum mean no limit.
+    pub(crate) limit: Duration,
 }
 
 impl Call {
@@ -55,6 +57,7 @@ impl Call {
             body: None,
             accept: "application/json",
             identity: false,
+            limit: DEFAULT_REQUEST_TIMEOUT,
         }
     }
 
@@ -82,11 +85,16 @@ impl Call {
             Ok(request) => request,
             Err(error) => return Err(Error::invalid_request(asked, error.to_string())),
         };
-        let response = match timeout(ANSWER, client.send(request)).await {
+        // A time beyond what the clock can hold never comes.
+        let limit = match self.limit {
+            Duration::ZERO => Duration::MAX,
+            limit => limit,
+        };
+        let response = match timeout(limit, client.send(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(Error::from_client(asked, error)),
             Err(_) => {
-                let cause = format!("no answer within {} s", ANSWER.as_secs());
+                let cause = format!("no answer within {} s", limit.as_secs_f64());
                 return Err(Error::transport(&asked, cause));
             }
         };

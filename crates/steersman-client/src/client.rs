@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use steersman_api::{Connection, FieldValidation, Mapper};
 use steersman_cache::{Cache, ListOptions};
@@ -123,6 +124,24 @@ impl Client {
     /// ```
     pub fn strategic(&self, strategic: bool) -> Self {
         self.with(|options| options.strategic(strategic))
+    }
+
+    /// The same client, with another time limit of requests: see [`ClientOptions::request_timeout`]. For one call,
+    /// call it on what this returns.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use steersman_object::ObjectKey;
+    /// # async fn f(client: steersman_client::Client, key: ObjectKey) -> Result<(), steersman_client::Error> {
+    /// let quick = client.request_timeout(Duration::from_secs(5));
+    /// let now: ConfigMap = quick.live().get(&key).await?;
+    /// # let _ = now; Ok(()) }
+    /// ```
+    pub fn request_timeout(&self, limit: Duration) -> Self {
+        self.with(|options| options.request_timeout(limit))
     }
 
     /// The same client, whose cached reads see other writes: see [`ReadConsistency`].

@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use steersman_api::{Answer, Error, Mapper, Request};
 use steersman_object::{Kind, ResourceVersion, panic_text};
@@ -12,7 +11,7 @@ use tokio::time::sleep;
 use tracing::Instrument as _;
 
 use crate::options::ClientOptions;
-use crate::outcome::{outcome, wait_before_again};
+use crate::outcome::{Repeats, outcome};
 use crate::own_reads::{OwnReads, is_noted};
 use crate::own_writes::Writer;
 use crate::write::{RequestId, Write, WriteObserver};
@@ -28,6 +27,8 @@ pub(crate) struct Door {
     pub(crate) writer: Option<Writer>,
     /// What was written, for the reads that have to see it.
     pub(crate) own: Arc<OwnReads>,
+    /// The address of the server, for metrics.
+    pub(crate) host: Arc<str>,
     /// The writes in flight of the clients that are counted together.
     pub(crate) under_way: Arc<UnderWay>,
 }
@@ -83,8 +84,8 @@ impl Drop for OnItsWay {
 impl Door {
     /// Sends a write, and answers what came back.
     ///
-    /// CLIENT-4: each attempt is finished by a task of its own, and noted by it: a caller who is dropped does
-    /// not hear the answer, but the observers do.
+    /// CLIENT-7: each attempt is finished and noted by a task of its own. A caller that is dropped does not hear
+    /// the answer, and the observers do.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -100,14 +101,14 @@ impl Door {
         request: Request<T>,
         version: Option<ResourceVersion>,
     ) -> Result<T, Error> {
-        let mut waited = Duration::ZERO;
+        let mut repeats = Repeats::default();
         loop {
             let write = self.describe(kind, &request, version.clone());
             let error = match self.once(write, request.clone()).await {
                 Ok(answer) => return Ok(answer.value),
                 Err(error) => error,
             };
-            self.pause(error, kind, request.is_idempotent(), &mut waited)
+            self.pause(error, kind, Some(request.method()), &mut repeats)
                 .await?;
         }
     }
@@ -118,11 +119,11 @@ impl Door {
         kind: &Kind,
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
-        let mut waited = Duration::ZERO;
+        let mut repeats = Repeats::default();
         loop {
             match ask().await {
                 Ok(answer) => return Ok(answer),
-                Err(error) => self.pause(error, kind, true, &mut waited).await?,
+                Err(error) => self.pause(error, kind, None, &mut repeats).await?,
             }
         }
     }
@@ -180,26 +181,27 @@ impl Door {
         }
     }
 
-    /// Waits where the server asks for it and the request may be sent again; else hands the error on.
+    /// Waits where the server asks for it and the request may be sent again; else hands the error on. `method` is
+    /// that of a write.
     async fn pause(
         &self,
         error: Error,
         kind: &Kind,
-        idempotent: bool,
-        waited: &mut Duration,
+        method: Option<&str>,
+        repeats: &mut Repeats,
     ) -> Result<(), Error> {
         if error.is_kind_not_served() {
             // The next one who maps it asks the server.
             self.mapper.forget(kind.gvk().group());
         }
-        match wait_before_again(&error, idempotent, *waited, self.options.patience) {
-            Some(wait) => {
-                sleep(wait).await;
-                *waited += wait;
-                Ok(())
-            }
-            None => Err(error),
+        let Some(wait) = repeats.wait(&error, method.is_none(), self.options.patience) else {
+            return Err(error);
+        };
+        if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {
+            metrics.repeated(code, method.unwrap_or("GET"), &self.host);
         }
+        sleep(wait).await;
+        Ok(())
     }
 
     fn describe<T>(

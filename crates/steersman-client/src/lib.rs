@@ -21,7 +21,7 @@
 //! again, a bounded number of times (`CLIENT-2`).
 //!
 //! A write that was sent is finished by a task of its own, and is never repeated where it may have been done
-//! (`CLIENT-4`).
+//! (`CLIENT-7`).
 //!
 //! Modules, words first:
 //!

@@ -7,12 +7,14 @@ use steersman_object::Kind;
 
 /// The counters of all clients of one registry; cheap to clone.
 ///
-/// Their label `name` is `Kind.version.group`, as that of informers.
+/// Their label `name` is `Kind.version.group`, as that of informers. `rest_client_request_retries_total` is that
+/// of client-go.
 #[derive(Clone, Debug)]
 pub struct ClientMetrics {
     waits: HistogramVec,
     expiries: IntCounterVec,
     unknown: IntCounterVec,
+    repeats: IntCounterVec,
 }
 
 impl ClientMetrics {
@@ -44,10 +46,18 @@ impl ClientMetrics {
                 ),
                 &["name"],
             )?,
+            repeats: IntCounterVec::new(
+                Opts::new(
+                    "rest_client_request_retries_total",
+                    "Requests sent again because the server said so (Retry-After), by status code, method and server",
+                ),
+                &["code", "verb", "host"],
+            )?,
         };
         registry.register(Box::new(metrics.waits.clone()))?;
         registry.register(Box::new(metrics.expiries.clone()))?;
         registry.register(Box::new(metrics.unknown.clone()))?;
+        registry.register(Box::new(metrics.repeats.clone()))?;
         Ok(metrics)
     }
 
@@ -63,5 +73,10 @@ impl ClientMetrics {
 
     pub(crate) fn asked(&self, kind: &Kind) {
         self.unknown.with_label_values(&[kind.to_string()]).inc();
+    }
+
+    pub(crate) fn repeated(&self, code: u16, method: &str, host: &str) {
+        let code = code.to_string();
+        self.repeats.with_label_values(&[&code, method, host]).inc();
     }
 }

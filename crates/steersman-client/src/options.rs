@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::{DeleteOptions, FieldValidation, PatchOptions, WriteOptions};
+use steersman_api::{
+    DEFAULT_REQUEST_TIMEOUT, DeleteOptions, FieldValidation, PatchOptions, WriteOptions,
+};
 
 use crate::consistency::ReadConsistency;
 use crate::metrics::ClientMetrics;
@@ -26,6 +28,7 @@ pub struct ClientOptions {
     pub(crate) observers: Vec<Arc<dyn WriteObserver>>,
     pub(crate) consistency: ReadConsistency,
     pub(crate) own_write_wait: Duration,
+    pub(crate) request_timeout: Duration,
     pub(crate) metrics: Option<ClientMetrics>,
 }
 
@@ -64,6 +67,7 @@ impl ClientOptions {
             observers: Vec::new(),
             consistency: ReadConsistency::default(),
             own_write_wait: Duration::from_secs(10),
+            request_timeout: DEFAULT_REQUEST_TIMEOUT,
             metrics: None,
         }
     }
@@ -129,11 +133,27 @@ impl ClientOptions {
         self
     }
 
-    /// How long, in all, one request waits where the server answers 429 and says when to come again
-    /// (`Retry-After`). 10 s by default; beyond it, and where the server does not say, the error is the answer.
-    /// Creates and JSON patches never wait: sent twice, they might be done twice.
+    /// How long, in all, one request waits where the server says when to come again (`Retry-After`): any request
+    /// that was answered 429, and reads that were answered 5xx. A write that was answered 5xx may have been done,
+    /// and is not sent again.
+    ///
+    /// 10 s by default. Beyond it, after ten repetitions, and where the server names no time, the error is the
+    /// answer. Zero means that nothing is sent again; `Duration::MAX` leaves the bound to the number.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// How long the server may take until its answer to one request begins: each attempt of a write, each page of
+    /// a list. 65 s by default, a little more than kube-apiserver gives itself (`--request-timeout`, 60 s). Zero
+    /// and `Duration::MAX` mean no limit.
+    ///
+    /// Past it the request has failed with an error of transport; what became of a write is unknown then
+    /// ([`is_outcome_unknown`](crate::Error::is_outcome_unknown)). An answer that has begun fails where it pauses
+    /// for 30 s. Watches of the cache, and
+    /// cached reads that ask the server about their own writes, are not concerned.
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.request_timeout = limit;
         self
     }
 
@@ -207,6 +227,7 @@ impl fmt::Debug for ClientOptions {
             .field("observers", &self.observers.len())
             .field("consistency", &self.consistency)
             .field("own_write_wait", &self.own_write_wait)
+            .field("request_timeout", &self.request_timeout)
             .finish_non_exhaustive()
     }
 }

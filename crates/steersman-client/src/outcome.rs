@@ -1,4 +1,4 @@
-//! Machine: what became of a write, told from its answer; and when a throttled request is sent again.
+//! Machine: what became of a write, told from its answer; and when a request is sent again because the server says so.
 
 use std::time::Duration;
 
@@ -38,21 +38,41 @@ pub(crate) fn is_refused_for_good(error: &Error) -> bool {
     }
 }
 
-/// How long to wait before a request that was refused so is sent again; none where it is not.
-///
-/// CLIENT-4: only what was refused for being too much (429), which the server does before it looks at it, and
-/// only what may be done twice without harm, should a proxy have been mistaken.
-pub(crate) fn wait_before_again(
-    error: &Error,
-    idempotent: bool,
+/// The number of times that one request is sent again at most, as in client-go.
+const MOST_REPEATS: u32 = 10;
+
+/// The repetitions of one request so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Repeats {
+    count: u32,
     waited: Duration,
-    patience: Duration,
-) -> Option<Duration> {
-    if !idempotent || !error.is_throttled() {
-        return None;
+}
+
+impl Repeats {
+    /// The time to wait before a request that failed so is sent again; `None` where it is not.
+    ///
+    /// CLIENT-7: a server that answers 429 with `Retry-After` has not executed the request, whatever its verb. A
+    /// 5xx with `Retry-After` may come from behind the commit of a write, so that only reads are repeated.
+    pub(crate) fn wait(
+        &mut self,
+        error: &Error,
+        is_read: bool,
+        patience: Duration,
+    ) -> Option<Duration> {
+        let code = error.code()?;
+        let repeated = code == 429 || (is_read && (500..600).contains(&code));
+        if !repeated || self.count >= MOST_REPEATS {
+            return None;
+        }
+        let wait = error.retry_after()?.max(SHORTEST_WAIT);
+        let waited = self.waited.checked_add(wait)?;
+        if waited > patience {
+            return None;
+        }
+        self.count += 1;
+        self.waited = waited;
+        Some(wait)
     }
-    let wait = error.retry_after()?.max(SHORTEST_WAIT);
-    (waited.checked_add(wait)? <= patience).then_some(wait)
 }
 
 /// The object that was written, where the answer is about it.
@@ -117,22 +137,47 @@ mod tests {
         }
     }
 
-    /// CLIENT-4
+    /// CLIENT-7
     #[test]
-    fn only_an_idempotent_request_that_was_throttled_waits_and_not_for_long() {
-        let (none, ten) = (Duration::ZERO, Duration::from_secs(10));
-        let wait = |error: &Error, idempotent, waited| {
-            wait_before_again(error, idempotent, waited, ten).map(|d| d.as_secs())
+    fn a_429_is_repeated_for_each_verb_and_a_5xx_for_reads_where_the_server_says_when() {
+        let ten = Duration::from_secs(10);
+        let wait = |code, after, is_read| {
+            let wait = Repeats::default().wait(&error(code, after), is_read, ten);
+            wait.map(|wait| wait.as_secs())
         };
-        let throttled = error(429, Some(4));
-        assert_eq!(wait(&throttled, true, none), Some(4));
-        assert_eq!(wait(&throttled, false, none), None);
-        assert_eq!(wait(&throttled, true, Duration::from_secs(6)), Some(4));
-        assert_eq!(wait(&throttled, true, Duration::from_secs(7)), None);
-        assert_eq!(wait(&error(429, Some(0)), true, none), Some(1));
-        assert_eq!(wait(&error(429, None), true, none), None);
-        for code in [409, 500, 503, 504] {
-            assert_eq!(wait(&error(code, Some(1)), true, none), None, "{code}");
+        for is_read in [true, false] {
+            assert_eq!(wait(429, Some(4), is_read), Some(4));
+            assert_eq!(wait(429, Some(0), is_read), Some(1));
+            assert_eq!(wait(429, Some(11), is_read), None);
+            assert_eq!(wait(429, None, is_read), None);
+            assert_eq!(wait(409, Some(1), is_read), None);
         }
+        for code in [500, 503, 504] {
+            assert_eq!(wait(code, Some(1), true), Some(1), "{code}");
+            assert_eq!(wait(code, Some(1), false), None, "{code}");
+            assert_eq!(wait(code, None, true), None, "{code}");
+        }
+    }
+
+    /// CLIENT-7
+    #[test]
+    fn repetitions_are_bounded_in_time_and_in_number() {
+        let throttled = error(429, Some(4));
+        let mut repeats = Repeats::default();
+        let ten = Duration::from_secs(10);
+        let four = Some(Duration::from_secs(4));
+        assert_eq!(repeats.wait(&throttled, false, ten), four);
+        assert_eq!(repeats.wait(&throttled, false, ten), four);
+        assert_eq!(repeats.wait(&throttled, false, ten), None);
+        let mut repeats = Repeats::default();
+        for _ in 0..MOST_REPEATS {
+            assert_eq!(repeats.wait(&throttled, false, Duration::MAX), four);
+        }
+        assert_eq!(repeats.wait(&throttled, false, Duration::MAX), None);
+        // Without patience nothing is repeated.
+        assert_eq!(
+            Repeats::default().wait(&throttled, true, Duration::ZERO),
+            None
+        );
     }
 }

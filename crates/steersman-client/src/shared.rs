@@ -40,6 +40,11 @@ impl Shared {
     pub(crate) fn new(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
         let mapper = Mapper::new(connection.clone());
         let own = Arc::new(OwnReads::new(cache.clone()));
+        let endpoint = connection.endpoint();
+        let host = endpoint
+            .split_once("://")
+            .map_or(&*endpoint, |(_, host)| host);
+        let host = Arc::from(host);
         let inner = Inner {
             cache,
             connection,
@@ -54,6 +59,7 @@ impl Shared {
                 request: None,
                 writer: None,
                 own,
+                host,
                 under_way: Arc::default(),
             },
         }
@@ -168,7 +174,8 @@ impl Shared {
 
     /// The verbs of one kind. The transport is made by the first request, in its runtime.
     pub(crate) async fn api<K: Object>(&self, kind: &Kind) -> Result<Api<K>, Error> {
-        Ok(Api::new(self.transport().await?, kind.clone()))
+        let api = Api::new(self.transport().await?, kind.clone());
+        Ok(api.request_timeout(self.options().request_timeout))
     }
 
     pub(crate) async fn create<K: Object>(&self, kind: &Kind, object: &K) -> Result<K, Error> {

@@ -100,7 +100,7 @@ impl<K: Object> Api<K> {
             Some(_) => Ok(None),
             None => read_object(&decoder, asked, body).map(Some),
         };
-        Ok(Request::new(self.client.clone(), call, read))
+        Ok(self.request(call, read))
     }
 
     /// What [`delete_all`](Self::delete_all) sends.
@@ -128,7 +128,7 @@ impl<K: Object> Api<K> {
             JSON,
             options.to_json().to_string().into(),
         );
-        Ok(Request::new(self.client.clone(), call, read_keys))
+        Ok(self.request(call, read_keys))
     }
 
     /// What a POST to a subresource sends: an eviction, a binding, a request for a token.
@@ -201,14 +201,20 @@ impl<K: Object> Api<K> {
         let read = move |asked: &Asked, body: &Bytes| -> Result<K, Error> {
             read_object(&decoder, asked, body)
         };
-        Request::new(self.client.clone(), call, read)
+        self.request(call, read)
     }
 
     /// The answer has a shape of its own.
     fn other<T: DeserializeOwned>(&self, call: Call) -> Request<T> {
-        Request::new(self.client.clone(), call, |asked, body| {
-            read_part(asked, body)
-        })
+        self.request(call, |asked, body| read_part(asked, body))
+    }
+
+    fn request<T>(
+        &self,
+        call: Call,
+        read: impl Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Request<T> {
+        Request::new(self.client.clone(), call, read).request_timeout(self.limit)
     }
 
     /// The object as JSON, with the `apiVersion` and `kind` that a dynamic one may lack.
@@ -218,7 +224,9 @@ impl<K: Object> Api<K> {
         let url = Url::collection(&self.kind, key.namespace())
             .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
         let body = self.encode(&asked, review)?;
-        Ok(call(Method::POST, asked, url, JSON, body))
+        let mut call = call(Method::POST, asked, url, JSON, body);
+        call.limit = self.limit;
+        Ok(call)
     }
 
     fn encode(&self, asked: &Asked, object: &impl Serialize) -> Result<Bytes, Error> {

@@ -1,4 +1,4 @@
-//! CLIENT-4: a write that was sent is finished and noted, and is never repeated where it may have been done.
+//! CLIENT-7: a write that was sent is finished and noted, and is never repeated where it may have been done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,14 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use parking_lot::Mutex;
+use prometheus::Registry;
 use serde_json::json;
 use steersman_api::{DeleteOptions, ListQuery, Patch};
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
-use steersman_client::{ClientOptions, Outcome, RequestId, Write, WriteObserver, Written};
+use steersman_client::{
+    ClientMetrics, ClientOptions, Outcome, RequestId, Write, WriteObserver, Written,
+};
 use steersman_object::ResourceVersion;
 use tokio::time::{Instant, timeout};
 
@@ -68,7 +71,7 @@ fn world() -> (World, Arc<Ears>) {
     (World::with(CacheOptions::new(), options), ears)
 }
 
-/// CLIENT-4
+/// CLIENT-7
 #[tokio::test(start_paused = true)]
 async fn a_write_is_finished_and_noted_though_its_caller_is_gone() {
     let (world, ears) = world();
@@ -216,7 +219,7 @@ async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
     );
 }
 
-/// CLIENT-4
+/// CLIENT-7
 #[tokio::test(start_paused = true)]
 async fn a_write_that_may_have_been_done_is_not_sent_again_and_said_to_be_unknown() {
     let (world, ears) = world();
@@ -252,10 +255,17 @@ async fn a_write_that_may_have_been_done_is_not_sent_again_and_said_to_be_unknow
     assert_eq!(world.count(&[Verb::Patch]), 1);
 }
 
-/// CLIENT-4
+/// CLIENT-7
 #[tokio::test(start_paused = true)]
-async fn what_was_throttled_waits_as_it_is_told_where_twice_does_no_harm() {
-    let (world, ears) = world();
+async fn what_was_throttled_is_sent_again_when_the_server_says_creates_too() {
+    let registry = Registry::new();
+    let ears = Arc::<Ears>::default();
+    let observer = Arc::clone(&ears);
+    let metrics = ClientMetrics::register(&registry).unwrap();
+    let options = ClientOptions::new()
+        .observe_writes(observer)
+        .metrics(metrics);
+    let world = World::with(CacheOptions::new(), options);
     let throttle = |verb| {
         let busy = Answer::code(429).retry_after(3).times(2);
         world
@@ -265,44 +275,111 @@ async fn what_was_throttled_waits_as_it_is_told_where_twice_does_no_harm() {
             .keep();
     };
     let start = Instant::now();
+    let after = |seconds| assert_eq!(start.elapsed(), Duration::from_secs(seconds));
     throttle(Verb::Create);
-    let error = world.client.create(&config("a")).await.unwrap_err();
-    assert!(
-        error.api().unwrap().is_throttled() && !error.is_outcome_unknown(),
-        "{error}"
-    );
-    assert!(matches!(ears.one(), (_, Heard::Refused(429))));
-    world.client.create(&config("a")).await.unwrap_err();
     let created = world.client.create(&config("a")).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    ears.take();
-
+    after(6);
+    let heard = ears.take();
+    assert_eq!(heard.len(), 6, "each attempt begins and ends: {heard:?}");
     let mut changed = created.clone();
     set(&mut changed, "k", "1");
     throttle(Verb::Update);
     world.client.update(&changed).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::from_secs(6));
-    assert_eq!(ears.take().len(), 6, "each attempt begins and ends");
+    after(12);
     throttle(Verb::Get);
-    world
-        .client
-        .live()
-        .get::<ConfigMap>(&key("a"))
-        .await
-        .unwrap();
-    assert_eq!(start.elapsed(), Duration::from_secs(12));
-    // A JSON patch may add up.
+    let live = world.client.live();
+    live.get::<ConfigMap>(&key("a")).await.unwrap();
+    after(18);
     throttle(Verb::Patch);
     let add = Patch::Json(json!([{"op": "add", "path": "/data/j", "value": "1"}]));
-    let error = world
+    let key_a = key("a");
+    let patched = world.client.patch::<ConfigMap>(&key_a, &add);
+    patched.await.unwrap();
+    after(24);
+    throttle(Verb::Delete);
+    world
         .client
-        .patch::<ConfigMap>(&key("a"), &add)
+        .delete_key::<ConfigMap>(&key("a"))
         .await
-        .unwrap_err();
-    assert!(error.api().unwrap().is_throttled(), "{error}");
-    assert_eq!(world.count(&[Verb::Patch]), 1);
-    world.client.apply(&config("a")).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::from_secs(15));
+        .unwrap();
+    after(30);
+    let mut counted = Vec::new();
+    for family in registry.gather() {
+        if family.name() == "rest_client_request_retries_total" {
+            for metric in family.get_metric() {
+                let labels: Vec<&str> = metric.get_label().iter().map(|l| l.value()).collect();
+                let count = metric.get_counter().get_value();
+                counted.push(format!("{} {} {count}", labels[0], labels[2]));
+            }
+        }
+    }
+    counted.sort();
+    assert_eq!(
+        counted,
+        [
+            "429 DELETE 2",
+            "429 GET 2",
+            "429 PATCH 2",
+            "429 POST 2",
+            "429 PUT 2"
+        ]
+    );
+}
+
+/// CLIENT-7
+#[tokio::test(start_paused = true)]
+async fn a_read_is_sent_again_where_a_5xx_says_when_and_a_write_is_not() {
+    let (world, _ears) = world();
+    let start = Instant::now();
+    for verb in [Verb::Get, Verb::Create] {
+        let away = Answer::code(503).retry_after(2).times(2);
+        let faults = world.server.faults();
+        faults.answer(verb, "configmaps", away).keep();
+    }
+    let live = world.client.live();
+    let error = live.get::<ConfigMap>(&key("a")).await.unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+    assert_eq!(start.elapsed(), Duration::from_secs(4));
+    let error = world.client.create(&config("a")).await.unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error}");
+    assert_eq!(world.count(&[Verb::Create]), 1);
+    assert_eq!(start.elapsed(), Duration::from_secs(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_of_requests_is_that_of_the_client_or_of_the_call() {
+    let (world, ears) = world();
+    let limit = Duration::from_secs(5);
+    let swallowed = world.server.faults().swallow_everything();
+    let start = Instant::now();
+    let quick = world.client.request_timeout(limit);
+    let error = quick.live().get::<ConfigMap>(&key("a")).await.unwrap_err();
+    assert!(
+        error.to_string().contains("no answer within 5 s"),
+        "{error}"
+    );
+    assert_eq!(start.elapsed(), limit);
+    let error = quick.create(&config("a")).await.unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error}");
+    assert!(matches!(ears.one(), (_, Heard::Unknown)));
+    assert_eq!(start.elapsed(), limit * 2);
+    // The client that it was made from has its own.
+    let live = world.client.live();
+    let error = live.get::<ConfigMap>(&key("a")).await.unwrap_err();
+    assert!(
+        error.to_string().contains("no answer within 65 s"),
+        "{error}"
+    );
+    assert_eq!(start.elapsed(), limit * 2 + Duration::from_secs(65));
+    for endless in [Duration::ZERO, Duration::MAX] {
+        let patient = world.client.request_timeout(endless);
+        let live = patient.live();
+        let key = key("a");
+        let read = live.get::<ConfigMap>(&key);
+        let hour = Duration::from_secs(3600);
+        assert!(timeout(hour, read).await.is_err());
+    }
+    drop(swallowed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,7 +405,7 @@ async fn patience_has_an_end() {
     assert_eq!(world.count(&[Verb::List]), 3);
 }
 
-/// CLIENT-4
+/// CLIENT-7
 #[tokio::test(start_paused = true)]
 async fn a_write_whose_answer_never_comes_is_unknown() {
     let (world, ears) = world();

@@ -407,7 +407,7 @@ async fn a_delete_of_what_a_finalizer_holds_is_seen_when_it_is_going() {
     assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
 
-/// RYOW-1, CLIENT-4: a write that was sent is noted, though the run that sent it was cancelled.
+/// RYOW-1, CLIENT-7: a write that was sent is noted, though the run that sent it was cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_write_of_a_run_that_was_cancelled_is_seen_by_the_next() {
     let world = deaf().await;

@@ -75,7 +75,7 @@ async fn what_goes_on_past_the_grace_is_dropped() {
     );
 }
 
-// CLIENT-4
+// CLIENT-7
 #[tokio::test(start_paused = true)]
 async fn a_write_of_a_reconcile_that_gave_up_is_seen_out() {
     let mut world = World::new();
