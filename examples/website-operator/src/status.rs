@@ -94,6 +94,7 @@ impl Progress {
                 let rest = match surplus {
                     0 if ready == desired => ", and the newest spec is being taken up".to_owned(),
                     0 => String::new(),
+                    1 => ", and 1 more is going".to_owned(),
                     more => format!(", and {more} more are going"),
                 };
                 format!("{ready} of {desired} pods are ready{rest}")
