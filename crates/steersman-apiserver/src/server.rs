@@ -302,8 +302,8 @@ impl ApiServer {
     }
 
     /// Leads the webhooks behind a port of a Service to another `https://` URL, of which scheme,
-    /// host and port count. Its certificate must be one for that host, from the authority that the
-    /// webhook's configuration names.
+    /// host and port count. Its certificate must be one for that host or for the Service
+    /// (`name.namespace.svc`), and be believed by the webhook's `caBundle`.
     pub fn route_service(&self, namespace: &str, name: &str, port: u16, url: &str) {
         let host = format!("{name}.{namespace}.svc");
         self.context.webhooks.route(host, port, url.to_owned());

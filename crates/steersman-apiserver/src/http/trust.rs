@@ -1,51 +1,121 @@
 //! Machine: which certificates a webhook may show.
 
+mod chain;
+mod names;
+
+use std::error::Error as StdError;
+use std::fmt::{self, Display};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// Believes what descends from the given certificates, as everybody does; and, as Go does, one of
-/// these itself, even where it is an authority's: whoever makes a certificate for a test often makes
-/// a single one for both ends.
+use chain::Pool;
+use names::check_host;
+
+/// Believes what Go's verifier believes with a bundle as its roots (HOOK-1): what descends from a
+/// certificate of the bundle, and a certificate of the bundle itself, whoever signed it. Makers of
+/// certificates for tests put the serving certificate there.
 #[derive(Debug)]
 pub(crate) struct Trust {
-    usual: Option<Arc<WebPkiServerVerifier>>,
     given: Vec<CertificateDer<'static>>,
+    /// A second name under which the webhook may be known.
+    also: Option<String>,
     provider: Arc<CryptoProvider>,
 }
 
+/// Go's text of why a certificate is refused.
+#[derive(Debug)]
+struct Refused(String);
+
+// === impl Trust ===
+
 impl Trust {
-    /// What a bundle in PEM says; nobody is believed where it is empty.
+    /// Trusts the certificates of a bundle in PEM, or none where it is empty. What is no certificate
+    /// in it is passed over.
     ///
     /// # Errors
-    /// What is wrong with a certificate in it.
+    /// Go's text where a bundle that is not empty holds no certificate.
     pub(crate) fn of(bundle: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, String> {
-        let given: Vec<_> = CertificateDer::pem_slice_iter(bundle).flatten().collect();
-        let mut roots = RootCertStore::empty();
-        for certificate in &given {
-            let added = roots.add(certificate.clone());
-            added.map_err(|error| error.to_string())?;
+        let all = CertificateDer::pem_slice_iter(bundle).flatten();
+        let given: Vec<_> = all.filter(|one| parse(one).is_some()).collect();
+        if given.is_empty() && !bundle.is_empty() {
+            let why = "unable to load root certificates: unable to parse bytes as PEM block";
+            return Err(why.to_owned());
         }
-        // Without any root there is nobody to ask.
-        let usual = if roots.is_empty() {
-            None
-        } else {
-            let builder =
-                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-            Some(builder.build().map_err(|error| error.to_string())?)
-        };
         Ok(Self {
-            usual,
             given,
+            also: None,
             provider,
         })
+    }
+
+    /// Takes a certificate for another host as well as one for the host that is asked.
+    pub(crate) fn or_for(mut self, host: &str) -> Self {
+        self.also = Some(host.to_owned());
+        self
+    }
+
+    fn check(
+        &self,
+        shown: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let leaf = parse(shown).ok_or(CertificateError::BadEncoding)?;
+        let roots: Vec<_> = self.given.iter().filter_map(|one| parse(one)).collect();
+        let sent: Vec<_> = others.iter().filter_map(|one| parse(one)).collect();
+        let pool = Pool {
+            roots: &roots,
+            others: &sent,
+            now: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
+        };
+        pool.check_leaf(&leaf).map_err(refused)?;
+        let host = host(name);
+        if let Err(why) = check_host(&leaf, &host) {
+            let also = self.also.as_deref();
+            if !also.is_some_and(|also| check_host(&leaf, also).is_ok()) {
+                return Err(refused(why));
+            }
+        }
+        let chain = pool.chain(&leaf).map_err(refused)?;
+        let mut authorities = chain.iter().skip(1);
+        if authorities.any(|one| !matches!(one.name_constraints(), Ok(None))) {
+            // Names that authorities are confined to are compared by webpki.
+            let checked = self.check_by_webpki(shown, others, name, now);
+            checked.map_err(|_| {
+                refused(format!(
+                    "x509: a root or intermediate certificate is not authorized to sign for this name: {host}"
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_by_webpki(
+        &self,
+        shown: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(self.given.iter().cloned());
+        let provider = Arc::clone(&self.provider);
+        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let webpki = webpki
+            .build()
+            .map_err(|error| Error::General(error.to_string()))?;
+        webpki.verify_server_cert(shown, others, name, &[], now)
     }
 }
 
@@ -55,18 +125,11 @@ impl ServerCertVerifier for Trust {
         shown: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
         name: &ServerName<'_>,
-        ocsp: &[u8],
+        _ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.given.iter().any(|given| given == shown) {
-            is_in_time(shown, now)?;
-            verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
-            return Ok(ServerCertVerified::assertion());
-        }
-        match &self.usual {
-            Some(usual) => usual.verify_server_cert(shown, others, name, ocsp, now),
-            None => Err(CertificateError::UnknownIssuer.into()),
-        }
+        self.check(shown, others, name, now)?;
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -95,68 +158,33 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// Whether a certificate is good at a time.
-fn is_in_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
-    let (_, parsed) =
-        X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let validity = parsed.validity();
-    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    if now < validity.not_before.timestamp() {
-        return Err(CertificateError::NotValidYet.into());
+// === impl Refused ===
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
-    if now > validity.not_after.timestamp() {
-        return Err(CertificateError::Expired.into());
+}
+
+impl StdError for Refused {}
+
+fn refused(why: String) -> Error {
+    CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()
+}
+
+fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
+    let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
+    rest.is_empty().then_some(parsed)
+}
+
+/// A name as it stands in a URL, an address without brackets.
+fn host(name: &ServerName<'_>) -> String {
+    match name {
+        ServerName::DnsName(name) => name.as_ref().to_owned(),
+        ServerName::IpAddress(address) => IpAddr::from(*address).to_string(),
+        _ => String::new(),
     }
-    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
-
-    use super::*;
-
-    fn own(names: &[&str]) -> (String, CertificateDer<'static>) {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.not_before = date_time_ymd(2020, 1, 1);
-        params.not_after = date_time_ymd(2030, 1, 1);
-        let made = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
-        (made.pem(), made.der().clone())
-    }
-
-    #[test]
-    fn a_certificate_vouches_for_itself() {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let (pem, shown) = own(&["hook.example.com"]);
-        let (_, other) = own(&["hook.example.com"]);
-        let trust = Trust::of(pem.as_bytes(), Arc::clone(&provider)).unwrap();
-        let check = |trust: &Trust, shown: &CertificateDer<'_>, name: &str, year: u64| {
-            let name = ServerName::try_from(name.to_owned()).unwrap();
-            let now = Duration::from_secs((year - 1970) * 31_556_952);
-            let now = UnixTime::since_unix_epoch(now);
-            let checked = trust.verify_server_cert(shown, &[], &name, &[], now);
-            checked.map(|_| ())
-        };
-        let name = "hook.example.com";
-        assert!(check(&trust, &shown, name, 2025).is_ok());
-        assert!(check(&trust, &shown, "other.example.com", 2025).is_err());
-        assert_eq!(
-            check(&trust, &shown, name, 2031).unwrap_err(),
-            CertificateError::Expired.into()
-        );
-        assert_eq!(
-            check(&trust, &shown, name, 2015).unwrap_err(),
-            CertificateError::NotValidYet.into()
-        );
-        assert!(check(&trust, &other, name, 2025).is_err());
-        let nobody = Trust::of(b"", provider).unwrap();
-        assert_eq!(
-            check(&nobody, &shown, name, 2025).unwrap_err(),
-            CertificateError::UnknownIssuer.into()
-        );
-    }
-}
+mod tests;

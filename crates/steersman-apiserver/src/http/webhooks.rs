@@ -14,8 +14,8 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, OtherError};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower::ServiceExt;
@@ -130,8 +130,9 @@ impl Webhooks {
             Some(Route::Url(url)) => {
                 let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
                 let address = authority(&base)?;
-                // The certificate is that of the address where the request is led.
-                return over_https(call, &address.0, &address, post(target)?).await;
+                // The certificate may be one for the address, or, as in a cluster, for the Service.
+                let names = (address.0.as_str(), Some(host.as_str()));
+                return over_https(call, names, &address, post(target)?).await;
             }
             None => {}
         }
@@ -144,7 +145,7 @@ impl Webhooks {
                 ..
             } => resolve(namespace, name, *port)?,
         };
-        over_https(call, &host, &address, post(target)?).await
+        over_https(call, (&host, None), &address, post(target)?).await
     }
 }
 
@@ -167,12 +168,15 @@ fn authority(url: &Uri) -> Result<(String, u16), String> {
 
 async fn over_https(
     call: &Call,
-    name: &str,
+    (name, also): (&str, Option<&str>),
     (host, port): &(String, u16),
     mut request: Request<Full<Bytes>>,
 ) -> Exchanged {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let trust = Trust::of(&call.ca, Arc::clone(&provider))?;
+    let mut trust = Trust::of(&call.ca, Arc::clone(&provider))?;
+    if let Some(also) = also {
+        trust = trust.or_for(also);
+    }
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
@@ -240,9 +244,8 @@ fn undialled(host: &str, port: u16, error: &std::io::Error) -> String {
 fn untrusted(error: &std::io::Error) -> String {
     let source = error.get_ref().and_then(|source| source.downcast_ref());
     match source {
-        Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => {
-            "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-                .to_owned()
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(why)))) => {
+            format!("tls: failed to verify certificate: {why}")
         }
         Some(rustls::Error::InvalidCertificate(why)) => {
             format!("tls: failed to verify certificate: x509: {why}")

@@ -1,7 +1,9 @@
 //! A webhook on a real socket.
 
 use hyper_util::rt::TokioIo;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType, date_time_ymd,
+};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::*;
@@ -10,20 +12,26 @@ use super::*;
 struct Refuser {
     port: u16,
     ca: String,
+    /// The serving certificate itself, in PEM.
+    own: String,
     paths: Arc<Mutex<Vec<String>>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
 async fn refuser() -> Refuser {
+    refuser_with(|_| {}).await
+}
+
+/// The same with a certificate that was changed before it was signed.
+async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
-    let names = vec!["localhost".to_owned(), "judge.hooks.svc".to_owned()];
-    let certificate = CertificateParams::new(names)
-        .unwrap()
-        .signed_by(&key, &ca)
-        .unwrap();
+    let names = ["localhost", "judge.hooks.svc", "127.0.0.1"].map(str::to_owned);
+    let mut params = CertificateParams::new(names.to_vec()).unwrap();
+    change(&mut params);
+    let certificate = params.signed_by(&key, &ca).unwrap();
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -63,6 +71,7 @@ async fn refuser() -> Refuser {
     Refuser {
         port,
         ca: ca.pem(),
+        own: certificate.pem(),
         paths,
         serving,
     }
@@ -76,6 +85,7 @@ async fn over_https_a_certificate_is_asked_for() {
         ca,
         paths,
         serving,
+        ..
     } = refuser().await;
     let server = ApiServer::new();
     let url = format!("https://localhost:{port}/judge");
@@ -124,4 +134,89 @@ async fn over_https_a_certificate_is_asked_for() {
 
 fn client_at(url: &str, bundle: &str) -> Value {
     json!({"clientConfig": {"url": url, "caBundle": bundle}, "timeoutSeconds": 30})
+}
+
+/// HOOK-1: envtest's bundle is the serving certificate alone, which was signed by an authority that
+/// is not in the bundle, and its URLs have addresses for hosts.
+#[tokio::test]
+async fn hook_1_a_bundle_may_hold_the_serving_certificate_itself() {
+    let Refuser {
+        port,
+        own,
+        paths,
+        serving,
+        ..
+    } = refuser().await;
+    let server = ApiServer::new();
+    let bundle = STANDARD.encode(own);
+    let plural = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+    server.route_service("hooks", "judge", 443, &format!("https://127.0.0.1:{port}"));
+    let service = json!({"namespace": "hooks", "name": "judge"});
+    for client in [
+        client_at(&format!("https://127.0.0.1:{port}/judge"), &bundle),
+        json!({"clientConfig": {"service": service, "caBundle": bundle}, "timeoutSeconds": 30}),
+    ] {
+        validating(&server, "own", &client);
+        let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+        assert_eq!(code, 400, "{message}");
+        server.delete(plural, "", "own").unwrap();
+    }
+    // Conversion webhooks are believed by the same rule: this one answers what is no conversion.
+    let mut crd = website_crd();
+    let mut beta = crd["spec"]["versions"][0].clone();
+    beta["name"] = json!("v1beta1");
+    beta["storage"] = json!(false);
+    crd["spec"]["versions"].as_array_mut().unwrap().push(beta);
+    let url = format!("https://127.0.0.1:{port}/convert");
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"url": url, "caBundle": bundle}}});
+    server.install_crd(crd).unwrap();
+    let path = "/apis/example.com/v1beta1/namespaces/default/websites";
+    let mut site = website("a");
+    site["apiVersion"] = json!("example.com/v1beta1");
+    let (code, message) = told(&post(&server, path, &site).await);
+    assert!(code == 500 && !message.contains("x509"), "{message}");
+    assert!(paths.lock().contains(&"/convert?timeout=30s".to_owned()));
+    serving.abort();
+}
+
+/// What is wrong with a certificate is told in Go's words.
+#[tokio::test]
+async fn a_certificate_that_is_refused_is_told_as_go_tells_it() {
+    let url = |port: u16| format!("https://127.0.0.1:{port}/judge");
+    let told_of = async |refuser: &Refuser| {
+        let server = ApiServer::new();
+        let bundle = STANDARD.encode(&refuser.ca);
+        validating(&server, "hook", &client_at(&url(refuser.port), &bundle));
+        let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+        assert_eq!(code, 500, "{message}");
+        message
+    };
+    let lead = |port: u16| {
+        format!(
+            "Internal error occurred: failed calling webhook \"hook.example.com\": failed to call webhook: Post \"{}?timeout=30s\": tls: failed to verify certificate: x509: ",
+            url(port)
+        )
+    };
+    let old = refuser_with(|params| params.not_after = date_time_ymd(2020, 1, 1)).await;
+    let message = told_of(&old).await;
+    let start = "certificate has expired or is not yet valid: current time ";
+    assert!(
+        message.starts_with(&format!("{}{start}", lead(old.port))),
+        "{message}"
+    );
+    assert!(
+        message.ends_with(" is after 2020-01-01T00:00:00Z"),
+        "{message}"
+    );
+    let named = refuser_with(|params| {
+        params
+            .subject_alt_names
+            .retain(|name| !matches!(name, SanType::IpAddress(_)));
+    })
+    .await;
+    let why = "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs";
+    assert_eq!(told_of(&named).await, format!("{}{why}", lead(named.port)));
+    old.serving.abort();
+    named.serving.abort();
 }
