@@ -14,6 +14,7 @@ mod formats;
 pub(crate) mod types;
 mod validate;
 pub(crate) mod custom;
+mod name_rules;
 mod builtin;
 mod subresources;
 pub(crate) mod events;

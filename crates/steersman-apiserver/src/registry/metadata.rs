@@ -77,7 +77,9 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
             "metadata.name",
             "name or generateName is required",
         ));
-    } else {
+    } else if new {
+        // An object that is there keeps its name, also where another version or group of its kind
+        // would not have taken it.
         let value = go::quote(name);
         let wrong = names::check_name(resource.names, name);
         let wrong = wrong

@@ -2,7 +2,7 @@
 
 pub(super) mod rules;
 
-use super::names::NameRule;
+use super::name_rules::name_rule;
 use super::resource::{FieldRefusal, Generation, Resource, ScalePaths, StatusMetadata, StorageKey};
 
 use rules::{Rule, rules};
@@ -147,11 +147,7 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
         delete_returns_object: has('o'),
         create_on_update: has('u'),
         unconditional_update: !has('v'),
-        names: match row.kind {
-            "Namespace" | "Service" | "StatefulSet" => NameRule::Label,
-            _ if has('p') => NameRule::PathSegment,
-            _ => NameRule::Subdomain,
-        },
+        names: name_rule(row.group, row.kind),
         storage: match row.kind {
             // Both groups show the same Events.
             "Event" => StorageKey::new("", row.plural),

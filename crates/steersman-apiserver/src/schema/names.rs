@@ -1,5 +1,7 @@
 //! Machine: which names, labels, annotations and finalizers are valid, and what the others are told.
 
+use std::net::IpAddr;
+
 use serde_json::{Map, Value};
 
 use crate::go;
@@ -18,6 +20,8 @@ pub enum NameRule {
     Label1035,
     /// Any single path segment: the kinds of rbac.
     PathSegment,
+    /// An IP address in its canonical form: IPAddresses.
+    IpAddress,
 }
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -97,8 +101,28 @@ pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
                 }
             }
         }
+        NameRule::IpAddress => wrong.extend(check_address(name)),
     }
     wrong
+}
+
+/// What is wrong with a name that has to be an IP address (upstream: `validation.IsValidIP`).
+fn check_address(name: &str) -> Option<String> {
+    let Ok(address) = name.parse::<IpAddr>() else {
+        let mut octets = name.split('.').map(str::parse::<u8>);
+        let is_padded = name.split('.').count() == 4 && octets.all(|octet| octet.is_ok());
+        let detail = if is_padded {
+            "must not have leading 0s"
+        } else {
+            "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        };
+        return Some(detail.to_owned());
+    };
+    if matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some()) {
+        return Some("must not be an IPv4-mapped IPv6 address".to_owned());
+    }
+    let canonical = address.to_string();
+    (canonical != name).then(|| format!("must be in canonical form (\"{canonical}\")"))
 }
 
 /// What is wrong with what comes before a generated name, which may end with a dash.
@@ -111,6 +135,10 @@ pub(crate) fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
             .into_iter()
             .filter(|why| why.starts_with("may not contain"))
             .collect();
+    }
+    // No name is generated from an address, and a prefix is checked like one.
+    if rule == NameRule::IpAddress {
+        return check_name(rule, prefix);
     }
     match prefix.strip_suffix('-').and_then(|_| prefix.get(..most)) {
         Some(before) if prefix.len() > 1 => check_name(rule, &format!("{before}a")),

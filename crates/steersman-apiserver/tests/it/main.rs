@@ -16,6 +16,7 @@ mod https;
 mod kinds;
 mod kubectl;
 mod lists;
+mod names;
 mod permissions;
 mod play;
 mod python;

@@ -210,15 +210,6 @@ fn ip_address(object: &Value, old: Option<&Value>) -> Errors {
         check::immutable(&parent, &old["spec"]["parentRef"], &mut errors);
         return errors;
     }
-    let name = root.down("metadata.name");
-    match name.text().parse::<std::net::IpAddr>() {
-        Err(_) => errors.invalid_text(&name, "must be a valid IP address"),
-        Ok(address) if address.to_string() != name.text() => {
-            let detail = format!("must be a canonical form IP address: {address}");
-            errors.invalid(&name, &detail);
-        }
-        Ok(_) => {}
-    }
     if !parent.is_set() {
         errors.required(&parent, "");
         return errors;
