@@ -66,15 +66,23 @@ impl Tokens {
         json!(all)
     }
 
-    /// What [`to_json`](Self::to_json) gave; what is no user is left out.
-    pub(crate) fn from_json(text: &Value) -> Self {
+    /// Reads what [`to_json`](Self::to_json) gave (SRV-SNAP-4).
+    ///
+    /// # Errors
+    /// The number of the token, from 0, whose user cannot be read, and the problem with it. It
+    /// never contains the token itself.
+    pub(crate) fn from_json(
+        text: &serde_json::Map<String, Value>,
+    ) -> Result<Self, (usize, &'static str)> {
         let mut tokens = Self::default();
-        for (token, info) in text.as_object().into_iter().flatten() {
-            if let Some(user) = User::of_info(info) {
-                tokens.add(token.clone(), Arc::new(user), true);
+        for (number, (token, info)) in text.iter().enumerate() {
+            let user = User::of_info(info).map_err(|problem| (number, problem))?;
+            if token.is_empty() {
+                return Err((number, "it is empty"));
             }
+            tokens.add(token.clone(), Arc::new(user), true);
         }
-        tokens
+        Ok(tokens)
     }
 }
 

@@ -123,18 +123,33 @@ impl User {
         Value::Object(info)
     }
 
-    /// The user of a [`userInfo`](Self::info); none without a name.
-    pub(crate) fn of_info(info: &Value) -> Option<Self> {
-        let texts = |value: &Value| -> Vec<String> {
-            let all = value.as_array().into_iter().flatten();
-            all.filter_map(Value::as_str).map(str::to_owned).collect()
+    /// Reads a [`userInfo`](Self::info), of which every member must be understood (SRV-SNAP-4).
+    ///
+    /// # Errors
+    /// The problem with it.
+    pub(crate) fn of_info(info: &Value) -> Result<Self, &'static str> {
+        let texts = |value: &Value| -> Option<Vec<String>> {
+            let texts = value.as_array()?.iter().map(Value::as_str);
+            texts.map(|text| text.map(str::to_owned)).collect()
         };
-        let extra = info["extra"].as_object().into_iter().flatten();
-        Some(Self {
-            name: info["username"].as_str()?.to_owned(),
-            uid: info["uid"].as_str().unwrap_or_default().to_owned(),
-            groups: texts(&info["groups"]),
-            extra: extra.map(|(key, all)| (key.clone(), texts(all))).collect(),
-        })
+        let mut user = Self::default();
+        for (member, value) in info.as_object().ok_or("it is no object")? {
+            let read = match member.as_str() {
+                "username" => value.as_str().map(|name| name.clone_into(&mut user.name)),
+                "uid" => value.as_str().map(|uid| uid.clone_into(&mut user.uid)),
+                "groups" => texts(value).map(|groups| user.groups = groups),
+                "extra" => value.as_object().and_then(|extra| {
+                    let extra = extra.iter();
+                    let all = extra.map(|(key, all)| Some((key.clone(), texts(all)?)));
+                    all.collect::<Option<_>>().map(|extra| user.extra = extra)
+                }),
+                _ => None,
+            };
+            read.ok_or("it has a member that no user has")?;
+        }
+        if user.name.is_empty() {
+            return Err("it has no username");
+        }
+        Ok(user)
     }
 }

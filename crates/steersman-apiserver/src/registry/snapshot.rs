@@ -1,10 +1,11 @@
 //! Machine: everything a server holds as one value, to be written down and begun from.
 
+mod read;
+
 use std::io;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::auth::{Key, Tokens};
 use crate::schema::{StorageKey, crd};
@@ -47,7 +48,16 @@ pub enum SnapshotError {
         /// What it says.
         found: String,
     },
-    /// An object in it has no name, or no resource version up to the snapshot's own.
+    /// A part of it is not what a server writes. Parts are named by their place in the JSON.
+    #[error("its {place} cannot be read: {problem}")]
+    Part {
+        /// The place, for instance `counters.random`.
+        place: String,
+        /// The problem with the part.
+        problem: String,
+    },
+    /// An object in it could not be kept as it stands there: it has no name, or no resource version
+    /// up to the snapshot's own, for instance.
     #[error("the object {number} of {storage} is none: {problem}")]
     Object {
         /// The kind.
@@ -57,35 +67,6 @@ pub enum SnapshotError {
         /// What is wrong with it.
         problem: &'static str,
     },
-}
-
-/// The text of a snapshot.
-#[derive(Deserialize)]
-struct Text {
-    format: String,
-    #[serde(default)]
-    revision: u64,
-    #[serde(default)]
-    counters: Counters,
-    #[serde(default)]
-    credentials: Credentials,
-    #[serde(default)]
-    objects: Map<String, Value>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Counters {
-    random: u64,
-    addresses: u16,
-    node_ports: i64,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Credentials {
-    key: String,
-    tokens: Value,
 }
 
 // === impl Snapshot ===
@@ -140,56 +121,14 @@ impl Snapshot {
         out.write_all(b"}}\n")
     }
 
-    /// Reads what [`write`](Self::write) wrote.
+    /// Reads what [`write`](Self::write) wrote. Nothing is passed over: whatever in the text could
+    /// not be kept is an error that names its place (SRV-SNAP-4).
     ///
     /// # Errors
     /// [`SnapshotError`] where the text is not all of a snapshot.
     pub fn read(text: &[u8]) -> Result<Self, SnapshotError> {
-        let text: Text = serde_json::from_slice(text)?;
-        if text.format != FORMAT {
-            return Err(SnapshotError::Format { found: text.format });
-        }
-        let mut storages = Vec::new();
-        for (storage, objects) in text.objects {
-            let objects = match objects {
-                Value::Array(objects) => objects,
-                _ => Vec::new(),
-            };
-            let mut kept = Vec::with_capacity(objects.len());
-            for (number, object) in objects.into_iter().enumerate() {
-                let stored = stored(object, text.revision);
-                kept.push(Arc::new(stored.map_err(|problem| {
-                    SnapshotError::Object {
-                        storage: storage.clone(),
-                        number,
-                        problem,
-                    }
-                })?));
-            }
-            storages.push((StorageKey::parse(&storage), kept));
-        }
-        Ok(Self {
-            revision: text.revision,
-            random: text.counters.random,
-            addresses: text.counters.addresses,
-            node_ports: text.counters.node_ports,
-            key: Key::from_text(&text.credentials.key),
-            tokens: Tokens::from_json(&text.credentials.tokens),
-            storages,
-        })
+        read::read(text)
     }
-}
-
-fn stored(object: Value, newest: u64) -> Result<Stored, &'static str> {
-    let text = |member: &str| object["metadata"][member].as_str();
-    let name = text("name").ok_or("it has no name")?;
-    let revision: u64 = text("resourceVersion")
-        .and_then(|version| version.parse().ok())
-        .filter(|revision| (1..=newest).contains(revision))
-        .ok_or("its resource version is not one of the snapshot's past")?;
-    let namespace = text("namespace").unwrap_or_default();
-    let (namespace, name) = (namespace.into(), name.into());
-    Ok(Stored::new(namespace, name, object, revision).folded())
 }
 
 // === impl Registry ===

@@ -1,6 +1,6 @@
 //! What a server is after it began from what another one was.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::ApiServer;
@@ -178,4 +178,151 @@ fn what_is_cut_short_or_not_ours_is_no_snapshot() {
         problem(future),
         "the object 0 of pods. is none: its resource version is not one of the snapshot's past"
     );
+}
+
+/// SRV-SNAP-4: each part that would be lost, or kept as something else, is refused with its place.
+#[test]
+fn srv_snap_4_nothing_is_passed_over_in_silence() {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut server = Registry::new(Default::default(), now);
+    server.add_token("anns".to_owned(), User::new("ann").group("dev"), true);
+    let mut text = Vec::new();
+    server.snapshot().write(&mut text).unwrap();
+    let good: Value = serde_json::from_slice(&text).unwrap();
+    assert!(Snapshot::read(good.to_string().as_bytes()).is_ok());
+    let told = |place: &str, value: Value| {
+        let mut bad = good.clone();
+        *bad.pointer_mut(place).unwrap() = value;
+        Snapshot::read(bad.to_string().as_bytes())
+            .unwrap_err()
+            .to_string()
+    };
+    let first = "/objects/namespaces./0/metadata";
+    let maps = |list: Value| {
+        let mut objects = good["objects"].clone();
+        objects["configmaps."] = list;
+        told("/objects", objects)
+    };
+    let map = |name: &str, namespace: Value| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"}})
+    };
+    for (told, wanted) in [
+        (
+            told("/revision", json!("7")),
+            "its revision cannot be read: \"7\" is no number of its range",
+        ),
+        (
+            told("/counters", json!([])),
+            "its counters cannot be read: it is no object",
+        ),
+        (
+            told("/counters/addresses", json!(70_000)),
+            "its counters.addresses cannot be read: 70000 is no number of its range",
+        ),
+        (
+            told("/counters/random", json!(-1)),
+            "its counters.random cannot be read: -1 is no number of its range",
+        ),
+        (
+            told("/counters", json!({"seed": 1})),
+            "its counters.seed cannot be read: this server knows no such member",
+        ),
+        (
+            told("/credentials/key", json!("short")),
+            "its credentials.key cannot be read: it is no key",
+        ),
+        (
+            told("/credentials/tokens", json!([])),
+            "its credentials.tokens cannot be read: it is no object",
+        ),
+        (
+            told(
+                "/credentials/tokens",
+                json!({"t": {"username": "a"}, "u": {"groups": []}}),
+            ),
+            "its credentials.tokens, token 1 (from 0) cannot be read: it has no username",
+        ),
+        (
+            told(
+                "/credentials/tokens",
+                json!({"t": {"username": "a", "groups": [1]}}),
+            ),
+            "its credentials.tokens, token 0 (from 0) cannot be read: it has a member that no user has",
+        ),
+        (
+            told("/objects", json!([])),
+            "its objects cannot be read: it is no object",
+        ),
+        (
+            maps(json!({})),
+            "its objects[\"configmaps.\"] cannot be read: it is no list",
+        ),
+        (
+            maps(json!([
+                map("a", json!("default")),
+                map("a", json!("default"))
+            ])),
+            "the object 1 of configmaps. is none: another one before it has its name",
+        ),
+        (
+            maps(json!([map("a", json!(null))])),
+            "the object 0 of configmaps. is none: its namespace is no text",
+        ),
+        (
+            maps(json!([map("", json!("default"))])),
+            "the object 0 of configmaps. is none: it has no name",
+        ),
+        (
+            told(first, json!(7)),
+            "the object 0 of namespaces. is none: it has no metadata",
+        ),
+        (
+            told(
+                "/objects",
+                json!({"sites.example.com": [map("a", json!("default"))]}),
+            ),
+            "its objects[\"sites.example.com\"] cannot be read: the server has no such kind, and the snapshot no definition of one",
+        ),
+    ] {
+        assert_eq!(told, wanted);
+    }
+    let mut more = good.clone();
+    more["leases"] = json!({});
+    let told = Snapshot::read(more.to_string().as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        told,
+        "its leases cannot be read: this server knows no such member"
+    );
+    let mut managed = good.clone();
+    managed["objects"]["namespaces."][0]["metadata"]["managedFields"] = json!({});
+    let told = Snapshot::read(managed.to_string().as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        told,
+        "the object 0 of namespaces. is none: its managedFields are no list"
+    );
+    let mut placed = good.clone();
+    placed["objects"]["namespaces."][0]["metadata"]["namespace"] = json!("default");
+    assert!(Snapshot::read(placed.to_string().as_bytes()).is_err());
+    let twice = String::from_utf8(text).unwrap();
+    let twice = twice.replacen("{\"format\"", "{\"objects\":{},\"format\"", 1);
+    let told = Snapshot::read(twice.as_bytes()).unwrap_err().to_string();
+    assert_eq!(told, "its objects cannot be read: it is there twice");
+    for missing in ["revision", "objects"] {
+        let mut less = good.clone();
+        less.as_object_mut().unwrap().remove(missing);
+        let told = Snapshot::read(less.to_string().as_bytes())
+            .unwrap_err()
+            .to_string();
+        assert_eq!(told, format!("its {missing} cannot be read: it is missing"));
+    }
+    // What the first servers wrote had no credentials, and a storage may be left without objects.
+    let mut old = good;
+    old.as_object_mut().unwrap().remove("credentials");
+    old["objects"]["sites.example.com"] = json!([]);
+    assert!(Snapshot::read(old.to_string().as_bytes()).is_ok());
 }

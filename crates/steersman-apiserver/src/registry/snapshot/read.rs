@@ -1,0 +1,217 @@
+//! Machine: the text of a snapshot, read to its last member (SRV-SNAP-4).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::auth::{Key, Tokens};
+use crate::json::duplicates;
+use crate::schema::{StorageKey, built_in};
+use crate::store::Stored;
+
+use super::{FORMAT, Snapshot, SnapshotError};
+
+/// Where definitions are stored.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// A JSON object of which each member is taken out and none may be left.
+struct Part {
+    place: &'static str,
+    members: Map<String, Value>,
+}
+
+/// Reads the text of a snapshot.
+pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
+    let whole: Value = serde_json::from_slice(text)?;
+    let mut whole = Part::of("", whole)?;
+    match whole.take("format") {
+        Some(Value::String(format)) if format == FORMAT => {}
+        found => {
+            let found = found.unwrap_or_default();
+            let found = found.as_str().map_or(found.to_string(), str::to_owned);
+            return Err(SnapshotError::Format { found });
+        }
+    }
+    if let Some(place) = duplicates::find(text).into_iter().next() {
+        return Err(problem(place, "it is there twice"));
+    }
+    let revision = whole.take("revision");
+    let revision = revision.ok_or_else(|| whole.problem("revision", "it is missing"))?;
+    let revision = whole.number("revision", &revision)?;
+    let objects = whole.take("objects");
+    let objects = objects.ok_or_else(|| whole.problem("objects", "it is missing"))?;
+    // The first servers wrote neither counters nor credentials.
+    let mut counters = whole.part("counters")?;
+    let mut credentials = whole.part("credentials")?;
+    let (key, tokens) = read_credentials(&mut credentials)?;
+    let snapshot = Snapshot {
+        revision,
+        random: counters.counter("random")?,
+        addresses: counters.counter("addresses")?,
+        node_ports: counters.counter("node_ports")?,
+        key,
+        tokens,
+        storages: read_objects(Part::of("objects", objects)?, revision)?,
+    };
+    for part in [whole, counters, credentials] {
+        part.finish()?;
+    }
+    Ok(snapshot)
+}
+
+fn read_credentials(credentials: &mut Part) -> Result<(Option<Key>, Tokens), SnapshotError> {
+    let key = match credentials.take("key") {
+        None => None,
+        Some(Value::String(text)) if text.is_empty() => None,
+        Some(Value::String(text)) => match Key::from_text(&text) {
+            Some(key) => Some(key),
+            None => return Err(credentials.problem("key", "it is no key")),
+        },
+        Some(_) => return Err(credentials.problem("key", "it is no text")),
+    };
+    let tokens = match credentials.take("tokens") {
+        None => Tokens::default(),
+        Some(Value::Object(tokens)) => Tokens::from_json(&tokens).map_err(|(number, why)| {
+            let place = format!("credentials.tokens, token {number} (from 0)");
+            problem(place, why)
+        })?,
+        Some(_) => return Err(credentials.problem("tokens", "it is no object")),
+    };
+    Ok((key, tokens))
+}
+
+fn read_objects(
+    objects: Part,
+    newest: u64,
+) -> Result<Vec<(StorageKey, Vec<Arc<Stored>>)>, SnapshotError> {
+    let scopes = scopes(&objects.members);
+    let mut storages = Vec::with_capacity(objects.members.len());
+    for (storage, list) in objects.members {
+        let place = || format!("objects[{storage:?}]");
+        let Value::Array(list) = list else {
+            return Err(problem(place(), "it is no list"));
+        };
+        let scope = scopes.get(&storage).copied();
+        // A definition that went leaves its storage behind, empty.
+        if scope.is_none() && !list.is_empty() {
+            let why = "the server has no such kind, and the snapshot no definition of one";
+            return Err(problem(place(), why));
+        }
+        let namespaced = scope.unwrap_or_default();
+        let mut kept: Vec<Arc<Stored>> = Vec::with_capacity(list.len());
+        let mut keys = HashSet::with_capacity(list.len());
+        for (number, object) in list.into_iter().enumerate() {
+            let stored = stored(object, newest, namespaced).and_then(|stored| {
+                let key = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+                let is_new = keys.insert(key);
+                is_new
+                    .then_some(stored)
+                    .ok_or("another one before it has its name")
+            });
+            kept.push(Arc::new(stored.map_err(|problem| {
+                SnapshotError::Object {
+                    storage: storage.clone(),
+                    number,
+                    problem,
+                }
+            })?));
+        }
+        storages.push((StorageKey::parse(&storage), kept));
+    }
+    Ok(storages)
+}
+
+/// The storages of built-in kinds and of the definitions in the snapshot, and whether their objects
+/// are in namespaces.
+fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
+    let built_in = built_in();
+    let own = built_in
+        .iter()
+        .map(|kind| (kind.storage.as_str().to_owned(), kind.namespaced));
+    let definitions = objects.get(DEFINITIONS).and_then(Value::as_array);
+    let defined = definitions.into_iter().flatten().filter_map(|definition| {
+        let name = definition["metadata"]["name"].as_str()?;
+        Some((name.to_owned(), definition["spec"]["scope"] == "Namespaced"))
+    });
+    defined.chain(own).collect()
+}
+
+fn stored(object: Value, newest: u64, namespaced: bool) -> Result<Stored, &'static str> {
+    let metadata = object["metadata"].as_object().ok_or("it has no metadata")?;
+    let text = |member: &str| metadata.get(member).map(Value::as_str);
+    let name = text("name").flatten().filter(|name| !name.is_empty());
+    let name = name.ok_or("it has no name")?;
+    let revision: u64 = text("resourceVersion")
+        .flatten()
+        .and_then(|version| version.parse().ok())
+        .filter(|revision| (1..=newest).contains(revision))
+        .ok_or("its resource version is not one of the snapshot's past")?;
+    let namespace = text("namespace").unwrap_or(Some(""));
+    let namespace = namespace.ok_or("its namespace is no text")?;
+    if namespace.is_empty() == namespaced {
+        return Err("its namespace is missing, or it has one though its kind is in none");
+    }
+    let managed = metadata.get("managedFields");
+    if managed.is_some_and(|managed| !managed.is_array()) {
+        return Err("its managedFields are no list");
+    }
+    let (namespace, name) = (namespace.into(), name.into());
+    Ok(Stored::new(namespace, name, object, revision).folded())
+}
+
+fn problem(place: impl Into<String>, problem: &str) -> SnapshotError {
+    let (place, problem) = (place.into(), problem.to_owned());
+    SnapshotError::Part { place, problem }
+}
+
+// === impl Part ===
+
+impl Part {
+    fn of(place: &'static str, value: Value) -> Result<Self, SnapshotError> {
+        match value {
+            Value::Object(members) => Ok(Self { place, members }),
+            _ if place.is_empty() => Err(problem("text", "it is no object")),
+            _ => Err(problem(place, "it is no object")),
+        }
+    }
+
+    fn take(&mut self, member: &str) -> Option<Value> {
+        self.members.remove(member)
+    }
+
+    /// A member that is an object; an empty one where it is absent.
+    fn part(&mut self, member: &'static str) -> Result<Self, SnapshotError> {
+        let value = self.take(member);
+        Self::of(member, value.unwrap_or_else(|| Value::Object(Map::new())))
+    }
+
+    /// A member that is a number; 0 where it is absent.
+    fn counter<N: TryFrom<u64> + Default>(&mut self, member: &str) -> Result<N, SnapshotError> {
+        match self.take(member) {
+            None => Ok(N::default()),
+            Some(value) => self.number(member, &value),
+        }
+    }
+
+    fn number<N: TryFrom<u64>>(&self, member: &str, value: &Value) -> Result<N, SnapshotError> {
+        let number = value.as_u64().and_then(|number| N::try_from(number).ok());
+        number.ok_or_else(|| self.problem(member, &format!("{value} is no number of its range")))
+    }
+
+    fn problem(&self, member: &str, why: &str) -> SnapshotError {
+        let place = match self.place {
+            "" => member.to_owned(),
+            place => format!("{place}.{member}"),
+        };
+        problem(place, why)
+    }
+
+    /// Refuses the first member that was not taken.
+    fn finish(self) -> Result<(), SnapshotError> {
+        match self.members.keys().next() {
+            None => Ok(()),
+            Some(member) => Err(self.problem(member, "this server knows no such member")),
+        }
+    }
+}
