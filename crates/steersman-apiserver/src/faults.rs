@@ -28,13 +28,17 @@ mod log;
 mod spec;
 mod plan;
 mod watches;
+mod outage;
 mod handle;
 
 pub use handle::{Answer, FaultGuard, Faults};
 pub use log::RequestLog;
+pub use outage::{History, Restart};
 pub use plan::PlannedFault;
 pub use record::{RequestRecord, Verb};
 pub use spec::{Effect, FaultSpec};
+
+pub(crate) use outage::Met;
 
 pub(crate) use plan::{Chop, Decision, WatchManners};
 

@@ -80,6 +80,7 @@ mod server;
 
 pub use auth::{Authorization, User};
 pub use error::Error;
+pub use faults::History;
 pub use http::{ApiService, BodyError, ResponseBody};
 pub use registry::{Snapshot, SnapshotError};
-pub use server::{ApiServer, ApiServerBuilder, History, Serving};
+pub use server::{ApiServer, ApiServerBuilder, Serving};

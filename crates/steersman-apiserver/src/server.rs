@@ -22,12 +22,12 @@ use tokio::net::ToSocketAddrs;
 use tokio_util::sync::CancellationToken;
 
 use names::{find, of_object, scope};
-pub use options::{ApiServerBuilder, History};
+pub use options::ApiServerBuilder;
 pub use serving::Serving;
 
 use crate::auth::User;
 use crate::error::Error;
-use crate::faults::{Faults, RequestLog};
+use crate::faults::{Faults, RequestLog, Restart};
 use crate::http::{ApiService, Context, Tuning};
 use crate::play::{self, Player};
 use crate::registry::{
@@ -331,8 +331,11 @@ impl ApiServer {
     /// over which nothing is asked are closed; without its history, watches and lists that resume
     /// from before are answered 410 from then on. The objects stay, and revisions count on. Returns
     /// how many watches were open.
-    pub fn restart(&self, history: History) -> usize {
-        self.context.restart(history == History::Kept)
+    ///
+    /// A [`History`] alone is a restart that takes no time; a [`Restart`] has phases that do, and every
+    /// request but those below `/steersman/` meets them.
+    pub fn restart(&self, restart: impl Into<Restart>) -> usize {
+        self.context.restart(restart.into())
     }
 
     /// The newest revision.

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::outage::{Outage, Phase, Restart};
 use super::plan::{Condition, Decision, Plan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
@@ -27,6 +28,8 @@ pub struct Faults {
 #[derive(Debug)]
 struct Shared {
     plan: Mutex<Plan>,
+    /// The restart that goes on.
+    outage: Mutex<Option<Outage>>,
     /// When the plan's clock began.
     began: Instant,
     /// Tells requests that are swallowed that a fault was taken out.
@@ -274,6 +277,7 @@ impl Faults {
     pub(crate) fn new(seed: u64) -> Self {
         let shared = Shared {
             plan: Mutex::new(Plan::new(seed)),
+            outage: Mutex::default(),
             began: Instant::now(),
             lifted: Notify::new(),
         };
@@ -281,6 +285,32 @@ impl Faults {
             shared: Arc::new(shared),
             watches: OpenWatches::default(),
         }
+    }
+
+    /// Begins a restart that takes time.
+    pub(crate) fn begin_outage(&self, restart: Restart) {
+        let outage = Outage::new(restart, self.shared.began.elapsed());
+        *self.shared.outage.lock() = Some(outage);
+    }
+
+    /// The phase of the restart that goes on, and how much is left of it.
+    pub(crate) fn outage(&self) -> Option<(Phase, Duration)> {
+        let now = self.shared.began.elapsed();
+        self.shared.outage.lock().as_ref()?.phase(now)
+    }
+
+    /// How long the server still refuses connections, where it does.
+    pub(crate) fn away_for(&self) -> Option<Duration> {
+        self.outage()
+            .and_then(|(phase, left)| (phase == Phase::Away).then_some(left))
+    }
+
+    /// Ends a restart whose phases are over. Returns whether the past is to be forgotten now.
+    pub(crate) fn end_outage(&self) -> bool {
+        let now = self.shared.began.elapsed();
+        let mut outage = self.shared.outage.lock();
+        let over = outage.take_if(|outage| outage.phase(now).is_none());
+        over.is_some_and(|outage| outage.forgets())
     }
 
     pub(crate) fn decide(&self, record: &RequestRecord) -> Decision {

@@ -4,11 +4,14 @@
 //! through (FAULT-3).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::auth::{MASTERS, User};
-use crate::faults::{FaultGuard, FaultSpec, PlannedFault, RequestRecord, WatchMode};
+use crate::faults::{
+    FaultGuard, FaultSpec, History, PlannedFault, RequestRecord, Restart, WatchMode,
+};
 use crate::http::context::Context;
 use crate::http::negotiate::Format;
 use crate::http::query::Query;
@@ -196,16 +199,32 @@ fn record(record: &RequestRecord) -> Value {
 }
 
 fn restart(context: &Context, query: &Query) -> Done {
-    known(query, &["history"])?;
-    let kept = match query.get("history") {
-        None | Some("kept") => true,
-        Some("lost") => false,
+    const PHASES: [&str; 3] = ["awayMillis", "installingMillis", "initializingMillis"];
+    known(query, &["history", PHASES[0], PHASES[1], PHASES[2]])?;
+    let history = match query.get("history") {
+        None | Some("kept") => History::Kept,
+        Some("lost") => History::Lost,
         Some(other) => {
             let message = format!("history is {other}, and must be kept or lost");
             return Err(Status::bad_request(message));
         }
     };
-    Ok((200, json!({"cut": context.restart(kept)})))
+    let mut times = [Duration::ZERO; 3];
+    for (time, name) in times.iter_mut().zip(PHASES) {
+        let Some(text) = query.get(name) else {
+            continue;
+        };
+        let millis = text
+            .parse()
+            .map_err(|_| Status::bad_request(format!("{name} is {text}, and must be a number")))?;
+        *time = Duration::from_millis(millis);
+    }
+    let [away, installing, initializing] = times;
+    let restart = Restart::new(history)
+        .away(away)
+        .installing(installing)
+        .initializing(initializing);
+    Ok((200, json!({"cut": context.restart(restart)})))
 }
 
 fn watches(context: &Context, query: &Query) -> Done {

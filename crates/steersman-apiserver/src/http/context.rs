@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::auth::{Impersonations, User};
 use crate::bell::Bell;
-use crate::faults::{Faults, RequestLog};
+use crate::faults::{Faults, Met, RequestLog, RequestRecord, Restart};
 use crate::http::cache::DocumentCache;
 use crate::http::changes::Changes;
 use crate::http::gate::{self, Admitted};
@@ -152,14 +152,28 @@ impl Context {
 
     /// Does to clients what a restart of the server does: open watches break off, connections that
     /// idle are closed, and without its history nothing can be resumed from before. Answers how many
-    /// watches there were.
-    pub(crate) fn restart(&self, keep_history: bool) -> usize {
-        if !keep_history {
+    /// watches there were. Where the restart takes time, what requests meet until it is over is told by
+    /// [`meet_outage`](Self::meet_outage).
+    pub(crate) fn restart(&self, restart: Restart) -> usize {
+        if !restart.keeps_history() {
             self.with_registry(Registry::compact);
         }
+        self.faults.begin_outage(restart);
         let broken = self.faults.break_watches();
         self.restarts.send_modify(|number| *number += 1);
         broken
+    }
+
+    /// What a request meets, where the server has not come back from a restart.
+    pub(crate) fn meet_outage(&self, record: &RequestRecord) -> Option<Met> {
+        if let Some((phase, _)) = self.faults.outage() {
+            return phase.meet(record);
+        }
+        if self.faults.end_outage() {
+            // What is held in memory begins here, so nothing resumes from before.
+            self.with_registry(Registry::compact);
+        }
+        None
     }
 
     /// Rings the bell whenever the storage changes. Call it before the first poll.

@@ -15,7 +15,7 @@ use http_body::Body;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::User;
-use crate::faults::{Decision, RequestRecord, Verb, WatchMode};
+use crate::faults::{Decision, Met, RequestRecord, Verb, WatchMode};
 use crate::http::admin;
 use crate::http::body::{BodyError, ResponseBody};
 use crate::http::call::{self, Call, Refusal};
@@ -118,6 +118,15 @@ impl ApiService {
         let admitted = self.context.admit(&parts, &query, &self.caller);
         let mut record = self.describe(&parts, &route, &query, &admitted);
         self.context.log.begin(&mut record);
+        if let Some(met) = self.context.meet_outage(&record) {
+            let reply = match met {
+                Met::Nothing => return Err(BodyError),
+                Met::Refusal(status) => Reply::status(&status, Format::Json),
+                Met::NotReady => Reply::text(500, "[-]poststarthook failed: not finished\n"),
+            };
+            self.context.log.finish(record.sequence, reply.code);
+            return Ok(self.respond(reply, &record, &Decision::default(), false));
+        }
         let mut decision = self.context.faults.decide(&record);
         if !decision.delay.is_zero() {
             tokio::time::sleep(decision.delay).await;

@@ -34,15 +34,6 @@ pub struct ApiServerBuilder {
     pub(super) http2_streams: u32,
 }
 
-/// What a server knows of the past after [`ApiServer::restart`](crate::ApiServer::restart).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum History {
-    /// All that it knew before.
-    Kept,
-    /// Nothing.
-    Lost,
-}
-
 impl Default for ApiServerBuilder {
     fn default() -> Self {
         Self {

@@ -232,10 +232,27 @@ struct Accepting {
 
 impl Accepting {
     async fn run(self) {
+        let Ok(address) = self.listener.local_addr() else {
+            return;
+        };
+        let mut restarts = self.server.context.subscribe_to_restarts();
+        let mut listener = self.listener;
         loop {
+            if let Some(left) = self.server.context.faults.away_for() {
+                drop(listener);
+                let again = async {
+                    tokio::time::sleep(left).await;
+                    listen_again(address).await
+                };
+                listener = tokio::select! {
+                    () = self.stop.cancelled() => return,
+                    listener = again => listener,
+                };
+            }
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => return,
-                accepted = self.listener.accept() => accepted,
+                _restart = restarts.changed() => continue,
+                accepted = listener.accept() => accepted,
             };
             match accepted {
                 Ok((socket, _)) => {
@@ -252,6 +269,16 @@ impl Accepting {
                 // Out of file descriptors, for instance: others may be given back soon.
                 Err(_) => tokio::time::sleep(REST).await,
             }
+        }
+    }
+}
+
+/// Listens where it did before. Whoever took the port meanwhile is waited for.
+async fn listen_again(address: SocketAddr) -> TcpListener {
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(_) => tokio::time::sleep(REST).await,
         }
     }
 }
@@ -323,6 +350,9 @@ async fn serve(
         biased;
         _ = connection.as_mut() => return,
         _ = ends.next() => {}
+    }
+    if server.context.faults.away_for().is_some() {
+        return;
     }
     connection.as_mut().graceful_shutdown();
     let _ = tokio::time::timeout(GRACE, connection).await;

@@ -17,6 +17,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
+use steersman_apiserver::faults::Restart;
 use steersman_apiserver::play::Played;
 use steersman_apiserver::{ApiServer, Error, History, Serving};
 use steersman_testenv::eventually;
@@ -385,6 +386,33 @@ async fn a_restart_closes_connections_over_which_nothing_is_asked() {
     let closed = tokio::time::timeout(TOO_LONG, connection).await;
     closed.unwrap().unwrap().unwrap();
     assert!(sender.is_closed());
+}
+
+/// A server that is away refuses connections, drops those that are open, and comes back at the same address.
+#[tokio::test]
+async fn a_server_that_is_away_refuses_connections_and_comes_back_at_its_address() {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let stream = speak_tls(&serving).await;
+    let (_sender, connection) =
+        hyper::client::conn::http1::handshake::<_, String>(TokioIo::new(stream))
+            .await
+            .unwrap();
+    let connection = tokio::spawn(connection);
+    server.restart(Restart::new(History::Kept).away(Duration::from_millis(500)));
+    let closed = tokio::time::timeout(TOO_LONG, connection).await;
+    // In whichever way it ends.
+    let _ended = closed.unwrap().unwrap();
+    while TcpStream::connect(serving.addr()).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    eventually("the server is back", || async {
+        let back = TcpStream::connect(serving.addr()).await;
+        back.map(drop).map_err(|error| error.to_string())
+    })
+    .await
+    .unwrap();
+    client(&serving).await.apiserver_version().await.unwrap();
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
+use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Restart, Verb};
 use steersman_apiserver::{ApiServer, History, User};
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -121,6 +121,53 @@ async fn a_body_comes_slowly_and_in_pieces() {
         watch.next().await.unwrap()["object"]["metadata"]["name"],
         "b"
     );
+}
+
+/// A restart in its phases, from Rust and over HTTP.
+#[tokio::test(start_paused = true)]
+async fn a_restart_that_takes_time_is_away_then_installs_then_initializes_and_knows_no_past() {
+    for over_http in [false, true] {
+        let server = server();
+        create_config_maps(&server, &["a", "b"]).await;
+        let since = server.revision();
+        if over_http {
+            let phases = "awayMillis=8000&installingMillis=2000&initializingMillis=1000";
+            let path = format!("/steersman/restart?history=lost&{phases}");
+            raw(&server, "POST", &path, &json!({})).await.unwrap();
+        } else {
+            let restart = Restart::new(History::Lost)
+                .away(Duration::from_secs(8))
+                .installing(Duration::from_secs(2))
+                .initializing(Duration::from_secs(1));
+            server.restart(restart);
+        }
+        let silence = raw(&server, "GET", "/readyz", &json!({})).await;
+        assert_eq!(silence, Err(Vec::new()));
+        server.delete("configmaps", "default", "a").unwrap();
+
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        let answer = get(&server, CONFIG_MAPS).await;
+        let message = answer.expect(503)["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("before all known HTTP paths have been installed"));
+        assert_eq!(get(&server, "/readyz").await.status, 500);
+        assert_eq!(get(&server, "/version").await.status, 200);
+
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let answer = get(&server, CONFIG_MAPS).await;
+        assert_eq!(answer.expect(429)["message"], "storage is (re)initializing");
+        assert_eq!(get(&server, &format!("{CONFIG_MAPS}/b")).await.status, 200);
+        assert_eq!(get(&server, "/readyz").await.status, 200);
+
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(get(&server, CONFIG_MAPS).await.status, 200);
+        let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={since}");
+        let mut watch = Watch::open(&server, &path).await;
+        let error = watch.next().await.unwrap();
+        assert_eq!(
+            (&error["type"], &error["object"]["code"]),
+            (&json!("ERROR"), &json!(410))
+        );
+    }
 }
 
 /// FAULT-2
@@ -365,6 +412,7 @@ async fn a_fault_that_is_none_is_refused_with_its_reason() {
     }
     for (method, path, code) in [
         ("POST", "restart?history=some", 400),
+        ("POST", "restart?awayMillis=soon", 400),
         ("POST", "watches?do=explode", 400),
         ("GET", "requests?verbs=get", 400),
         ("GET", "requests?limit=many", 400),
