@@ -75,10 +75,8 @@ async fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
     states.wait_for(State::is_synced).await.unwrap();
 
     let text = log.text();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.contains("DEBUG"))
-        .collect();
+    let told = |line: &&str| !line.contains("DEBUG") && !line.contains("synced kind");
+    let lines: Vec<&str> = text.lines().filter(told).collect();
     let [begins, ends] = lines.as_slice() else {
         panic!("{text}");
     };

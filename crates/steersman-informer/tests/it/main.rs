@@ -13,6 +13,7 @@ mod index_while_running;
 mod late_subscriber;
 mod logs;
 mod metrics;
+mod outage;
 mod peak;
 mod poison;
 mod relist;

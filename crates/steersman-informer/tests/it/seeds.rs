@@ -16,7 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::faults::Answer;
+use steersman_apiserver::faults::{Answer, Effect, FaultSpec};
+use steersman_informer::ServerHealth;
 use steersman_object::Kind;
 
 use self::plan::{Act, Plan, Shape, Which};
@@ -68,15 +69,22 @@ impl Sim {
         let maps = || Kind::of::<ConfigMap>();
         let [first, second, third] = &plan.options;
         let seed = plan.seed;
+        let health = ServerHealth::new(2);
         Self {
-            everywhere: Watched::start(&server, maps(), MAPS, None, (first, seed)),
-            in_a: Watched::start(&server, maps(), MAPS, Some("a"), (second, seed ^ 1)),
+            everywhere: Watched::start(&server, maps(), MAPS, None, (first, &health, seed)),
+            in_a: Watched::start(
+                &server,
+                maps(),
+                MAPS,
+                Some("a"),
+                (second, &health, seed ^ 1),
+            ),
             websites: Watched::start(
                 &server,
                 Kind::of::<Website>(),
                 WEBSITES,
                 None,
-                (third, seed ^ 2),
+                (third, &health, seed ^ 2),
             ),
             server,
             round: 0,
@@ -99,7 +107,12 @@ impl Sim {
             Act::Resume => drop(faults.resume_watches()),
             Act::Expire => drop(faults.expire_watches()),
             Act::Compact => self.server.compact(),
-            Act::Restart(history) => drop(self.server.restart(*history)),
+            Act::Restart(restart) => drop(self.server.restart(*restart)),
+            Act::Die(millis) => {
+                faults.silence_watches();
+                let dead = FaultSpec::new(Effect::Swallow).for_millis(*millis);
+                faults.add(dead).unwrap().keep();
+            }
             Act::Uninstall => {
                 // It may not be there.
                 let _ = self
@@ -270,7 +283,7 @@ fn play(plan: &Plan) {
     });
 }
 
-// REFL-1, REFL-2, REFL-8, REFL-5, STORE-3, STORE-4, FAN-1, FAN-2
+// REFL-1, REFL-2, REFL-5, REFL-7, REFL-8, REFL-9, REFL-10, STORE-3, STORE-4, FAN-1, FAN-2
 #[test]
 fn every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server() {
     steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of informers --only", live);

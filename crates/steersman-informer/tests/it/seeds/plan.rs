@@ -1,10 +1,12 @@
 //! What happens in one world, made from its seed.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use steersman_apiserver::History;
-use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
+use steersman_apiserver::faults::{Effect, FaultSpec, Restart, Verb};
 
 /// How many names there are, in each namespace.
 const NAMES: u8 = 5;
@@ -29,7 +31,10 @@ pub(super) enum Act {
     Resume,
     Expire,
     Compact,
-    Restart(History),
+    /// The server restarts; its phases may take a while.
+    Restart(Restart),
+    /// The link is dead for so many milliseconds: what is open is silent for good, and what is asked meanwhile is lost.
+    Die(u64),
     Uninstall,
     Install,
     Meet(Box<FaultSpec>),
@@ -75,6 +80,8 @@ pub(super) struct Options {
     pub(super) selects: bool,
     /// Of what is held decoded, in bytes: nothing, one or two objects, some, all.
     pub(super) budget: Option<usize>,
+    /// How lists are decoded: the number of batches at once, and the bytes of each.
+    pub(super) lanes: (usize, usize),
 }
 
 fn which() -> impl Strategy<Value = Which> {
@@ -111,10 +118,22 @@ fn fault() -> impl Strategy<Value = FaultSpec> {
     (fault, 1..4_u64).prop_map(|(fault, times)| fault.times(times))
 }
 
+fn restart() -> impl Strategy<Value = Restart> {
+    let history = prop::sample::select(vec![History::Kept, History::Lost]);
+    let phase = |most: u64| prop_oneof![Just(0), 0..most].prop_map(Duration::from_millis);
+    (history, phase(20_000), phase(5_000), phase(5_000)).prop_map(
+        |(history, away, installing, initializing)| {
+            Restart::new(history)
+                .away(away)
+                .installing(installing)
+                .initializing(initializing)
+        },
+    )
+}
+
 fn act() -> impl Strategy<Value = Act> {
     let verb = prop::sample::select(vec![Verb::Watch, Verb::Watch, Verb::List]);
     let code = prop::sample::select(vec![403_u16, 404, 410, 429, 500, 503, 504]);
-    let history = prop::sample::select(vec![History::Kept, History::Lost]);
     prop_oneof![
         16 => (which(), any::<bool>()).prop_map(|(which, label)| Act::Put(which, label)),
         6 => which().prop_map(Act::Delete),
@@ -125,7 +144,8 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Resume),
         2 => Just(Act::Expire),
         4 => Just(Act::Compact),
-        1 => history.prop_map(Act::Restart),
+        2 => restart().prop_map(Act::Restart),
+        1 => (0..40_000_u64).prop_map(Act::Die),
         1 => Just(Act::Uninstall),
         1 => Just(Act::Install),
         6 => fault().prop_map(|fault| Act::Meet(Box::new(fault))),
@@ -149,9 +169,13 @@ fn options() -> impl Strategy<Value = Options> {
         resync,
         any::<bool>(),
         budget,
+        (
+            0..5_usize,
+            prop::sample::select(vec![1_usize, 700, 64 << 10]),
+        ),
     )
         .prop_map(
-            |(watch_list, mailbox, queue, page, resync, selects, budget)| Options {
+            |(watch_list, mailbox, queue, page, resync, selects, budget, lanes)| Options {
                 watch_list,
                 mailbox,
                 queue,
@@ -159,6 +183,7 @@ fn options() -> impl Strategy<Value = Options> {
                 resync,
                 selects,
                 budget,
+                lanes,
             },
         )
 }

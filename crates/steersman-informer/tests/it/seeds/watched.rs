@@ -7,7 +7,7 @@ use prometheus::Registry;
 use steersman_api::{ApiListWatch, Connection};
 use steersman_apiserver::ApiServer;
 use steersman_informer::{
-    Budget, Delivery, Event, Informer, InformerMetrics, InformerOptions, Subscription,
+    Budget, Delivery, Event, Informer, InformerMetrics, InformerOptions, ServerHealth, Subscription,
 };
 use steersman_object::{Kind, Object};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -82,7 +82,7 @@ impl<K: Object> Watched<K> {
         kind: Kind,
         resource: &'static str,
         namespace: Option<&'static str>,
-        (options, seed): (&Options, u64),
+        (options, health, seed): (&Options, &ServerHealth, u64),
     ) -> Self {
         let registry = Registry::new();
         let mut set = InformerOptions::new()
@@ -92,6 +92,8 @@ impl<K: Object> Watched<K> {
             .page_size(options.page)
             .budget(Budget::new(options.budget))
             .metrics(InformerMetrics::register(&registry).unwrap())
+            .lanes(options.lanes.0, options.lanes.1)
+            .health(health.clone())
             .seed(seed);
         if let Some(millis) = options.resync {
             set = set.resync(Duration::from_millis(millis));

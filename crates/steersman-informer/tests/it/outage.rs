@@ -1,0 +1,203 @@
+//! A server that is away for a while: who asks for it, and how soon everything is back.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_api::Connection;
+use steersman_apiserver::faults::{Answer, Restart, Verb};
+use steersman_apiserver::{ApiServer, History};
+use steersman_informer::{InformerOptions, Reason, ServerHealth, State};
+use steersman_object::Kind;
+
+use super::world::{MAPS, World, delete, put, server};
+
+const INFORMERS: usize = 12;
+/// How soon everything is back after the server is.
+const BACK: Duration = Duration::from_secs(5);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// So many informers of one connection, which have synced.
+async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>> {
+    let connection = Connection::in_process(server.service(), "default");
+    let health = ServerHealth::new(3);
+    let worlds: Vec<_> = (0..INFORMERS)
+        .map(|number| {
+            let options = InformerOptions::new()
+                .seed(number as u64)
+                .watch_list(streaming)
+                .health(health.clone());
+            World::over(&connection, server, Kind::of::<ConfigMap>(), options)
+        })
+        .collect();
+    for world in &worlds {
+        world.informer.wait_for_sync().await.unwrap();
+    }
+    // A watch that ends as soon as it is open is another story.
+    tokio::time::sleep(seconds(20)).await;
+    worlds
+}
+
+/// Restarts the server, and counts the requests until it is back.
+async fn restart(server: &ApiServer, restart: Restart, time: Duration) -> usize {
+    server.requests().clear();
+    server.restart(restart);
+    tokio::time::sleep(seconds(1)).await;
+    delete(server, "a");
+    put(server, "b", "2");
+    put(server, "c", "1");
+    tokio::time::sleep(time - seconds(1)).await;
+    server.requests().count(|_| true)
+}
+
+/// Whether all informers have what the server has, this long after it is back.
+async fn are_back(worlds: &[World<ConfigMap>], within: Duration) -> bool {
+    let all = async {
+        for world in worlds {
+            world.converged(MAPS).await;
+        }
+    };
+    tokio::time::timeout(within, all).await.is_ok()
+}
+
+// REFL-9
+#[tokio::test(start_paused = true)]
+async fn refl_9_after_a_restart_everything_is_back_within_five_seconds_of_the_server() {
+    let restarts = [
+        (8, 1, 1),
+        (16, 2, 2),
+        (9, 0, 3),
+        (3, 6, 0),
+        (0, 0, 8),
+        (60, 5, 5),
+    ];
+    for streaming in [true, false] {
+        for history in [History::Lost, History::Kept] {
+            for (away, installing, initializing) in restarts {
+                let server = server();
+                put(&server, "a", "1");
+                put(&server, "b", "1");
+                let worlds = informers(&server, streaming).await;
+                let time = seconds(away + installing + initializing);
+                let asked = Restart::new(history)
+                    .away(seconds(away))
+                    .installing(seconds(installing))
+                    .initializing(seconds(initializing));
+                let asked = restart(&server, asked, time).await;
+                // Each finds out by itself, and looks once or twice more where the storages are read; else one asks.
+                let looks = if initializing > 0 {
+                    3 + initializing
+                } else {
+                    2
+                };
+                let most = looks * INFORMERS as u64 + time.as_secs() * 3 / 2;
+                assert!(
+                    asked as u64 <= most,
+                    "{asked} requests in {time:?}, of {most}"
+                );
+                let back = are_back(&worlds, BACK).await;
+                assert!(back, "{away}, {installing}, {initializing}, {history:?}");
+                if history == History::Kept {
+                    // REFL-8: versions survived.
+                    let log = server.requests();
+                    assert_eq!((log.lists(MAPS), log.watch_lists(MAPS)), (0, 0));
+                }
+            }
+        }
+    }
+}
+
+/// As it is seen through a load balancer whose servers are away: the server's own health endpoint is one of another.
+#[tokio::test(start_paused = true)]
+async fn refl_9_refusals_of_everything_but_the_health_are_an_outage_too() {
+    for code in [502, 503, 504] {
+        let server = server();
+        put(&server, "a", "1");
+        put(&server, "b", "1");
+        let worlds = informers(&server, true).await;
+        let fault = server.faults().answer(None, "*", Answer::code(code));
+        restart(&server, Restart::new(History::Lost), seconds(16)).await;
+        drop(fault);
+        server.compact();
+        assert!(are_back(&worlds, BACK).await, "{code}");
+    }
+}
+
+// REFL-9
+#[tokio::test(start_paused = true)]
+async fn refl_9_a_kind_that_fails_alone_is_not_hurried_and_slows_no_other() {
+    for code in [403, 404, 500, 503] {
+        let server = server();
+        put(&server, "a", "1");
+        let connection = Connection::in_process(server.service(), "default");
+        let health = ServerHealth::new(3);
+        let options = || InformerOptions::new().seed(7).health(health.clone());
+        let fails = server.faults().answer(None, "secrets", Answer::code(code));
+        let kind = Kind::of::<k8s_openapi::api::core::v1::Secret>();
+        let alone: World<k8s_openapi::api::core::v1::Secret> =
+            World::over(&connection, &server, kind, options());
+        let maps: World<ConfigMap> =
+            World::over(&connection, &server, Kind::of::<ConfigMap>(), options());
+        maps.informer.wait_for_sync().await.unwrap();
+        let start = tokio::time::Instant::now();
+        for round in 0..200 {
+            // Watches that end now and then succeed soon after.
+            tokio::time::sleep(seconds(3)).await;
+            server.faults().cut_watches_of(MAPS);
+            put(&server, "a", &format!("{round}x"));
+            let at = tokio::time::Instant::now();
+            maps.converged(MAPS).await;
+            assert!(at.elapsed() <= seconds(1), "{code}");
+        }
+        assert!(start.elapsed() >= seconds(600));
+        assert!(!alone.informer.has_synced());
+        let hits = fails.hits();
+        // A minute at three seconds at the least, then half a minute at the most.
+        assert!((20..60).contains(&hits), "{hits} requests of {code}");
+    }
+}
+
+// REFL-9
+#[tokio::test(start_paused = true)]
+async fn refl_9_no_more_than_the_bound_list_at_once_after_an_outage() {
+    let server = server();
+    put(&server, "a", "1");
+    put(&server, "b", "1");
+    let worlds = informers(&server, false).await;
+    let slow = server.faults().delay(Verb::List, MAPS, seconds(1));
+    let asked = Restart::new(History::Lost).away(seconds(10));
+    restart(&server, asked, seconds(10)).await;
+    let mut most = 0;
+    while !are_back(&worlds, Duration::from_millis(50)).await {
+        let open = |record: &steersman_apiserver::faults::RequestRecord| {
+            record.does(Verb::List) && record.is_for(MAPS) && record.status.is_none()
+        };
+        most = most.max(server.requests().count(open));
+    }
+    assert_eq!(most, 3);
+    drop(slow);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_storage_of_one_kind_that_is_initialized_again_is_a_server_that_is_starting() {
+    let server = server();
+    put(&server, "a", "1");
+    let starting = Answer::code(429)
+        .message("storage is (re)initializing")
+        .retry_after(1);
+    let starting = server.faults().answer(None, MAPS, starting);
+    let world = World::of_maps(&server, InformerOptions::new().seed(7));
+    tokio::time::sleep(seconds(20)).await;
+    let State::Degraded {
+        reason, message, ..
+    } = world.informer.state()
+    else {
+        panic!("{}", world.informer.state());
+    };
+    assert_eq!(reason, Reason::Starting);
+    assert!(message.contains("the server is starting"), "{message}");
+    drop(starting);
+    assert!(are_back(&[world], BACK).await);
+}
