@@ -157,7 +157,7 @@ impl CacheOptions {
     }
 
     /// How long a read, and [`Cache::wait_for_sync`](crate::Cache::wait_for_sync), wait for a first
-    /// sync. Two minutes by default.
+    /// sync. Two minutes by default; with zero nothing waits, and a kind that has not synced is an error at once.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.sync_timeout = timeout;
         self
@@ -175,7 +175,7 @@ impl CacheOptions {
     }
 
     /// How long an informer that nobody declared goes on after the last read of it, and without a
-    /// subscription; `None` for as long as the cache runs. Ten minutes by default, known to within a
+    /// subscription; `None` for as long as the cache runs, and zero for no longer than it is used. Ten minutes by default, known to within a
     /// tenth. The next read starts it again.
     ///
     /// What the options name, a controller watches, or [`Cache::informer`](crate::Cache::informer)

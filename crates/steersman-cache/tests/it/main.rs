@@ -17,3 +17,4 @@ mod panics;
 mod seeds;
 mod stopped;
 mod metrics;
+mod outage;

@@ -18,6 +18,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::{Effect, FaultSpec};
 use steersman_cache::{Cache, CacheOptions, Error, Settings};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -119,7 +120,12 @@ impl Sim {
             Act::Resume => drop(faults.resume_watches()),
             Act::Expire => drop(faults.expire_watches()),
             Act::Compact => self.server.compact(),
-            Act::Restart(history) => drop(self.server.restart(*history)),
+            Act::Restart(restart) => drop(self.server.restart(*restart)),
+            Act::Die(millis) => {
+                faults.silence_watches();
+                let dead = FaultSpec::new(Effect::Swallow).for_millis(*millis);
+                faults.add(dead).unwrap().keep();
+            }
             Act::Uninstall => {
                 // It may not be there.
                 let definitions = "customresourcedefinitions";

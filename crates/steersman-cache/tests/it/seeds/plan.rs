@@ -1,7 +1,9 @@
 //! What happens in one world, made from its seed.
 
+use std::time::Duration;
+
 use steersman_apiserver::History;
-use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
+use steersman_apiserver::faults::{Effect, FaultSpec, Restart, Verb};
 
 use super::dice::Dice;
 use super::query::Query;
@@ -50,7 +52,10 @@ pub(super) enum Act {
     Resume,
     Expire,
     Compact,
-    Restart(History),
+    /// The server restarts; its phases may take a while.
+    Restart(Restart),
+    /// The link is dead for so many milliseconds: what is open is silent for good, and what is asked meanwhile is lost.
+    Die(u64),
     Uninstall,
     /// Installs the definition, whose first version is served or not.
     Install(bool),
@@ -148,11 +153,12 @@ fn act(dice: &mut Dice) -> Act {
         29..33 => Act::Recreate(which(dice)),
         33..37 => Act::Cut,
         37..40 => Act::Break,
-        40..42 => Act::Silence,
+        40..41 => Act::Silence,
+        41..42 => Act::Die(dice.below(40_000)),
         42..43 => Act::Resume,
         43..45 => Act::Expire,
         45..48 => Act::Compact,
-        48..49 => Act::Restart(dice.pick(&[History::Kept, History::Lost])),
+        48..49 => Act::Restart(restart(dice)),
         49..50 => Act::Uninstall,
         50..52 => Act::Install(dice.chance(60)),
         52..60 => Act::Meet(Box::new(fault(dice))),
@@ -171,6 +177,18 @@ fn act(dice: &mut Dice) -> Act {
         94..97 => Act::Get(of, seen_as, which(dice)),
         _ => Act::Rest(of, seen_as, queries(dice)),
     }
+}
+
+fn restart(dice: &mut Dice) -> Restart {
+    let mut phase = |most: u64| {
+        let millis = dice.maybe(60, |dice| dice.below(most));
+        Duration::from_millis(millis.unwrap_or(0))
+    };
+    let (away, installing, initializing) = (phase(20_000), phase(5_000), phase(5_000));
+    Restart::new(dice.pick(&[History::Kept, History::Lost]))
+        .away(away)
+        .installing(installing)
+        .initializing(initializing)
 }
 
 fn fault(dice: &mut Dice) -> FaultSpec {

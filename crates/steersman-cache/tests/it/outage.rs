@@ -1,0 +1,98 @@
+//! A server that is away for a while: the informers of a cache know of it together.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use serde_json::json;
+use steersman_apiserver::History;
+use steersman_apiserver::faults::Restart;
+use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings};
+
+use super::world::{World, key, soon};
+
+const KINDS: usize = 7;
+
+/// A cache of several kinds that has synced, with a ConfigMap and a Service.
+async fn world() -> World {
+    let options = CacheOptions::new()
+        .by_object::<ConfigMap>(ByObject::new().all_namespaces())
+        .by_object::<Secret>(ByObject::new().all_namespaces());
+    let mut world = World::new(options);
+    let cache = &world.cache;
+    cache.informer::<ConfigMap>().unwrap();
+    cache.informer::<Secret>().unwrap();
+    cache.informer::<Namespace>().unwrap();
+    cache.informer::<Pod>().unwrap();
+    cache.informer::<ServiceAccount>().unwrap();
+    cache.informer::<ClusterRole>().unwrap();
+    cache.informer::<Deployment>().unwrap();
+    world.config_map("a", "m", &json!({}));
+    world.start();
+    world.cache.wait_for_sync().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    world
+}
+
+/// REFL-9: the requests of an outage do not grow with the number of kinds, and five seconds after it all is back.
+#[tokio::test(start_paused = true)]
+async fn refl_9_the_kinds_of_a_cache_wait_for_their_server_together() {
+    let world = world().await;
+    world.server.requests().clear();
+    world
+        .server
+        .restart(Restart::new(History::Lost).away(Duration::from_secs(16)));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.server.delete("configmaps", "a", "m").unwrap();
+    world.config_map("b", "n", &json!({}));
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let asked = world.server.requests().count(|_| true);
+    assert!(asked <= KINDS + 18, "{asked} requests");
+    let back = async {
+        while world.cache.get::<ConfigMap>(&key("b", "n")).await.is_err()
+            || world.cache.get::<ConfigMap>(&key("a", "m")).await.is_ok()
+            || world
+                .cache
+                .informer::<Deployment>()
+                .unwrap()
+                .state()
+                .is_degraded()
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let within = tokio::time::timeout(Duration::from_secs(5), back).await;
+    assert!(within.is_ok());
+    world.stop().await.unwrap();
+}
+
+/// Of every duration option of a cache zero disables, and the maximum never fires.
+#[tokio::test(start_paused = true)]
+async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
+    for time in [Duration::ZERO, Duration::MAX] {
+        let options = CacheOptions::new()
+            .linger(time)
+            .sync_timeout(Duration::MAX)
+            .defaults(Settings::new().resync(time));
+        let mut world = World::new(options);
+        world.service("a", "s");
+        world.start();
+        for _ in 0..3 {
+            let listed = soon(world.cache.list::<Service>(&ListOptions::new())).await;
+            assert_eq!(listed.unwrap().len(), 1);
+            tokio::time::sleep(Duration::from_secs(900)).await;
+        }
+        let lists = world.server.requests().watch_lists("services");
+        // Without lingering an informer ends after its last read; one that lingers for ever does not.
+        let expected = if time.is_zero() { 3 } else { 1 };
+        assert_eq!(lists, expected, "{time:?}");
+        world.stop().await.unwrap();
+    }
+    // A read that may not wait says so at once.
+    let mut world = World::new(CacheOptions::new().sync_timeout(Duration::ZERO));
+    world.start();
+    let error = world.cache.list::<Service>(&ListOptions::new()).await;
+    assert!(error.unwrap_err().is_unavailable());
+    world.stop().await.unwrap();
+}
