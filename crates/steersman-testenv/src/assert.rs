@@ -13,7 +13,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Longer than any test, and short enough to be added to any time.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// What is seen where a look did not even end.
 const NO_ANSWER: &str = "nothing: the look itself had no answer";

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::assert::FOREVER;
 use crate::error::{Error, Tail};
 
 /// How often it is asked whether it is ready, or gone.
@@ -75,7 +76,8 @@ impl Process {
         C: FnMut() -> F,
         F: Future<Output = Result<(), String>>,
     {
-        let deadline = Instant::now() + within;
+        // More than a clock can hold is as good as thirty years.
+        let deadline = Instant::now() + within.min(FOREVER);
         let mut seen = "none".to_owned();
         loop {
             if let Some(status) = self.ended() {
