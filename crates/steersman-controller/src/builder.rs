@@ -152,7 +152,7 @@ impl<K: TypedObject> Builder<K> {
         self
     }
 
-    /// How long a reconcile may take; no limit by default. Past it
+    /// How long a reconcile may take; no limit by default, and none where it is zero. Past it
     /// [`Context::cancelled`](crate::Context::cancelled) fires, and after
     /// [`deadline_grace`](Self::deadline_grace) the reconcile is dropped at its next await and tried
     /// again with backoff. Code that never awaits cannot be dropped.

@@ -102,7 +102,7 @@ impl<R: RequestKey> KeyedBuilder<R> {
 
     /// As [`Builder::deadline`](crate::Builder::deadline).
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.options.deadline = Some(deadline);
+        self.options.deadline = Some(deadline).filter(|deadline| !deadline.is_zero());
         self
     }
 

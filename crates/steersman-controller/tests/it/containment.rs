@@ -112,6 +112,33 @@ async fn a_hang_is_cancelled_at_its_deadline_and_dropped_past_the_grace() {
     assert_eq!(world.metric("reconcile_timeouts_total", LABELS), "1");
 }
 
+/// Of each duration of a controller zero disables, and the maximum never fires.
+#[tokio::test(start_paused = true)]
+async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
+    for time in [Duration::ZERO, Duration::MAX] {
+        let mut world = World::new();
+        world.deploy("web");
+        let (note, mut runs) = record();
+        let reconciler = reconcile::from_fn(move |ctx: Context, request: Request| {
+            let note = note.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                note.note(&format!("{} {}", request.key.name(), ctx.attempt()));
+                Ok::<_, Error>(Action::requeue_after(Duration::MAX))
+            }
+        });
+        let controller = Controller::builder::<Deployment>()
+            .require_sync(Duration::MAX)
+            .deadline(time)
+            .deadline_grace(time)
+            .build(reconciler)
+            .unwrap();
+        world.start(controller);
+        assert_eq!(runs.next().await, "web 0", "{time:?}");
+        assert_eq!(world.metric("reconcile_timeouts_total", LABELS), "0");
+    }
+}
+
 // CTRL-6
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_mapping_function_costs_its_event() {
