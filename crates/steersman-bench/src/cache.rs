@@ -10,6 +10,7 @@ mod queue;
 mod running;
 mod storm;
 mod latency;
+mod outage;
 pub(crate) mod load;
 pub(crate) mod steady;
 pub(crate) mod role;
@@ -57,6 +58,9 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     let weighed = weighed(worlds, size).await?;
     weighed.iter().for_each(tell);
     figures.extend(weighed);
+    let outages = outage::measure_all(quick).await?;
+    outages.iter().for_each(tell);
+    figures.extend(outages);
     Ok(figures)
 }
 

@@ -9,7 +9,7 @@ use steersman_object::TypedObject;
 
 use super::storm::Stormed;
 use super::words::{Asked, Synced, Who};
-use super::{latency, load, peers, queue, steady, storm};
+use super::{latency, load, outage, peers, queue, steady, storm};
 use crate::process::{Outcome, say};
 use crate::samples::{Sample, Widget};
 
@@ -36,6 +36,15 @@ pub(crate) enum Role {
         #[arg(long)]
         rounds: usize,
         /// In the reconciles of the peer.
+        #[arg(long)]
+        peer: bool,
+    },
+    /// Waits for a deletion that was made while the server was away.
+    Outage {
+        /// How long it is away, in seconds.
+        #[arg(long)]
+        away: u64,
+        /// With the watcher of the peer.
         #[arg(long)]
         peer: bool,
     },
@@ -69,6 +78,14 @@ impl Role {
                         Who::Defaults
                     };
                     say(&Box::pin(latency::measure(by, rounds)).await?)
+                }
+                Self::Outage { away, peer } => {
+                    let by = if peer {
+                        Who::KubeRuntime
+                    } else {
+                        Who::Defaults
+                    };
+                    say(&Box::pin(outage::measure(by, away)).await?)
                 }
                 Self::Load { asked } => Box::pin(load::play(&asked)).await,
                 Self::Steady { asked } => Box::pin(steady::play(&asked)).await,

@@ -1,0 +1,193 @@
+//! Driver: how soon a deletion is seen that was made while the server was away.
+//!
+//! The server is in the same process, so that one clock tells both ends, but has a runtime of its own; what connects the
+//! two is HTTPS over loopback. It is killed and started anew: connections are refused, then its paths are installed, then
+//! its storages initialized, and no version from before is known.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Api, Client as KubeClient, Config};
+use kube_runtime::WatchStreamExt as _;
+use kube_runtime::watcher;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman_api::Connection;
+use steersman_apiserver::faults::Restart;
+use steersman_apiserver::status::Status;
+use steersman_apiserver::{ApiServer, History};
+use steersman_cache::{Cache, CacheOptions};
+use steersman_informer::{Delivery, Event};
+use steersman_object::Kind;
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::words::Who;
+use crate::process::{Actor, Outcome, progress};
+use crate::report::{Figure, KUBE_RUNTIME, Spread};
+
+/// How long an outage lasts in each run, in seconds, before paths are installed.
+const AWAY: [u64; 3] = [8, 12, 16];
+/// How long the server installs its paths, and how long it initializes its storages.
+const PHASE: Duration = Duration::from_secs(1);
+/// The name of the object that is deleted.
+const GONE: &str = "gone";
+/// No client is waited for longer.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// How long a client took after an outage, in seconds from the server's return.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Returned {
+    pub(crate) seconds: f64,
+}
+
+/// Runs all of them.
+pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
+    let away = if quick { &AWAY[..1] } else { &AWAY[..] };
+    let (mut own, mut peer): (Vec<Returned>, Vec<Returned>) = (Vec::new(), Vec::new());
+    for seconds in away {
+        progress(format!("an outage of {seconds} s, of each"));
+        let text = seconds.to_string();
+        let alone: &[&str] = &["outage", "--away", &text];
+        for (runs, asked) in [
+            (&mut own, alone),
+            (&mut peer, &[alone, &["--peer"]].concat()),
+        ] {
+            let mut client = Actor::client(asked)?;
+            runs.push(client.hear().await?);
+            client.end().await?;
+        }
+    }
+    let what = format!(
+        "a deletion during an outage of {AWAY:?} s is seen, from the return of the server, over HTTPS"
+    );
+    let seconds = |runs: &[Returned]| Spread::over(runs, |one| one.seconds);
+    Ok(vec![
+        Figure::new("cache/outage/seconds", what, "s", seconds(&own))
+            .beside(KUBE_RUNTIME, seconds(&peer))
+            .at_most(5.0),
+    ])
+}
+
+/// One outage.
+pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
+    let apart = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let server = ApiServer::new();
+    for name in ["stays", GONE] {
+        let metadata = json!({"name": name, "namespace": "default"});
+        server
+            .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+            .map_err(refused)?;
+    }
+    let serving = {
+        let server = server.clone();
+        apart
+            .spawn(async move { server.serve("127.0.0.1:0").await })
+            .await??
+    };
+    let kubeconfig = tempfile::NamedTempFile::new()?;
+    serving.write_kubeconfig(kubeconfig.path())?;
+    let (sees, mut seen) = mpsc::unbounded_channel();
+    let cancel = CancellationToken::new();
+    let watching = match by {
+        Who::KubeRuntime => tokio::spawn(kube_runtime(client(kubeconfig.path()).await?, sees)),
+        _ => {
+            let connection = Connection::from_kubeconfig(kubeconfig.path()).await?;
+            tokio::spawn(steersman(connection, cancel.clone(), sees))
+        }
+    };
+    // The first word is that everything is there.
+    seen.recv().await.ok_or("the watch has ended")?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let away = Duration::from_secs(away);
+    let restart = Restart::new(History::Lost)
+        .away(away)
+        .installing(PHASE)
+        .initializing(PHASE);
+    let back = Instant::now() + away + 2 * PHASE;
+    server.restart(restart);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server
+        .delete("configmaps", "default", GONE)
+        .map_err(refused)?;
+    let gone = tokio::time::timeout(PATIENCE, seen.recv()).await?;
+    gone.ok_or("the watch has ended")?;
+    let seconds = back.elapsed().as_secs_f64();
+    cancel.cancel();
+    watching.abort();
+    drop(serving);
+    apart.shutdown_background();
+    Ok(Returned { seconds })
+}
+
+/// Says when everything is there, and when the object has gone.
+async fn steersman(connection: Connection, cancel: CancellationToken, sees: UnboundedSender<()>) {
+    // A cache of these options is one.
+    let Ok(cache) = Cache::new(CacheOptions::new()) else {
+        return;
+    };
+    let reads = cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
+    let Ok(informers) = reads.informers() else {
+        return;
+    };
+    let caching = tokio::spawn(cache.run(connection, cancel));
+    for informer in informers {
+        let mut subscription = informer.subscribe();
+        while let Some(delivery) = subscription.next().await {
+            let is_told = match delivery {
+                Delivery::Synced => true,
+                Delivery::Event(Event::Deleted { .. }) => true,
+                _ => false,
+            };
+            if is_told && sees.send(()).is_err() {
+                return;
+            }
+        }
+    }
+    drop(caching);
+}
+
+/// The same with kube-runtime's watcher and its default backoff.
+async fn kube_runtime(client: KubeClient, sees: UnboundedSender<()>) {
+    let all: Api<ConfigMap> = Api::namespaced(client, "default");
+    let events = watcher(all, watcher::Config::default().streaming_lists()).default_backoff();
+    let mut events = std::pin::pin!(events);
+    let (mut synced, mut found) = (false, false);
+    while let Some(event) = events.next().await {
+        let is_gone = |map: &ConfigMap| map.metadata.name.as_deref() == Some(GONE);
+        let is_told = match event {
+            Ok(watcher::Event::Init) => {
+                found = false;
+                false
+            }
+            Ok(watcher::Event::InitApply(map)) => {
+                found |= is_gone(&map);
+                false
+            }
+            Ok(watcher::Event::InitDone) => !std::mem::replace(&mut synced, true) || !found,
+            Ok(watcher::Event::Delete(map)) => is_gone(&map),
+            Ok(watcher::Event::Apply(_)) | Err(_) => false,
+        };
+        if is_told && sees.send(()).is_err() {
+            return;
+        }
+    }
+}
+
+async fn client(kubeconfig: &Path) -> Outcome<KubeClient> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(KubeClient::try_from(config)?)
+}
+
+fn refused(refusal: Status) -> String {
+    refusal.message
+}
