@@ -332,7 +332,7 @@ impl ApiServer {
     /// from before are answered 410 from then on. The objects stay, and revisions count on. Returns
     /// how many watches were open.
     ///
-    /// A [`History`] alone is a restart that takes no time; a [`Restart`] has phases that do, and every
+    /// A [`History`](crate::History) alone is a restart that takes no time; a [`Restart`] has phases that do, and every
     /// request but those below `/steersman/` meets them.
     pub fn restart(&self, restart: impl Into<Restart>) -> usize {
         self.context.restart(restart.into())

@@ -142,11 +142,10 @@ async fn steersman(connection: Connection, cancel: CancellationToken, sees: Unbo
     for informer in informers {
         let mut subscription = informer.subscribe();
         while let Some(delivery) = subscription.next().await {
-            let is_told = match delivery {
-                Delivery::Synced => true,
-                Delivery::Event(Event::Deleted { .. }) => true,
-                _ => false,
-            };
+            let is_told = matches!(
+                delivery,
+                Delivery::Synced | Delivery::Event(Event::Deleted { .. })
+            );
             if is_told && sees.send(()).is_err() {
                 return;
             }

@@ -181,7 +181,7 @@ impl Machine {
 
     /// The answer to the request for a watch is due and not there: what is held may be old.
     pub(crate) fn handle_late(&mut self, now: Instant) {
-        if self.trouble.problem().is_none() {
+        if self.phase == Phase::Watching && self.problem().is_none() {
             let message =
                 "the watch has ended, and the server does not answer the request for the next one";
             self.degrade(Reason::Network, message, now);

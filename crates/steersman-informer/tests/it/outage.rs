@@ -9,7 +9,7 @@ use steersman_apiserver::{ApiServer, History};
 use steersman_informer::{InformerOptions, Reason, ServerHealth, State};
 use steersman_object::Kind;
 
-use super::world::{MAPS, World, delete, put, server};
+use super::world::{MAPS, World, delete, put, server, take};
 
 const INFORMERS: usize = 12;
 /// How soon everything is back after the server is.
@@ -200,4 +200,36 @@ async fn the_storage_of_one_kind_that_is_initialized_again_is_a_server_that_is_s
     assert!(message.contains("the server is starting"), "{message}");
     drop(starting);
     assert!(are_back(&[world], BACK).await);
+}
+
+/// The same over sockets and TLS, in real time.
+#[tokio::test]
+async fn over_https_a_deletion_during_an_outage_is_seen_after_it() {
+    let server = server();
+    put(&server, "a", "1");
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    serving.write_kubeconfig(file.path()).unwrap();
+    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let health = ServerHealth::new(1);
+    let worlds = [1, 2, 3].map(|seed| -> World<ConfigMap> {
+        let options = InformerOptions::new().seed(seed).health(health.clone());
+        World::over(&connection, &server, Kind::of::<ConfigMap>(), options)
+    });
+    let mut seen = worlds.each_ref().map(|world| world.informer.subscribe());
+    for seen in &mut seen {
+        assert_eq!(take(seen, 2).await, ["+a", "synced"]);
+    }
+    let phase = Duration::from_millis(300);
+    let restart = Restart::new(History::Lost)
+        .away(Duration::from_millis(1500))
+        .installing(phase)
+        .initializing(phase);
+    server.restart(restart);
+    delete(&server, "a");
+    for seen in &mut seen {
+        // The history that tells of it is gone.
+        assert_eq!(take(seen, 1).await, ["-a?"]);
+    }
+    serving.stop().await;
 }

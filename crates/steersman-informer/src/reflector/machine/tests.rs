@@ -412,6 +412,22 @@ fn refl_10_a_watch_whose_bookmarks_stop_is_silent_and_leaves_the_state() {
     assert_eq!(after, version("11"));
 }
 
+/// REFL-10: a list takes the time that it takes.
+#[test]
+fn a_late_answer_is_told_of_a_watch_and_not_of_a_list() {
+    let now = origin();
+    let late = |number: usize| {
+        let (_, mut machine) = phases(now).remove(number);
+        machine.next(now);
+        machine.handle_late(now);
+        machine.problem().map(|problem| problem.reason)
+    };
+    assert_eq!(
+        (late(0), late(2), late(3)),
+        (None, None, Some(Reason::Network))
+    );
+}
+
 // REFL-11
 #[test]
 fn refl_11_bookmarks_that_say_nothing_new_do_not_make_a_watch_that_ends_at_once_a_good_one() {
