@@ -1,5 +1,6 @@
 //! Words: what was asked of a server, for errors to name.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use steersman_object::{Kind, ObjectKey};
@@ -12,6 +13,8 @@ pub struct Asked {
     plural: String,
     place: Place,
     part: Option<String>,
+    /// What a name that the server makes begins with.
+    generate_name: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +53,7 @@ impl Asked {
             kind: what,
             place: Place::Document,
             part: None,
+            generate_name: None,
         }
     }
 
@@ -60,6 +64,24 @@ impl Asked {
         self
     }
 
+    /// The same of an object whose name the server makes, of this beginning.
+    pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
+        self.generate_name = generate_name.map(ToOwned::to_owned);
+        self
+    }
+
+    /// The key for people; of an object that has no name yet, with what the server makes the name of.
+    fn shown<'a>(&self, key: &'a ObjectKey) -> Cow<'a, ObjectKey> {
+        match &self.generate_name {
+            Some(begins) if key.name().is_empty() => {
+                let name = format!("{begins}* (generateName)");
+                let namespace = key.namespace().unwrap_or_default();
+                Cow::Owned(ObjectKey::namespaced(namespace, name))
+            }
+            _ => Cow::Borrowed(key),
+        }
+    }
+
     fn new(verb: &'static str, kind: &Kind, place: Place) -> Self {
         Self {
             verb,
@@ -67,6 +89,7 @@ impl Asked {
             plural: kind.qualified_plural(),
             place,
             part: None,
+            generate_name: None,
         }
     }
 
@@ -88,7 +111,7 @@ impl Asked {
         match &self.place {
             Place::Everywhere | Place::Document => verb.to_owned(),
             Place::Namespace(namespace) => format!("{verb} of namespace {namespace}"),
-            Place::Object(key) => format!("{verb} of {key}"),
+            Place::Object(key) => format!("{verb} of {}", self.shown(key)),
         }
     }
 
@@ -130,7 +153,7 @@ impl fmt::Display for Asked {
             }
             Place::Object(key) => match &self.part {
                 Some(part) => write!(f, "{verb} {part} of {kind} {key}"),
-                None => write!(f, "{verb} {kind} {key}"),
+                None => write!(f, "{verb} {kind} {}", self.shown(key)),
             },
             Place::Document => write!(f, "{verb} {kind}"),
         }

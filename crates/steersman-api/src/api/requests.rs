@@ -31,7 +31,9 @@ impl<K: Object> Api<K> {
     /// encode.
     pub fn create_request(&self, object: &K, options: &WriteOptions) -> Result<Request<K>, Error> {
         let key = object.key();
-        let asked = Asked::of_object("create", &self.kind, &key);
+        let generate_name = object.meta().generate_name.as_deref();
+        let generate_name = generate_name.filter(|_| key.name().is_empty());
+        let asked = Asked::of_object("create", &self.kind, &key).generating(generate_name);
         if self.kind.is_namespaced() && key.namespace().is_none() {
             let problem = "its metadata names no namespace";
             return Err(Error::invalid_request(asked, problem));
@@ -40,8 +42,6 @@ impl<K: Object> Api<K> {
             .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
         let body = self.encode(&asked, object)?;
         let call = call(Method::POST, asked, url.write(options), JSON, body);
-        let generate_name = object.meta().generate_name.as_deref();
-        let generate_name = generate_name.filter(|_| key.name().is_empty());
         Ok(self.whole(call).generating(generate_name))
     }
 

@@ -89,3 +89,22 @@ async fn each_refusal_of_the_server_has_its_question() {
         assert!(error.is_outcome_unknown());
     }
 }
+
+/// A create whose name the server was to make names what it begins with.
+#[tokio::test(start_paused = true)]
+async fn a_failed_create_names_its_generate_name() {
+    let world = World::new();
+    let refused = Answer::code(403);
+    let _fault = world
+        .server
+        .faults()
+        .answer(Verb::Create, "configmaps", refused);
+    let mut made = config("");
+    made.metadata.name = None;
+    made.metadata.generate_name = Some("shop-".to_owned());
+    let error = world.client.create(&made).await.unwrap_err().to_string();
+    assert!(
+        error.contains("create ConfigMap.v1 default/shop-* (generateName)"),
+        "{error}"
+    );
+}
