@@ -10,6 +10,7 @@ use crate::change::{Manner, Part, Retry, change, is_another, is_of_another, retr
 use crate::door::Door;
 use crate::error::Error;
 use crate::options::ClientOptions;
+use crate::status_field::has_status;
 
 /// What became of an object that was to be as a closure says.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,12 @@ impl<K> Ensured<K> {
         match self {
             Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) => object,
         }
+    }
+
+    /// The object, shared, as reads answer it.
+    #[must_use]
+    pub fn into_shared(self) -> Arc<K> {
+        Arc::new(self.into_object())
     }
 
     /// The object, by value.
@@ -143,6 +150,7 @@ impl<K: Object> Plan<'_, K> {
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
         let (after, patch) = change(self.kind, before, self.manner, mutate)?;
         let Some(patch) = patch else {
+            self.check_status(&after)?;
             return Ok(Ok(Ensured::Unchanged(after)));
         };
         let (key, options) = (before.key(), self.options().patch());
@@ -154,6 +162,18 @@ impl<K: Object> Plan<'_, K> {
         };
         let answer = self.door.write(self.kind, request).await;
         Ok(answer.map(Ensured::Updated))
+    }
+
+    /// CLIENT-8: where nothing differs because there can be no status, that is said.
+    fn check_status(&self, object: &K) -> Result<(), Error> {
+        if self.manner.part == Part::Status && !has_status(self.kind, object)? {
+            return Err(Error::NoStatus {
+                kind: self.kind.clone(),
+                key: object.key(),
+                source: None,
+            });
+        }
+        Ok(())
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<Option<K>, steersman_api::Error> {

@@ -115,6 +115,17 @@ pub enum Error {
         /// The name of the transform.
         transform: String,
     },
+    /// A status was to be written of a kind, or through a type, that has none.
+    #[error("the status of {kind} {key} cannot be written: {}", why_not(.source.is_some()))]
+    NoStatus {
+        /// The kind written.
+        kind: Kind,
+        /// The key written.
+        key: ObjectKey,
+        /// What the server said, where it was asked: it serves no such subresource.
+        #[source]
+        source: Option<Box<steersman_api::Error>>,
+    },
     /// Whose field is whose cannot be told, because the object came without its `managedFields`.
     #[error(
         "{kind} {key} has no managedFields, so nobody's fields can be told apart: read it live; a cache cuts them"
@@ -331,6 +342,7 @@ impl Error {
             Self::Hidden { source, .. }
             | Self::KeptChanging { source, .. }
             | Self::ApplyConflict { source, .. } => Some(&**source),
+            Self::NoStatus { source, .. } => source.as_deref(),
             _ => None,
         }
     }
@@ -359,6 +371,17 @@ impl Error {
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.api().is_some_and(is_unknown)
+    }
+}
+
+/// Why a status cannot be written, and what to do about it.
+fn why_not(was_asked: bool) -> &'static str {
+    if was_asked {
+        "the server serves no status of this kind; enable `subresources.status` in its definition, or write the \
+         object itself where the kind has no status"
+    } else {
+        "its Rust type has no field `status`; write the object itself with `modify`, or use a type that holds the \
+         status"
     }
 }
 

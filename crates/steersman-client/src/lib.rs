@@ -35,6 +35,7 @@
 //! - `change` turns a mutated copy into a request, and says when to try again.
 //! - `document` makes what an apply sends, and reads its conflicts.
 //! - [`mod@extract`] finds the fields that one manager owns.
+//! - `status_field` says whether a type has a status.
 //! - `own_writes` remembers what was written and not seen yet; `own_reads` notes it, and lets reads wait.
 //! - [`owner`] sets owner references.
 //! - [`finalizer`] adds and removes finalizers, and says whose turn it is.
@@ -59,6 +60,7 @@ mod place;
 mod diff;
 mod strategic;
 mod change;
+mod status_field;
 mod document;
 pub mod extract;
 mod own_writes;

@@ -225,7 +225,7 @@ impl Shared {
                 kind: kind.clone(),
                 key,
             },
-            false => Error::Api(refused),
+            false => without_status(Error::Api(refused), kind, key, part),
         })
     }
 
@@ -241,7 +241,8 @@ impl Shared {
         let object = place_object(self.options().namespace.as_deref(), kind, object)?;
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, lock, part);
-        Box::pin(plan.modify(&object, mutate)).await
+        let changed = Box::pin(plan.modify(&object, mutate)).await;
+        changed.map_err(|refused| without_status(refused, kind, object.key(), part))
     }
 
     /// Changes `before` into `after` by their difference, once.
@@ -256,7 +257,8 @@ impl Shared {
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, lock, part);
         let mut become_it = |object: &mut K| object.clone_from(after);
-        Box::pin(plan.once(before, &mut become_it)).await
+        let merged = Box::pin(plan.once(before, &mut become_it)).await;
+        merged.map_err(|refused| without_status(refused, kind, before.key(), part))
     }
 
     /// Creates an object, or changes the one that is there; `present` is what was read of it.
@@ -301,7 +303,14 @@ impl Shared {
         let api = self.api::<DynamicObject>(kind).await?;
         let request = api.patch_part_request(&key, subresource, &patch, &self.applying())?;
         let answer = self.door.write(kind, request).await;
-        answer.map_err(|refused| self.conflict(kind, key, refused))
+        let part = match subresource {
+            "status" => Part::Status,
+            _ => Part::Object,
+        };
+        answer.map_err(|refused| {
+            let refused = self.conflict(kind, key.clone(), refused);
+            without_status(refused, kind, key, part)
+        })
     }
 
     /// What an apply carries: it has to have a manager.
@@ -348,6 +357,20 @@ impl Shared {
     async fn transport(&self) -> Result<kube_client::Client, Error> {
         let connect = || self.inner.connection.connect();
         Ok(self.inner.transport.get_or_try_init(connect).await?.clone())
+    }
+}
+
+/// CLIENT-8: the error of a write of a status, named for what it is where the server serves no such subresource.
+fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: Part) -> Error {
+    match refused {
+        Error::Api(refused) if part == Part::Status && refused.is_kind_not_served() => {
+            Error::NoStatus {
+                kind: kind.clone(),
+                key,
+                source: Some(Box::new(refused)),
+            }
+        }
+        refused => refused,
     }
 }
 

@@ -49,7 +49,8 @@ impl StatusClient {
     /// # Errors
     ///
     /// [`is_not_found`](Error::is_not_found) where the object is gone, or another has its name;
-    /// [`Error::KeptChanging`] after a bounded number of conflicts; else what the server says.
+    /// [`Error::KeptChanging`] after a bounded number of conflicts; [`Error::NoStatus`] where the type `K` has no
+    /// status, or the server serves none of the kind; else what the server says.
     pub async fn patch<K: TypedObject>(
         &self,
         object: &K,

@@ -1,11 +1,14 @@
 //! The status, by difference.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_apiserver::faults::Verb;
 use steersman_client::{Ensured, Error};
+use steersman_object::Kind;
 
-use crate::world::{World, key, until};
+use crate::world::{World, config, key, until};
 
 async fn deployment(world: &World) -> std::sync::Arc<Deployment> {
     let mut events = world.cached::<Deployment>().await;
@@ -144,4 +147,66 @@ async fn a_whole_status_is_replaced_under_its_version() {
             .unwrap_err()
             .is_conflict()
     );
+}
+
+/// CLIENT-8: a type without a status could never change it.
+#[tokio::test(start_paused = true)]
+async fn a_status_of_a_type_without_one_is_an_error() {
+    let world = World::new();
+    let map = world.client.create(&config("a")).await.unwrap();
+    world.server.requests().clear();
+    let status = world.client.status();
+    let other = map.clone();
+    let errors = [
+        status.patch(&map, |_| {}).await.unwrap_err(),
+        status.merge(&map, &other).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(
+            matches!(error, Error::NoStatus { source: None, .. }),
+            "{error}"
+        );
+        let text = error.to_string();
+        assert!(
+            text.contains("ConfigMap.v1 default/a") && text.contains("Rust type"),
+            "{text}"
+        );
+    }
+    assert_eq!(world.writes().len(), 0);
+}
+
+/// CLIENT-8: the server's 404 of the subresource is no absent object.
+#[tokio::test(start_paused = true)]
+async fn a_status_that_the_server_does_not_serve_is_an_error() {
+    let world = World::new();
+    world.client.create(&config("a")).await.unwrap();
+    let kind = Kind::of::<ConfigMap>();
+    let maps = world.client.of::<DynamicObject>(&kind);
+    let map = maps.live().get(&key("a")).await.unwrap();
+    let ready = |map: &mut DynamicObject| map.data["status"] = json!({"ready": true});
+    let mut replaced = map.clone();
+    ready(&mut replaced);
+    let part = json!({"status": {"ready": true}});
+    let status = maps.status();
+    for error in [
+        status.patch(&map, ready).await.unwrap_err(),
+        status.merge(&map, &replaced).await.unwrap_err(),
+        status.update(&replaced).await.unwrap_err(),
+        status.apply(&key("a"), &part).await.unwrap_err(),
+    ] {
+        assert!(
+            matches!(
+                error,
+                Error::NoStatus {
+                    source: Some(_),
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(error.is_kind_not_served() && !error.is_not_found());
+        assert!(error.to_string().contains("subresources.status"), "{error}");
+    }
+    // Nothing to change is no error where there could be something.
+    assert!(!status.patch(&map, |_| {}).await.unwrap().is_changed());
 }
