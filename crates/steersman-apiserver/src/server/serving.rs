@@ -327,6 +327,10 @@ async fn serve(
     let shown = certificate.and_then(|certificate| user_of(certificate));
     let service = server.network(shown, stop.clone());
     let mut restarts = server.context.subscribe_to_restarts();
+    // A restart that began before this listened to it.
+    if server.context.faults.away_for().is_some() {
+        return;
+    }
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
