@@ -51,7 +51,7 @@ pub trait ListWatch: Send + Sync + 'static {
     /// means that there is no such request.
     ///
     /// An error with an HTTP code below 500 other than 429 proves that the server serves requests, too: a 403
-    /// comes from a server that is up.
+    /// comes from a server that is up. Dropping the future changes nothing.
     fn ready(&self) -> impl Future<Output = Option<Result<(), Error>>> + Send {
         std::future::ready(None)
     }
