@@ -19,7 +19,8 @@ use crate::version::ResourceVersion;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object that Steersman can cache",
     note = "derive `CustomResource`, `Clone`, `Debug`, `Serialize` and `Deserialize` for your kind, \
-            or use a type of k8s-openapi"
+            or use a type of k8s-openapi",
+    note = "reads answer an object as `Arc<K>`: pass `&*object` where `&K` is asked for"
 )]
 pub trait Object:
     Resource<DynamicType: TypeInfo, Scope: 'static>
@@ -52,6 +53,7 @@ pub trait Object:
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K> Object for K where
     K: Resource<DynamicType: TypeInfo, Scope: 'static>
         + Clone
@@ -67,10 +69,12 @@ impl<K> Object for K where
 /// An [`Object`] whose kind its Rust type knows.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not know its kind at compile time",
-    note = "pass a `Kind` to the method that takes one, or use a typed object"
+    note = "pass a `Kind` to the method that takes one, or use a typed object",
+    note = "reads answer an object as `Arc<K>`: pass `&*object` where `&K` is asked for"
 )]
 pub trait TypedObject: Object<DynamicType = ()> {}
 
+#[diagnostic::do_not_recommend]
 impl<K: Object<DynamicType = ()>> TypedObject for K {}
 
 impl Kind {

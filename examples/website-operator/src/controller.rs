@@ -173,8 +173,8 @@ async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
 
 /// Takes the site out of the directory first, so that nobody is sent to pods that are going away.
 ///
-/// What is cleaned up is read from the server: a cache that is a moment old may lack what an earlier
-/// run wrote, and once the finalizer is gone nobody comes back for it.
+/// What is cleaned up is read from the server. The cache shows what this key wrote in this process, but it may lack
+/// what an earlier process of the operator wrote, and once the finalizer is gone no run comes back for it.
 async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
     let key = site.key();
     let directory = key.sibling(DIRECTORY);

@@ -122,6 +122,76 @@ async fn a_change_before_ones_own_write_is_not_lost_in_it() {
     assert_eq!(runs.next().await, "5");
 }
 
+// Scenario 28: a write that changes nothing answers the current version, which somebody else's change made: that
+// change is read by the key, and reconciled, as no event is taken for one's own. RYOW-1, CTRL-4
+#[tokio::test(start_paused = true)]
+async fn a_write_that_changes_nothing_hides_no_change_of_another() {
+    for how in 0..3 {
+        let mut world = World::new();
+        world.deploy("web");
+        let server = world.server.clone();
+        let (note, mut runs) = record();
+        let reconciler = reconcile::from_fn(move |ctx: Context, request: Request| {
+            let (note, server) = (note.clone(), server.clone());
+            async move {
+                let client = ctx.client();
+                let replicas = |site: &Deployment| site.spec.as_ref().and_then(|s| s.replicas);
+                let site = client.get::<Deployment>(&request.key).await?;
+                note.note(&replicas(&site).unwrap_or_default());
+                if replicas(&site) == Some(5) {
+                    return Ok::<_, Error>(Action::done());
+                }
+                // The cache does not hear of what a user changes meanwhile.
+                server.faults().silence_watches_of("deployments");
+                let patch = serde_json::json!({"spec": {"replicas": 5}});
+                let patched = server.merge_patch("deployments.apps", "default", "web", &patch);
+                patched.map_err(|status| Error::msg(format!("{status:?}")))?;
+                let current = server
+                    .get("deployments.apps", "default", "web")
+                    .unwrap_or_default();
+                let nothing = steersman_api::Patch::Merge(serde_json::json!({}));
+                let answered = match how {
+                    0 => client.patch::<Deployment>(&request.key, &nothing).await?,
+                    1 => {
+                        let status = client.subresource::<Deployment>("status");
+                        status.patch::<Deployment>(&request.key, &nothing).await?
+                    }
+                    _ => {
+                        let now = client.live().get::<Deployment>(&request.key).await?;
+                        client.update(&now).await?
+                    }
+                };
+                let version = answered.metadata.resource_version.unwrap_or_default();
+                assert_eq!(
+                    current["metadata"]["resourceVersion"], *version,
+                    "nothing changed"
+                );
+                let hears = server.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_secs(2)).await;
+                    hears.faults().resume_watches();
+                });
+                let read = client.get::<Deployment>(&request.key).await?;
+                note.note(&format!("then {}", replicas(&read).unwrap_or_default()));
+                Ok(Action::done())
+            }
+        });
+        let controller = Controller::builder::<Deployment>()
+            .sole_status_writer()
+            .build(reconciler)
+            .unwrap();
+        world.start(controller);
+        world.cache.wait_for_sync().await.unwrap();
+        assert_eq!(runs.next().await, "1", "{how}");
+        assert_eq!(runs.next().await, "then 5", "{how}");
+        assert_eq!(
+            runs.next().await,
+            "5",
+            "{how}: the user's change is reconciled"
+        );
+    }
+}
+
 // Scenario: as above, and both changes come with a list anew, as one, while the request waits for its backoff:
 // no update is taken for one's own because of what else is in it. CTRL-4
 #[tokio::test(start_paused = true)]
