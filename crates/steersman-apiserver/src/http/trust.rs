@@ -83,7 +83,7 @@ impl Trust {
         let host = host(name);
         if let Err(why) = check_host(&leaf, &host) {
             let also = self.also.as_deref();
-            if !also.is_some_and(|also| check_host(&leaf, also).is_ok()) {
+            if also.is_none_or(|also| check_host(&leaf, also).is_err()) {
                 return Err(refused(why));
             }
         }

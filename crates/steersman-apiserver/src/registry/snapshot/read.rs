@@ -15,6 +15,9 @@ use super::{FORMAT, Snapshot, SnapshotError};
 /// Where definitions are stored.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
+/// The objects of each storage.
+type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
+
 /// A JSON object of which each member is taken out and none may be left.
 struct Part {
     place: &'static str,
@@ -81,10 +84,7 @@ fn read_credentials(credentials: &mut Part) -> Result<(Option<Key>, Tokens), Sna
     Ok((key, tokens))
 }
 
-fn read_objects(
-    objects: Part,
-    newest: u64,
-) -> Result<Vec<(StorageKey, Vec<Arc<Stored>>)>, SnapshotError> {
+fn read_objects(objects: Part, newest: u64) -> Result<Storages, SnapshotError> {
     let scopes = scopes(&objects.members);
     let mut storages = Vec::with_capacity(objects.members.len());
     for (storage, list) in objects.members {
