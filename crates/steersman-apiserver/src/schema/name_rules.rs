@@ -211,11 +211,14 @@ mod tests {
         }
     }
 
+    /// A text, and the rules by which it is a good name and a good prefix.
+    type Case<'a> = (&'a str, &'a [NameRule], &'a [NameRule]);
+
     /// Names, and the rules by which each is good, for a name and for the prefix of one.
     #[test]
     fn each_rule_takes_its_names_and_prefixes() {
         let long = "a".repeat(64);
-        let cases: [(&str, &[NameRule], &[NameRule]); 10] = [
+        let cases: [Case<'_>; 10] = [
             (
                 "shop",
                 &[Subdomain, Label, PathSegment],

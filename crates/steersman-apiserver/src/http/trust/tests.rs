@@ -47,7 +47,7 @@ fn below(params: CertificateParams, by: &Authority) -> Authority {
 
 /// A serving certificate as envtest makes it: for `localhost` and its addresses.
 fn serving(by: &Authority) -> Made {
-    signed(serving_params(), by)
+    signed(&serving_params(), by)
 }
 
 fn serving_params() -> CertificateParams {
@@ -57,7 +57,7 @@ fn serving_params() -> CertificateParams {
     params
 }
 
-fn signed(params: CertificateParams, by: &Authority) -> Made {
+fn signed(params: &CertificateParams, by: &Authority) -> Made {
     let made = params.signed_by(&KeyPair::generate().unwrap(), by).unwrap();
     Made {
         der: made.der().clone(),
@@ -179,7 +179,7 @@ fn an_authority_may_serve_and_none_other_may_sign() {
             "{UNKNOWN} (possibly because of \"{why}\" while trying to verify candidate authority certificate \"{who}\")"
         )
     };
-    let lower = signed(params("lower", &["lower.example.com"]), &leaf);
+    let lower = signed(&params("lower", &["lower.example.com"]), &leaf);
     assert_eq!(
         told(&leaf.pem(), &[&lower], "lower.example.com").unwrap(),
         hinted(cannot, "localhost")
@@ -227,8 +227,8 @@ fn an_authority_is_held_to_its_dates_its_length_and_its_names() {
         excluded_subtrees: Vec::new(),
     });
     let confined = own(confined);
-    let good = signed(params("good", &["judge.hooks.svc"]), &confined);
-    let bad = signed(params("bad", &["judge.other.svc"]), &confined);
+    let good = signed(&params("good", &["judge.hooks.svc"]), &confined);
+    let bad = signed(&params("bad", &["judge.other.svc"]), &confined);
     assert_eq!(told(&confined.pem(), &[&good], "judge.hooks.svc"), None);
     assert_eq!(
         told(&confined.pem(), &[&bad], "judge.other.svc").unwrap(),
@@ -244,7 +244,7 @@ fn usages_are_those_of_a_server() {
         params.extended_key_usages = usages.to_vec();
         // Plain usages are not looked at.
         params.key_usages = vec![KeyUsagePurpose::KeyAgreement];
-        signed(params, &root)
+        signed(&params, &root)
     };
     let client = with(&[ExtendedKeyUsagePurpose::ClientAuth]);
     let refusal = "x509: certificate specifies an incompatible key usage";
@@ -266,7 +266,7 @@ fn usages_are_those_of_a_server() {
 #[test]
 fn names_are_those_of_the_extension() {
     let root = own(authority_params("root"));
-    let of = |common: &str, names: &[&str]| signed(params(common, names), &root);
+    let of = |common: &str, names: &[&str]| signed(&params(common, names), &root);
     let says = |shown: &Made, name: &str| told(&root.pem(), &[shown], name);
     let star = of("x", &["*.hooks.svc", "judge.svc"]);
     assert_eq!(says(&star, "judge.hooks.svc"), None);

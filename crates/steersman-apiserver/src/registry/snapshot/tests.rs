@@ -180,9 +180,8 @@ fn what_is_cut_short_or_not_ours_is_no_snapshot() {
     );
 }
 
-/// SRV-SNAP-4: each part that would be lost, or kept as something else, is refused with its place.
-#[test]
-fn srv_snap_4_nothing_is_passed_over_in_silence() {
+/// A snapshot that can be read.
+fn readable() -> Value {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut server = Registry::new(Default::default(), now);
     server.add_token("anns".to_owned(), User::new("ann").group("dev"), true);
@@ -190,139 +189,155 @@ fn srv_snap_4_nothing_is_passed_over_in_silence() {
     server.snapshot().write(&mut text).unwrap();
     let good: Value = serde_json::from_slice(&text).unwrap();
     assert!(Snapshot::read(good.to_string().as_bytes()).is_ok());
-    let told = |place: &str, value: Value| {
-        let mut bad = good.clone();
-        *bad.pointer_mut(place).unwrap() = value;
-        Snapshot::read(bad.to_string().as_bytes())
-            .unwrap_err()
-            .to_string()
-    };
-    let first = "/objects/namespaces./0/metadata";
-    let maps = |list: Value| {
-        let mut objects = good["objects"].clone();
-        objects["configmaps."] = list;
-        told("/objects", objects)
-    };
+    good
+}
+
+/// The refusal of a snapshot.
+fn refused(snapshot: &Value) -> String {
+    let read = Snapshot::read(snapshot.to_string().as_bytes());
+    read.unwrap_err().to_string()
+}
+
+/// The refusal of a readable snapshot in which one part is another.
+fn refused_with(place: &str, value: Value) -> String {
+    let mut snapshot = readable();
+    *snapshot.pointer_mut(place).unwrap() = value;
+    refused(&snapshot)
+}
+
+/// SRV-SNAP-4: each part that would be lost, or kept as something else, is refused with its place.
+#[test]
+fn srv_snap_4_members_are_read_to_the_last_one() {
+    let range = "is no number of its range";
+    let counters = "/counters";
+    let tokens = "/credentials/tokens";
+    for (place, value, wanted) in [
+        (
+            "/revision",
+            json!("7"),
+            format!("revision cannot be read: \"7\" {range}"),
+        ),
+        (
+            counters,
+            json!([]),
+            "counters cannot be read: it is no object".to_owned(),
+        ),
+        (
+            "/counters/addresses",
+            json!(70_000),
+            format!("counters.addresses cannot be read: 70000 {range}"),
+        ),
+        (
+            "/counters/random",
+            json!(-1),
+            format!("counters.random cannot be read: -1 {range}"),
+        ),
+        (
+            counters,
+            json!({"seed": 1}),
+            "counters.seed cannot be read: this server knows no such member".to_owned(),
+        ),
+        (
+            "/credentials/key",
+            json!("short"),
+            "credentials.key cannot be read: it is no key".to_owned(),
+        ),
+        (
+            tokens,
+            json!([]),
+            "credentials.tokens cannot be read: it is no object".to_owned(),
+        ),
+        (
+            tokens,
+            json!({"t": {"username": "a"}, "u": {"groups": []}}),
+            "credentials.tokens, token 1 (from 0) cannot be read: it has no username".to_owned(),
+        ),
+        (
+            tokens,
+            json!({"t": {"username": "a", "groups": [1]}}),
+            "credentials.tokens, token 0 (from 0) cannot be read: it has a member that no user has"
+                .to_owned(),
+        ),
+        (
+            "/objects",
+            json!([]),
+            "objects cannot be read: it is no object".to_owned(),
+        ),
+    ] {
+        assert_eq!(refused_with(place, value), format!("its {wanted}"));
+    }
+    let mut more = readable();
+    more["leases"] = json!({});
+    let why = "its leases cannot be read: this server knows no such member";
+    assert_eq!(refused(&more), why);
+    let text = readable().to_string();
+    let twice = text.replacen('{', "{\"objects\":{},", 1);
+    let told = Snapshot::read(twice.as_bytes()).unwrap_err().to_string();
+    assert_eq!(told, "its objects cannot be read: it is there twice");
+    for missing in ["revision", "objects"] {
+        let mut less = readable();
+        less.as_object_mut().unwrap().remove(missing);
+        let why = format!("its {missing} cannot be read: it is missing");
+        assert_eq!(refused(&less), why);
+    }
+    // What the first servers wrote had no credentials, and a storage may be left without objects.
+    let mut old = readable();
+    old.as_object_mut().unwrap().remove("credentials");
+    old["objects"]["sites.example.com"] = json!([]);
+    assert!(Snapshot::read(old.to_string().as_bytes()).is_ok());
+}
+
+/// SRV-SNAP-4: so is each object that would be lost, or be another one.
+#[test]
+fn srv_snap_4_objects_are_kept_or_refused() {
     let map = |name: &str, namespace: Value| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"}})
     };
-    for (told, wanted) in [
+    let default = || json!("default");
+    let first = "the object 0 of configmaps. is none: ";
+    for (list, wanted) in [
         (
-            told("/revision", json!("7")),
-            "its revision cannot be read: \"7\" is no number of its range",
+            json!({}),
+            "its objects[\"configmaps.\"] cannot be read: it is no list".to_owned(),
         ),
         (
-            told("/counters", json!([])),
-            "its counters cannot be read: it is no object",
+            json!([map("a", default()), map("a", default())]),
+            "the object 1 of configmaps. is none: another one before it has its name".to_owned(),
         ),
         (
-            told("/counters/addresses", json!(70_000)),
-            "its counters.addresses cannot be read: 70000 is no number of its range",
+            json!([map("a", json!(null))]),
+            format!("{first}its namespace is no text"),
         ),
         (
-            told("/counters/random", json!(-1)),
-            "its counters.random cannot be read: -1 is no number of its range",
+            json!([map("", default())]),
+            format!("{first}it has no name"),
         ),
         (
-            told("/counters", json!({"seed": 1})),
-            "its counters.seed cannot be read: this server knows no such member",
-        ),
-        (
-            told("/credentials/key", json!("short")),
-            "its credentials.key cannot be read: it is no key",
-        ),
-        (
-            told("/credentials/tokens", json!([])),
-            "its credentials.tokens cannot be read: it is no object",
-        ),
-        (
-            told(
-                "/credentials/tokens",
-                json!({"t": {"username": "a"}, "u": {"groups": []}}),
-            ),
-            "its credentials.tokens, token 1 (from 0) cannot be read: it has no username",
-        ),
-        (
-            told(
-                "/credentials/tokens",
-                json!({"t": {"username": "a", "groups": [1]}}),
-            ),
-            "its credentials.tokens, token 0 (from 0) cannot be read: it has a member that no user has",
-        ),
-        (
-            told("/objects", json!([])),
-            "its objects cannot be read: it is no object",
-        ),
-        (
-            maps(json!({})),
-            "its objects[\"configmaps.\"] cannot be read: it is no list",
-        ),
-        (
-            maps(json!([
-                map("a", json!("default")),
-                map("a", json!("default"))
-            ])),
-            "the object 1 of configmaps. is none: another one before it has its name",
-        ),
-        (
-            maps(json!([map("a", json!(null))])),
-            "the object 0 of configmaps. is none: its namespace is no text",
-        ),
-        (
-            maps(json!([map("", json!("default"))])),
-            "the object 0 of configmaps. is none: it has no name",
-        ),
-        (
-            told(first, json!(7)),
-            "the object 0 of namespaces. is none: it has no metadata",
-        ),
-        (
-            told(
-                "/objects",
-                json!({"sites.example.com": [map("a", json!("default"))]}),
-            ),
-            "its objects[\"sites.example.com\"] cannot be read: the server has no such kind, and the snapshot no definition of one",
+            json!([{"metadata": 7}]),
+            format!("{first}it has no metadata"),
         ),
     ] {
-        assert_eq!(told, wanted);
+        let mut snapshot = readable();
+        snapshot["objects"]["configmaps."] = list;
+        assert_eq!(refused(&snapshot), wanted);
     }
-    let mut more = good.clone();
-    more["leases"] = json!({});
-    let told = Snapshot::read(more.to_string().as_bytes())
-        .unwrap_err()
-        .to_string();
+    let stray = json!({"sites.example.com": [map("a", default())]});
     assert_eq!(
-        told,
-        "its leases cannot be read: this server knows no such member"
+        refused_with("/objects", stray),
+        "its objects[\"sites.example.com\"] cannot be read: the server has no such kind, and the snapshot no definition of one"
     );
-    let mut managed = good.clone();
-    managed["objects"]["namespaces."][0]["metadata"]["managedFields"] = json!({});
-    let told = Snapshot::read(managed.to_string().as_bytes())
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        told,
-        "the object 0 of namespaces. is none: its managedFields are no list"
-    );
-    let mut placed = good.clone();
-    placed["objects"]["namespaces."][0]["metadata"]["namespace"] = json!("default");
-    assert!(Snapshot::read(placed.to_string().as_bytes()).is_err());
-    let twice = String::from_utf8(text).unwrap();
-    let twice = twice.replacen("{\"format\"", "{\"objects\":{},\"format\"", 1);
-    let told = Snapshot::read(twice.as_bytes()).unwrap_err().to_string();
-    assert_eq!(told, "its objects cannot be read: it is there twice");
-    for missing in ["revision", "objects"] {
-        let mut less = good.clone();
-        less.as_object_mut().unwrap().remove(missing);
-        let told = Snapshot::read(less.to_string().as_bytes())
-            .unwrap_err()
-            .to_string();
-        assert_eq!(told, format!("its {missing} cannot be read: it is missing"));
+    let first = "the object 0 of namespaces. is none: ";
+    for (field, value, wanted) in [
+        ("managedFields", json!({}), "its managedFields are no list"),
+        (
+            "namespace",
+            default(),
+            "its namespace is missing, or it has one though its kind is in none",
+        ),
+    ] {
+        let mut snapshot = readable();
+        snapshot["objects"]["namespaces."][0]["metadata"][field] = value;
+        assert_eq!(refused(&snapshot), format!("{first}{wanted}"));
     }
-    // What the first servers wrote had no credentials, and a storage may be left without objects.
-    let mut old = good;
-    old.as_object_mut().unwrap().remove("credentials");
-    old["objects"]["sites.example.com"] = json!([]);
-    assert!(Snapshot::read(old.to_string().as_bytes()).is_ok());
 }
