@@ -289,6 +289,9 @@ impl Registry {
         let (face, states) = ((*resource, write.subresource), (old, &mut merged));
         let sent = (shown.stored.managed(), named, sent.as_ref());
         let mut managed = self.track_update(face, states, sent, &write.ownership, *now);
+        if let (Subresource::Status, Some(kind)) = (write.subresource, kinds::of(resource)) {
+            (kind.finish_status)(&mut merged, old, &metadata::time(*now));
+        }
         if self.shows_managed(resource) {
             managed::show(&mut merged, managed.take().as_deref());
         }

@@ -57,6 +57,8 @@ pub(crate) struct Kind {
     pub(crate) prepare: fn(&mut Value, Option<&Value>),
     /// The same for a write to the status subresource.
     pub(crate) prepare_status: fn(&mut Value, &Value),
+    /// What a write to the status subresource sets at this time, of which the writer owns nothing.
+    pub(crate) finish_status: fn(&mut Value, &Value, &str),
     /// Checks a new object, or with an old one an update by the main path.
     pub(crate) validate: fn(&Value, Option<&Value>) -> Errors,
     /// Checks a write to the status subresource.
@@ -73,6 +75,7 @@ impl Kind {
         defaults: |_| {},
         prepare: |_, _| {},
         prepare_status: |_, _| {},
+        finish_status: |_, _, _| {},
         validate: |_, _| Errors::default(),
         validate_status: |_, _| Errors::default(),
         warnings: |_, _| Vec::new(),

@@ -426,3 +426,59 @@ async fn an_applied_item_without_any_of_its_keys_is_refused() {
         "{message}"
     );
 }
+
+/// What a strategy sets beside the status that was sent.
+#[tokio::test(start_paused = true)]
+async fn strategies_complete_a_written_status() {
+    let server = ApiServer::builder()
+        .play_controllers(false)
+        .starts_at("2026-01-01T00:00:00Z".parse().unwrap())
+        .build();
+    let mut cases = with_status();
+    let mut find = |plural: &str| {
+        let at = cases.iter().position(|one| one.path.ends_with(plural));
+        cases.swap_remove(at.unwrap())
+    };
+    let volume = create(&server, &find("persistentvolumes")).await;
+    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    let released = json!({"status": {"phase": "Released"}});
+    let released = merge(&server, &format!("{volume}/status"), &released).await;
+    let released = released.expect(200);
+    assert_eq!(
+        released["status"]["lastPhaseTransitionTime"],
+        "2026-01-01T00:01:00Z"
+    );
+    let entries = released["metadata"]["managedFields"].as_array().unwrap();
+    let own = entries.iter().find(|one| one["subresource"] == "status");
+    assert_eq!(
+        own.unwrap()["fieldsV1"],
+        json!({"f:status": {"f:phase": {}}})
+    );
+
+    let claim = create(&server, &find("resourceclaims")).await;
+    let device = |name: &str| json!({"driver": "d.io", "pool": "p", "device": name});
+    let result =
+        |name: &str| json!({"request": "r", "driver": "d.io", "pool": "p", "device": name});
+    let status =
+        json!({"allocation": {"devices": {"results": [result("a")]}}, "devices": [device("a")]});
+    let path = format!("{claim}/status");
+    let allocated = merge(&server, &path, &json!({ "status": status })).await;
+    assert_eq!(allocated.expect(200)["status"]["devices"][0]["device"], "a");
+    let freed = merge(&server, &path, &json!({"status": {"allocation": null}})).await;
+    assert!(freed.expect(200)["status"].get("devices").is_none());
+
+    let schema = create(&server, &find("flowschemas")).await;
+    let twice =
+        json!({"status": {"conditions": [{"type": "T"}, {"type": "T"}, {"status": "True"}]}});
+    let path = format!("{schema}/status");
+    let refused = merge(&server, &path, &twice).await.expect(422);
+    let fields = refused["details"]["causes"].as_array().unwrap().iter();
+    let fields: Vec<_> = fields.map(|cause| cause["message"].clone()).collect();
+    assert_eq!(
+        fields,
+        [
+            "Duplicate value: \"T\"",
+            "Required value: must not be empty"
+        ]
+    );
+}

@@ -64,6 +64,14 @@ pub(super) const API_SERVICE: Kind = Kind {
         }
     },
     validate: api_service,
+    validate_status: |object, _| {
+        let mut errors = Errors::default();
+        for condition in Place::root(object).down("status.conditions").items() {
+            let known = ["False", "True", "Unknown"];
+            check::one_of(&condition.at("status"), &known, &mut errors);
+        }
+        errors
+    },
     ..Kind::PLAIN
 };
 

@@ -35,8 +35,34 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
         }
         errors
     },
+    finish_status: |new, old, _| {
+        let allocated = |claim: &Value| -> Vec<[Value; 3]> {
+            let results = claim["status"]["allocation"]["devices"]["results"].as_array();
+            results.into_iter().flatten().map(device).collect()
+        };
+        let (before, after) = (allocated(old), allocated(new));
+        let Some(status) = given(new, "status") else {
+            return;
+        };
+        // What is told of a device goes with its allocation.
+        if let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) {
+            devices.retain(|one| {
+                let device = device(one);
+                !before.contains(&device) || after.contains(&device)
+            });
+            let none = devices.is_empty();
+            if let Some(members) = status.as_object_mut().filter(|_| none) {
+                members.remove("devices");
+            }
+        }
+    },
     ..Kind::PLAIN
 };
+
+/// What names a device: its driver, its pool and its own name.
+fn device(place: &Value) -> [Value; 3] {
+    ["driver", "pool", "device"].map(|field| place[field].clone())
+}
 
 pub(super) const CLAIM_TEMPLATE: Kind = Kind {
     defaults: |object| {

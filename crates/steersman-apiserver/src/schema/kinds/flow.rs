@@ -20,6 +20,7 @@ pub(super) const FLOW_SCHEMA: Kind = Kind {
         check_schema(&Place::root(object), &mut errors);
         errors
     },
+    validate_status: |object, _| check_conditions(object),
     ..Kind::PLAIN
 };
 
@@ -30,8 +31,25 @@ pub(super) const PRIORITY_LEVEL: Kind = Kind {
         check_level(&Place::root(object), &mut errors);
         errors
     },
+    validate_status: |object, _| check_conditions(object),
     ..Kind::PLAIN
 };
+
+/// Conditions have a type, and each another one.
+fn check_conditions(object: &Value) -> Errors {
+    let (mut errors, mut seen) = (Errors::default(), Vec::new());
+    for condition in Place::root(object).down("status.conditions").items() {
+        let kind = condition.at("type");
+        if seen.contains(&kind.text()) {
+            errors.duplicate(&kind);
+        }
+        seen.push(kind.text());
+        if kind.is_empty() {
+            errors.required(&kind, "must not be empty");
+        }
+    }
+    errors
+}
 
 const VERBS: &[&str] = &[
     "create",

@@ -50,6 +50,7 @@ pub(super) const POD: Kind = Kind {
         }
         told
     },
+    ..Kind::PLAIN
 };
 
 /// `core/v1` `PodTemplate`.

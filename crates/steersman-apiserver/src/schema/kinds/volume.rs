@@ -21,6 +21,17 @@ pub(super) const VOLUME: Kind = Kind {
             put(object, "status", status);
         }
     },
+    finish_status: |new, old, now| {
+        let (before, status) = (&old["status"], &new["status"]);
+        let time = &status["lastPhaseTransitionTime"];
+        let untold = time.is_null() || *time == before["lastPhaseTransitionTime"];
+        if status["phase"] != before["phase"]
+            && untold
+            && let Some(status) = given(new, "status")
+        {
+            put(status, "lastPhaseTransitionTime", json!(now));
+        }
+    },
     validate,
     warnings: |new, _| warn(&Place::root(new)),
     ..Kind::PLAIN

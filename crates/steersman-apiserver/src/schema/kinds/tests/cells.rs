@@ -9,10 +9,9 @@ use crate::schema::builtin::rules::rules;
 use super::super::{Kind, of};
 
 /// Columns of the table by their names.
-const PREPARE: usize = 7;
 const COLUMNS: [(&str, usize); 5] = [
     ("defaults", 6),
-    ("prepare", PREPARE),
+    ("prepare", 7),
     ("checks", 8),
     ("statusck", 9),
     ("warnings", 10),
@@ -30,7 +29,8 @@ fn kept(kind: &Kind) -> [bool; 5] {
     [
         !fn_addr_eq(kind.defaults, plain.defaults),
         !fn_addr_eq(kind.prepare, plain.prepare)
-            || !fn_addr_eq(kind.prepare_status, plain.prepare_status),
+            || !fn_addr_eq(kind.prepare_status, plain.prepare_status)
+            || !fn_addr_eq(kind.finish_status, plain.finish_status),
         !fn_addr_eq(kind.validate, plain.validate),
         !fn_addr_eq(kind.validate_status, plain.validate_status),
         !fn_addr_eq(kind.warnings, plain.warnings)
@@ -55,8 +55,7 @@ fn the_cells_say_which_rules_are_kept() {
         let kept = of(&resource).map_or([false; 5], kept);
         for ((name, at), kept) in COLUMNS.iter().zip(kept) {
             let cell = rule.cells[*at];
-            // Part of a preparation may be missing.
-            let fits = kept == (cell == "own") || (*at == PREPARE && cell == "gap");
+            let fits = kept == (cell == "own") || cell == "gap";
             if !fits {
                 let _ = writeln!(
                     wrong,
