@@ -38,25 +38,22 @@ fn workload(path: &'static str, taken: &'static str) -> Case {
 
 /// Every built-in kind with a status subresource.
 fn with_status() -> Vec<Case> {
-    let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}});
-    let scaled = json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 2});
+    let mut cases = core_kinds();
+    cases.extend(running_kinds());
+    cases.extend(other_kinds());
+    cases
+}
+
+fn spec(spec: Value) -> Value {
+    json!({ "spec": spec })
+}
+
+fn core_kinds() -> Vec<Case> {
     let claim =
         json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
     let volume = json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/p"}});
-    let attachment = json!({"attacher": "a.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}});
-    let policy = json!({"validations": [{"expression": "true"}], "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}});
-    let schema = json!({"priorityLevelConfiguration": {"name": "global-default"}});
-    let level = json!({"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}});
-    let service = json!({"group": "x.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true, "service": {"name": "s", "namespace": "default"}});
-    let defined = json!({"group": "x.example.com", "scope": "Namespaced", "names": {"plural": "xs", "singular": "x", "kind": "X", "listKind": "XList"},
-        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]});
-    let claimed =
-        json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}});
-    let spec = |spec: Value| json!({ "spec": spec });
-    let but_owns = |mut case: Case| {
-        case.owned = "lafo";
-        case
-    };
+    let controller = json!({"selector": {"app": "x"}, "template": template()});
+    let pod = template()["spec"].clone();
     vec![
         case("/api/v1/namespaces", "lafo", json!({})),
         case("/api/v1/nodes", "lafo", json!({})),
@@ -66,15 +63,11 @@ fn with_status() -> Vec<Case> {
             "lafo",
             spec(claim),
         ),
-        case(
-            "/api/v1/namespaces/default/pods",
-            "laf",
-            spec(template()["spec"].clone()),
-        ),
+        case("/api/v1/namespaces/default/pods", "laf", spec(pod)),
         case(
             "/api/v1/namespaces/default/replicationcontrollers",
             "lafo",
-            spec(json!({"selector": {"app": "x"}, "template": template()})),
+            spec(controller),
         ),
         case(
             "/api/v1/namespaces/default/resourcequotas",
@@ -86,76 +79,76 @@ fn with_status() -> Vec<Case> {
             "lafo",
             spec(json!({"clusterIP": "None"})),
         ),
+    ]
+}
+
+fn running_kinds() -> Vec<Case> {
+    let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}});
+    let scaled = json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 2});
+    let cron_job = json!({"schedule": "* * * * *", "jobTemplate": {"spec": job}});
+    let scaler = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    let older = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
+    let budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    vec![
+        workload("/apis/apps/v1/namespaces/default/daemonsets", "lafo"),
+        workload("/apis/apps/v1/namespaces/default/deployments", "afo"),
+        workload("/apis/apps/v1/namespaces/default/replicasets", "lafo"),
+        workload("/apis/apps/v1/namespaces/default/statefulsets", "lafo"),
+        case(scaler, "lafo", spec(scaled.clone())),
+        case(older, "lafo", spec(scaled)),
+        case(
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            "lafo",
+            spec(cron_job),
+        ),
+        case("/apis/batch/v1/namespaces/default/jobs", "lafo", spec(job)),
+        case(budget, "lafo", spec(json!({"minAvailable": 1}))),
+    ]
+}
+
+fn other_kinds() -> Vec<Case> {
+    let attachment = json!({"attacher": "a.example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}});
+    let policy = json!({"validations": [{"expression": "true"}], "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}});
+    let schema = json!({"priorityLevelConfiguration": {"name": "global-default"}});
+    let level = json!({"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}});
+    let service = json!({"group": "x.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true, "service": {"name": "s", "namespace": "default"}});
+    let defined = json!({"group": "x.example.com", "scope": "Namespaced", "names": {"plural": "xs", "singular": "x", "kind": "X", "listKind": "XList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]});
+    let claimed =
+        json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}});
+    let backend = json!({"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}});
+    let but_owns = |mut case: Case| {
+        case.owned = "lafo";
+        case
+    };
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let levels = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
+    let ingresses = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    let cidrs = "/apis/networking.k8s.io/v1/servicecidrs";
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    vec![
         case(
             "/apis/apiregistration.k8s.io/v1/apiservices",
             "",
             spec(service),
         ),
-        workload("/apis/apps/v1/namespaces/default/daemonsets", "lafo"),
-        workload("/apis/apps/v1/namespaces/default/deployments", "afo"),
-        workload("/apis/apps/v1/namespaces/default/replicasets", "lafo"),
-        workload("/apis/apps/v1/namespaces/default/statefulsets", "lafo"),
-        case(
-            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
-            "lafo",
-            spec(scaled.clone()),
-        ),
-        case(
-            "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
-            "lafo",
-            spec(scaled),
-        ),
-        case(
-            "/apis/batch/v1/namespaces/default/cronjobs",
-            "lafo",
-            spec(json!({"schedule": "* * * * *", "jobTemplate": {"spec": job}})),
-        ),
-        case("/apis/batch/v1/namespaces/default/jobs", "lafo", spec(job)),
-        case(
-            "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
-            "lafo",
-            spec(json!({"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}})),
-        ),
-        but_owns(case(
-            "/apis/networking.k8s.io/v1/servicecidrs",
-            "",
-            spec(json!({"cidrs": ["10.9.0.0/24"]})),
-        )),
-        case(
-            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
-            "lafo",
-            spec(json!({"minAvailable": 1})),
-        ),
+        case(ingresses, "lafo", spec(backend)),
+        but_owns(case(cidrs, "", spec(json!({"cidrs": ["10.9.0.0/24"]})))),
         case(
             "/apis/storage.k8s.io/v1/volumeattachments",
             "",
             spec(attachment),
         ),
-        case(
-            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-            "",
-            spec(policy),
-        ),
-        case(
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            "lafo",
-            spec(defined),
-        ),
+        case(policies, "", spec(policy)),
+        case(definitions, "lafo", spec(defined)),
         case(
             "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
             "",
             spec(schema),
         ),
-        case(
-            "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
-            "",
-            spec(level),
-        ),
-        but_owns(case(
-            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
-            "",
-            spec(claimed),
-        )),
+        case(levels, "", spec(level)),
+        but_owns(case(claims, "", spec(claimed))),
     ]
 }
 
