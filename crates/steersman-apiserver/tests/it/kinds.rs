@@ -45,7 +45,7 @@ fn with_status() -> Vec<Case> {
 }
 
 fn spec(spec: Value) -> Value {
-    json!({ "spec": spec })
+    Value::Object([("spec".to_owned(), spec)].into_iter().collect())
 }
 
 fn core_kinds() -> Vec<Case> {
