@@ -41,7 +41,6 @@ pub(super) struct Dialed {
 pub(super) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxError>> + Send + Sync;
 
 /// Opens byte streams to a server over the network.
-#[derive(Debug)]
 pub(super) struct Dialer {
     connector: HttpConnector,
     server: Uri,

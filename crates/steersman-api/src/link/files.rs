@@ -27,7 +27,6 @@ const READ_AGAIN: Duration = Duration::from_secs(60);
 ///
 /// CONN-4: files are read again before a link opens, each minute in which there are requests, and where the
 /// server refuses the credentials. Files that cannot be read or used leave the last good state in force.
-#[derive(Debug)]
 pub(super) struct Credentials {
     config: Config,
     endpoint: Arc<str>,
@@ -38,8 +37,7 @@ pub(super) struct Credentials {
     reading: tokio::sync::Mutex<()>,
 }
 
-/// What was read last.
-#[derive(Debug)]
+/// What was read last. It has no `Debug`, because it holds keys.
 struct Current {
     /// The content of `files`, in their order.
     read: Vec<Option<Vec<u8>>>,

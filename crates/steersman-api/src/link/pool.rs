@@ -139,7 +139,7 @@ impl Links {
                 Err(failure) => failure,
             };
             if failure.closed {
-                self.forget(id);
+                self.forget(id, failure.unprocessed);
             }
             if !failure.unprocessed || sends >= SENDS {
                 return Err(failure.error);
@@ -196,10 +196,16 @@ impl Links {
         }
     }
 
-    fn forget(&self, id: LinkId) {
+    /// Lets go of a link that has closed; where a request met it, also of the idle ones.
+    fn forget(&self, id: LinkId, was_met: bool) {
         let mut state = self.state.lock();
         state.table.closed(id);
         state.senders.remove(&id);
+        if was_met {
+            for idle in state.table.distrust_idle() {
+                state.senders.remove(&idle);
+            }
+        }
     }
 
     /// A place for a request, on a link that is there or on a new one.
@@ -457,7 +463,7 @@ async fn attend(
         );
     }
     if let Some(links) = links.upgrade() {
-        links.forget(id);
+        links.forget(id, false);
     }
 }
 

@@ -172,6 +172,12 @@ impl Table {
         current
     }
 
+    /// An idle HTTP/1.1 link turned out to have been closed by the server, as others may be. Answers which idle
+    /// links are to be closed, so that the next request opens one.
+    pub(super) fn distrust_idle(&mut self) -> Vec<LinkId> {
+        self.idle.drain(..).map(|link| link.id).collect()
+    }
+
     /// A link has closed, or takes no more requests.
     pub(super) fn closed(&mut self, id: LinkId) {
         self.multiplexed.retain(|link| link.id != id);
@@ -241,6 +247,10 @@ mod tests {
         assert_eq!(table.choose(|_| 0), Choice::DialAlone);
         assert!(table.idle(ONE, 0, now));
         assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
+        // After a restart of the server the idle ones are closed, and not tried one after the other.
+        assert!(table.idle(ONE, 0, now) && table.idle(TWO, 0, now));
+        assert_eq!(table.distrust_idle(), [ONE, TWO]);
+        assert_eq!(table.choose(|_| 0), Choice::DialAlone);
     }
 
     /// CONN-4

@@ -9,6 +9,7 @@ mod status;
 mod finalizers;
 mod replaced;
 mod transport;
+mod connections;
 mod door;
 mod own_writes;
 mod left;
