@@ -67,9 +67,9 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
 /// From a cold start to all Pods in the cache, taking turns; and what reads of packed ones take.
 async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.objects).await?;
-    let of = [Who::Defaults, Who::KubeRuntime, Who::Packed];
+    let of = [Who::Defaults, Who::KubeRuntime, Who::Packed, Who::Http1];
     progress(format!("{} runs of each cache", size.runs));
-    let [own, peer, packed] = in_turns(&world, of, size.objects, size.runs).await?;
+    let [own, peer, packed, http1] = in_turns(&world, of, size.objects, size.runs).await?;
     world.end().await?;
     let each = peer.iter().map(|one| one.bytes_each).max();
     let pods = format!("{} Pods", size.objects);
@@ -88,8 +88,11 @@ async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
         format!("read by key, packed, a thousand keys of {pods} in turn"),
         format!("list of all {pods}, packed: processor time"),
     );
+    let http1_of = format!("cold start to synced over HTTP/1.1, {on}");
+    let http1 = Spread::over(&http1, |one| one.seconds);
     Ok(vec![
         beside("cache/seconds", "cold start to synced", &|one| one.seconds),
+        Figure::new("cache/seconds/http1", http1_of, "s", http1),
         beside(
             "cache/cpu",
             "processor time of the client for that",

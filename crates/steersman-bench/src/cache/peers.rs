@@ -56,6 +56,7 @@ fn options(asked: &Asked) -> Outcome<CacheOptions> {
         Who::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
         Who::Selected => options.defaults(Settings::new().labels(SELECTED)),
         Who::Defaults
+        | Who::Http1
         | Who::Metadata
         | Who::Small
         | Who::Tree
@@ -68,6 +69,10 @@ fn options(asked: &Asked) -> Outcome<CacheOptions> {
 pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outcome<Synced> {
     let began = Instant::now();
     let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
+    let connection = match asked.by {
+        Who::Http1 => connection.http1_only(true),
+        _ => connection,
+    };
     let cache = Cache::new(options(asked)?)?;
     let informers = cache.informers_of::<V>(&Kind::of::<K>())?;
     let informer = informers

@@ -128,6 +128,7 @@ where
         Who::Small => Box::pin(peers::steersman::<K, Object<Small, NotUsed>>(asked)).await,
         Who::Tree => Box::pin(peers::steersman::<K, DynamicObject>(asked)).await,
         Who::Defaults
+        | Who::Http1
         | Who::Packed
         | Who::Little
         | Who::Much

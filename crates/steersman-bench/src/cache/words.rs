@@ -11,6 +11,8 @@ use crate::samples::Sample;
 pub(crate) enum Who {
     /// The cache with its defaults.
     Defaults,
+    /// The cache with its defaults, over HTTP/1.1.
+    Http1,
     /// The cache, which keeps nothing decoded.
     Packed,
     /// The cache, which keeps 16 MiB decoded.
