@@ -6,6 +6,7 @@ use criterion::{Bencher, Criterion, criterion_group, criterion_main};
 use k8s_openapi::api::core::v1::Pod;
 use steersman_bench::micro::{Served, TOGETHER, batch};
 use steersman_cache::ListOptions;
+use steersman_client::RequestId;
 use steersman_informer::Query;
 use steersman_object::ObjectKey;
 use tokio::time::Instant;
@@ -69,6 +70,20 @@ fn reads(criterion: &mut Criterion) {
 
     reads_of!("cache", cache, criterion, served, keys, batches);
     reads_of!("client", client, criterion, served, keys, batches);
+    // RYOW-11: the second is at most 1.2 times the first.
+    let reader = &client.for_request(RequestId::new("readers", 0));
+    reads_of!("client of a key", reader, criterion, served, keys, batches);
+    served
+        .write_unseen(&keys[..1000])
+        .unwrap_or_else(|problem| panic!("no notes: {problem}"));
+    reads_of!(
+        "client of a key, 1000 notes of others",
+        reader,
+        criterion,
+        served,
+        keys,
+        batches
+    );
 }
 
 criterion_group!(benches, reads);
