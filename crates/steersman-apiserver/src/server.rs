@@ -327,13 +327,10 @@ impl ApiServer {
         self.context.with_registry(Registry::compact);
     }
 
-    /// Does to clients what a restart of the server does. Open watches break off, and connections
-    /// over which nothing is asked are closed; without its history, watches and lists that resume
-    /// from before are answered 410 from then on. The objects stay, and revisions count on. Returns
-    /// how many watches were open.
-    ///
-    /// A [`History`](crate::History) alone is a restart that takes no time; a [`Restart`] has phases that do, and every
-    /// request but those below `/steersman/` meets them.
+    /// Does to clients what a restart of the server does, and returns the number of watches that were open.
+    /// These break off, idle connections are closed, and objects and the count of revisions stay. Without its
+    /// history, watches and lists that resume from before are answered 410.
+    /// A [`History`](crate::History) alone takes no time; a [`Restart`] has phases, see there.
     pub fn restart(&self, restart: impl Into<Restart>) -> usize {
         self.context.restart(restart.into())
     }

@@ -18,6 +18,7 @@ pub(crate) mod step;
 pub(crate) mod hearing;
 pub(crate) mod trouble;
 pub(crate) mod pauses;
+pub(crate) mod phase;
 pub(crate) mod machine;
 pub(crate) mod tally;
 pub(crate) mod intake;

@@ -8,6 +8,7 @@ use crate::options::Failed;
 use crate::reflector::failure::{Class, Failure};
 use crate::reflector::hearing::{Bookmarks, Hearing, SHORT, STALL};
 use crate::reflector::pauses::Pauses;
+use crate::reflector::phase::{Phase, Streams};
 use crate::reflector::step::{End, Marked, Problem, Step};
 use crate::reflector::trouble::Trouble;
 use crate::state::Reason;
@@ -30,27 +31,6 @@ const EXPIRED: u32 = 3;
 const ANSWER: Duration = Duration::from_secs(5);
 /// The same after its connection broke.
 const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Everything has to be asked for.
-    Empty,
-    Listing {
-        page: Option<String>,
-    },
-    Streaming,
-    Watching,
-}
-
-/// Whether lists are streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Streams {
-    Yes,
-    /// They broke: the list that is due is an ordinary one.
-    NotNow,
-    /// Nobody wants them, or the server does not have them.
-    No,
-}
 
 /// Mirrors one kind: which requests to make, from which version, and when.
 #[derive(Debug)]
