@@ -6,6 +6,7 @@ mod asked;
 mod scoping;
 mod sharing;
 mod views;
+mod half_open;
 mod looks;
 mod definitions;
 mod degraded;

@@ -1,0 +1,115 @@
+//! A link that is dead and open: packets vanish, and neither end is told.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_cache::{ByObject, Cache, CacheOptions};
+use steersman_informer::{Delivery, Event, State};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::world::key;
+
+/// A test that waits this long has failed.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Connects clients with the server. While `cut` is true, new connections are closed at once, and the bytes of those
+/// that are open are lost; a connection that was cut stays open and silent for good.
+async fn cable(server: SocketAddr, cut: watch::Receiver<bool>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let mut cut = cut.clone();
+            if *cut.borrow() {
+                continue;
+            }
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(server).await.unwrap();
+                let ended = tokio::select! {
+                    _ = copy_bidirectional(&mut client, &mut server) => true,
+                    _ = async { cut.wait_for(|cut| *cut).await.is_ok() } => false,
+                };
+                if !ended {
+                    std::future::pending::<()>().await;
+                }
+            });
+        }
+    });
+    address
+}
+
+fn put(server: &ApiServer, name: &str) {
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+    });
+    server.create(object).unwrap();
+}
+
+/// CONN-2, REFL-10: a dead link takes the state out of `Synced`, the watch moves to another connection, and what the
+/// server wrote meanwhile is told, once.
+#[tokio::test]
+async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
+    let server = ApiServer::builder().seed(1).build();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let cut = watch::Sender::new(false);
+    let address = cable(serving.addr(), cut.subscribe()).await;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let kubeconfig = serving
+        .kubeconfig()
+        .replace(&serving.url(), &format!("https://{address}"));
+    file.write_all(kubeconfig.as_bytes()).unwrap();
+    let connection = Connection::from_kubeconfig(file.path())
+        .await
+        .unwrap()
+        .ping_interval(Duration::from_millis(200))
+        .ping_timeout(Duration::from_millis(100));
+
+    put(&server, "before");
+    let everywhere = ByObject::new().all_namespaces();
+    let cache = Cache::new(CacheOptions::new().by_object::<ConfigMap>(everywhere)).unwrap();
+    let informer = cache.informer::<ConfigMap>().unwrap();
+    let mut events = informer.subscribe();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(cache.run(connection, stop.clone()));
+    timeout(LONG, cache.wait_for_sync()).await.unwrap().unwrap();
+    assert!(matches!(informer.state(), State::Synced));
+
+    cut.send_replace(true);
+    let mut state = informer.state_changes();
+    let left = state.wait_for(|state| matches!(state, State::Degraded { .. }));
+    timeout(LONG, left).await.unwrap().unwrap();
+    put(&server, "meanwhile");
+    server.delete("configmaps", "default", "before").unwrap();
+    cut.send_replace(false);
+
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        match timeout(LONG, events.next()).await.unwrap() {
+            Some(Delivery::Event(event)) => told.push(event),
+            Some(_) => {}
+            None => panic!("the subscription ended"),
+        }
+    }
+    assert!(matches!(&told[..], [Event::Created { .. }, rest @ ..] if rest.len() == 2));
+    assert!(
+        cache
+            .get::<ConfigMap>(&key("default", "meanwhile"))
+            .await
+            .is_ok()
+    );
+    let gone = cache.get_opt::<ConfigMap>(&key("default", "before")).await;
+    assert!(gone.unwrap().is_none());
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
