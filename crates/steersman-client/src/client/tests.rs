@@ -38,7 +38,7 @@ async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_ow
     cache.informer::<ConfigMap>().unwrap();
     cache.wait_for_sync().await.unwrap();
     client.get::<ConfigMap>(&key("there")).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     server.faults().silence_watches_of("configmaps");
 
     let of = |number: usize| client.for_request(RequestId::new("sites", number));
