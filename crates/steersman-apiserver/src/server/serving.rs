@@ -36,6 +36,9 @@ const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 /// How long requests in flight may take when the listener stops. Watches end at once.
 const GRACE: Duration = Duration::from_secs(5);
+/// The time in which a server that goes away may end the answers it has begun: that of the request for the restart is
+/// one of them.
+const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// How long the head of a request may be, as in Go's servers.
 const HEADERS: u32 = 1 << 20;
 /// How long the listener rests after the operating system refused it a connection.
@@ -355,9 +358,8 @@ async fn serve(
         _ = connection.as_mut() => return,
         _ = ends.next() => {}
     }
-    if server.context.faults.away_for().is_some() {
-        return;
-    }
+    let is_away = server.context.faults.away_for().is_some();
+    let grace = if is_away { LAST_ANSWER } else { GRACE };
     connection.as_mut().graceful_shutdown();
-    let _ = tokio::time::timeout(GRACE, connection).await;
+    let _ = tokio::time::timeout(grace, connection).await;
 }
