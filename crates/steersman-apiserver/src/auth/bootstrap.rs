@@ -175,6 +175,54 @@ mod tests {
         }
     }
 
+    /// The rules of default features of Kubernetes 1.36 that came after the table was first written.
+    #[test]
+    fn roles_allow_what_later_features_need() {
+        let all = objects();
+        let allows = |name: &str, verb: &str, member: &str, wanted: &str| {
+            let roles = all.iter().map(|(_, object)| object);
+            let mut rules = roles
+                .filter(|role| role["metadata"]["name"] == name)
+                .flat_map(|role| role["rules"].as_array().into_iter().flatten());
+            let has = |list: &Value, wanted: &str| {
+                let list = list.as_array().into_iter().flatten();
+                list.into_iter().any(|one| one == wanted)
+            };
+            rules.any(|rule| has(&rule["verbs"], verb) && has(&rule[member], wanted))
+        };
+        let scheduler = "system:kube-scheduler";
+        for (role, verb, resource) in [
+            ("system:aggregate-to-edit", "create", "resourceclaims"),
+            ("system:aggregate-to-view", "list", "resourceclaimtemplates"),
+            (scheduler, "watch", "deviceclasses"),
+            (scheduler, "update", "resourceclaims"),
+            (scheduler, "create", "resourceclaims"),
+            (scheduler, "patch", "resourceclaims/status"),
+            (scheduler, "patch", "resourceclaims/binding"),
+            (scheduler, "update", "pods/finalizers"),
+            (scheduler, "list", "resourceslices"),
+            (scheduler, "list", "volumeattachments"),
+            ("system:node", "get", "resourceclaims"),
+            ("system:node", "deletecollection", "resourceslices"),
+            ("system:node", "get", "serviceaccounts"),
+            ("system:kubelet-api-admin", "*", "nodes/healthz"),
+        ] {
+            assert!(
+                allows(role, verb, "resources", resource),
+                "{role} {verb} {resource}"
+            );
+        }
+        assert!(!allows(
+            "system:node",
+            "delete",
+            "resources",
+            "resourceclaims"
+        ));
+        for path in ["/statusz", "/flagz"] {
+            assert!(allows("system:monitoring", "get", "nonResourceURLs", path));
+        }
+    }
+
     #[test]
     fn view_gathers_what_is_labelled_for_it_and_edit_gathers_view() {
         let all = objects();
