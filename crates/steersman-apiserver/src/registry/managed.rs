@@ -253,8 +253,15 @@ fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> E
 }
 
 impl Registry {
-    /// The `apiVersion`s in which the objects of a resource are served.
+    /// The `apiVersion`s whose entries in managedFields keep their meaning: those that are served,
+    /// and all versions of a definition, as fields of a version stay owned while it is not served.
     pub(super) fn versions_of(&self, resource: &Resource) -> Vec<String> {
+        if !resource.built_in {
+            let names = resource.definition_versions.iter();
+            return names
+                .map(|name| format!("{}/{name}", resource.group))
+                .collect();
+        }
         let all = self.catalogue.all().iter();
         let same = all.filter(|other| other.storage == resource.storage);
         same.map(|other| other.api_version()).collect()

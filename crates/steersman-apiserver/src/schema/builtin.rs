@@ -157,6 +157,7 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
             "autoscaling" => "v2".to_owned(),
             _ => row.version.to_owned(),
         },
+        definition_versions: [].into(),
         deprecation_warning: match row.kind {
             "ComponentStatus" => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
             "Endpoints" => Some(

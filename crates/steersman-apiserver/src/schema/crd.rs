@@ -291,6 +291,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         names: NameRule::Subdomain,
         storage: StorageKey::new(&group, &plural),
         storage_version: String::new(),
+        definition_versions: versions(crd).map(|one| text(&one["name"])).collect(),
         deprecation_warning,
         defaults_on_read: false,
         installation: 0,

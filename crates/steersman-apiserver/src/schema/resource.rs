@@ -103,6 +103,8 @@ pub struct Resource {
     pub storage: StorageKey,
     /// The version in which objects are stored.
     pub storage_version: String,
+    /// The names of all versions of a definition, served or not; empty for built-in kinds.
+    pub definition_versions: Arc<[String]>,
     /// Whether clients are warned off this version, and the text they get.
     pub deprecation_warning: Option<String>,
     /// Whether objects may be older than the schema, so that its defaults are due on reads.

@@ -11,6 +11,7 @@ mod compression;
 mod crds;
 mod discovery;
 mod faults;
+mod field_managers;
 mod golden;
 mod https;
 mod kinds;

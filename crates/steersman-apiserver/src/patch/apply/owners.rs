@@ -40,7 +40,7 @@ pub(crate) struct Reach<'a> {
     pub(crate) ty: TypeRef<'a>,
     /// The version of the request.
     pub(crate) version: &'a str,
-    /// The versions in which the kind is served: entries of others are dropped.
+    /// The versions that the kind has: entries of others are dropped.
     pub(crate) versions: &'a [String],
     /// Members of the object that this request does not write.
     pub(crate) ignored: &'a [&'a str],
@@ -109,21 +109,21 @@ pub(crate) fn apply(
     let merged = merge(reach.ty, live, configuration);
     let last = entries.remove(manager);
     let fields = reach.limit(fields_of(reach.ty, configuration));
+    let known = |entry: &Entry| reach.versions.contains(&entry.version);
     let mut kept = fields.clone();
-    for (_, other) in entries.iter() {
+    for (_, other) in entries.iter().filter(|(_, entry)| known(entry)) {
         kept.extend(other.fields().into_owned());
     }
-    let pruned = match &last {
+    // The fields of a version that the kind no longer has cannot be found in the object.
+    let mut pruned = match last.as_ref().filter(|last| known(last)) {
         Some(last) => prune(reach.ty, &merged, &last.fields(), &kept),
         None => merged,
     };
-    let mut pruned = pruned;
     if !reach.ty.is_custom() {
         complete(reach.ty, &mut pruned);
     }
     let changes = compare(reach.ty, live, &pruned, reach.ignored);
     let written = changes.written();
-    let known = |entry: &Entry| reach.versions.contains(&entry.version);
     let conflicts: Vec<Conflict> = entries
         .iter()
         .filter(|(_, entry)| known(entry))
