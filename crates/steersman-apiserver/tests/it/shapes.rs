@@ -292,3 +292,58 @@ async fn what_cannot_be_produced_is_refused() {
     assert_eq!(refused.status, 406);
     assert!(server.get("configmaps", "default", "a").is_none());
 }
+
+/// The `object` of a Table's only row.
+fn row_object(table: &Value) -> &Value {
+    assert_eq!(table["kind"], "Table", "{table}");
+    &table["rows"][0]["object"]
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_object_of_a_row_is_of_the_tables_version_and_as_much_as_was_asked_for() {
+    let server = server();
+    server.install_crd(website_crd()).unwrap();
+    let since = server.revision();
+    create_config_maps(&server, &["a"]).await;
+    server.create(website("a")).unwrap();
+    let one = |path: &str, query: &str| format!("{path}/a?{query}");
+    let list = |path: &str, query: &str| format!("{path}?{query}");
+    for path in [CONFIG_MAPS, WEBSITES] {
+        let whole = get(&server, &one(path, "")).await.expect(200);
+        for version in ["v1", "v1beta1"] {
+            let accept = format!("application/json;as=Table;v={version};g=meta.k8s.io");
+            let metadata = json!({
+                "kind": "PartialObjectMetadata",
+                "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": whole["metadata"],
+            });
+            for (query, expected) in [
+                ("", &metadata),
+                ("includeObject=", &metadata),
+                ("includeObject=Metadata", &metadata),
+                ("includeObject=Object", &whole),
+                ("includeObject=None", &Value::Null),
+            ] {
+                for path in [one(path, query), list(path, query)] {
+                    let table = get_as(&server, &path, &accept).await.expect(200);
+                    assert_eq!(row_object(&table), expected, "{path}");
+                }
+                let watch = format!("{path}?watch=1&resourceVersion={since}&{query}");
+                let mut watch = Watch::open_as(&server, &watch, &accept).await;
+                let event = watch.next().await.unwrap();
+                assert_eq!(row_object(&event["object"]), expected, "{path} {query}");
+            }
+        }
+        let wrong = "includeObject=metadata";
+        let watch = format!("watch=1&resourceVersion={since}&{wrong}");
+        for path in [one(path, wrong), list(path, wrong), list(path, &watch)] {
+            let refused = get_as(&server, &path, TABLE).await.expect(400);
+            assert_eq!(
+                refused["message"],
+                "Unable to convert to Table as requested: includeObject: Invalid value: \
+                 \"metadata\": must be 'Metadata', 'Object', 'None', or empty",
+                "{path}"
+            );
+        }
+    }
+}
