@@ -123,7 +123,8 @@ pub enum Effect {
         /// By how much.
         millis: u64,
     },
-    /// A list that takes any version (none, or 0) is answered from the past.
+    /// A list that takes any version (`resourceVersion=0`), or any that is no older than a past one, is answered from
+    /// the past. A list without a version asks for the newest state, and has it.
     StaleList {
         /// By how many revisions, as far as they are remembered.
         revisions: u64,

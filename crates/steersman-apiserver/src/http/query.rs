@@ -46,10 +46,19 @@ impl Query {
         &self.pairs
     }
 
-    /// Asks for this past revision, where any version would do.
+    /// Asks for this past revision, where any version would do (0), or any that is no older than an older one.
     pub(crate) fn look_back(&mut self, revision: u64) {
-        let any = matches!(self.get("resourceVersion"), None | Some("" | "0"))
-            && self.get("continue").is_none_or(str::is_empty);
+        let asked = self.get("resourceVersion").map(str::parse::<u64>);
+        let takes_newer = match self.get("resourceVersionMatch") {
+            // A page of a version without a match is of exactly that version.
+            None | Some("") => self.get("limit").is_none() || asked == Some(Ok(0)),
+            Some(how) => how == "NotOlderThan",
+        };
+        let any = match asked {
+            Some(Ok(least)) => takes_newer && least <= revision,
+            // Without a version, the newest state is asked for.
+            Some(Err(_)) | None => false,
+        } && self.get("continue").is_none_or(str::is_empty);
         if !any {
             return;
         }

@@ -251,7 +251,14 @@ async fn lists_come_from_the_past() {
     create_config_maps(&server, &["a", "b", "c"]).await;
     let stale = FaultSpec::new(Effect::StaleList { revisions: 2 });
     let _guard = server.faults().add(stale).unwrap();
-    for query in ["", "?resourceVersion=0"] {
+    let past = server.revision() - 2;
+    let no_older = format!("?resourceVersionMatch=NotOlderThan&resourceVersion={past}");
+    for query in [
+        "?resourceVersion=0",
+        "?resourceVersion=0&limit=5",
+        &format!("?resourceVersion={}", past - 1),
+        &no_older,
+    ] {
         let list = get(&server, &format!("{CONFIG_MAPS}{query}"))
             .await
             .expect(200);
@@ -261,12 +268,24 @@ async fn lists_come_from_the_past() {
             .unwrap()
             .parse()
             .unwrap();
-        assert_eq!(version, server.revision() - 2);
+        assert_eq!(version, past);
     }
-    // Whoever says how new it must be gets what is new enough.
-    let path = format!("{CONFIG_MAPS}?resourceVersion={}", server.revision());
-    let list = get(&server, &path).await.expect(200);
-    assert_eq!(list["items"].as_array().unwrap().len(), 3);
+    // A list that names a newer version has that one; a list that names none has the newest.
+    for query in [
+        "".to_owned(),
+        "?limit=5".to_owned(),
+        "?resourceVersion=".to_owned(),
+        format!("?resourceVersion={}", server.revision()),
+        format!(
+            "?resourceVersionMatch=NotOlderThan&resourceVersion={}",
+            past + 1
+        ),
+    ] {
+        let list = get(&server, &format!("{CONFIG_MAPS}{query}"))
+            .await
+            .expect(200);
+        assert_eq!(list["items"].as_array().unwrap().len(), 3, "{query}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,8 +136,8 @@ impl Which {
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let dice = &mut Dice::new(seed);
-        // Lists of any version show the past there, so nothing is allowed that makes a list unconditional.
-        let stale = dice.chance(20);
+        // Lists that take an old version show the past there.
+        let stale = dice.chance(30);
         let count = 10 + dice.index(60);
         let mut acts = Vec::new();
         if stale {
@@ -146,17 +146,18 @@ impl Plan {
             acts.push(Act::Meet(Box::new(spec.user_agent("informer"))));
         }
         while acts.len() < count {
-            let act = act(dice);
-            if !stale || act.keeps_versions() {
-                acts.push(act);
+            match dice.below(100) {
+                0..4 => acts.extend(blind_delete(dice)),
+                4..8 => acts.extend(first_list(dice)),
+                _ => acts.push(act(dice)),
             }
         }
         Self {
             seed,
             server_streams: dice.chance(60),
-            retained: if stale { 1000 } else { 4 + dice.index(200) },
+            retained: 4 + dice.index(200),
             bookmarks: 5 + dice.below(60),
-            watch_list: !stale && dice.chance(60),
+            watch_list: dice.chance(60),
             linger: dice.maybe(60, |dice| 1 + dice.below(20)),
             page: dice.pick(&[1, 2, 500]),
             scope: Selection::of(dice),
@@ -165,18 +166,50 @@ impl Plan {
     }
 }
 
-impl Act {
-    /// Whether lists go on from versions that are known: neither the answer of a write nor the history is lost.
-    fn keeps_versions(&self) -> bool {
-        match self {
-            Self::Write(_, _, op) | Self::Other(_, op) => {
-                !matches!(op, Op::Delete | Op::DeleteKey | Op::DeleteSeen)
-            }
-            Self::Expire | Self::Compact | Self::Restart(_) | Self::Lose(..) | Self::Meet(_) => {
-                false
-            }
-            _ => true,
-        }
+/// A delete of an object that another process has just made, over a watch so slow that reads come between the events of
+/// the creation and of the delete.
+fn blind_delete(dice: &mut Dice) -> Vec<Act> {
+    let (writer, which) = (dice.index(WRITERS), Which::of(dice));
+    let content = Content {
+        keep: true,
+        red: dice.chance(50),
+    };
+    let slow = Effect::Chunks {
+        bytes: 20 + dice.below(100),
+        millis: 20 + dice.below(200),
+    };
+    let slow = FaultSpec::new(slow).verb(Verb::Watch).resource(THINGS);
+    let mut acts = vec![
+        Act::Get(writer, which),
+        Act::Write(writer, which, Op::DeleteKey),
+        Act::Meet(Box::new(slow.times(1))),
+        Act::Cut,
+        Act::Sleep(5_000),
+        Act::Other(which, Op::Create(content)),
+        Act::Write(writer, which, Op::DeleteKey),
+    ];
+    for _ in 0..4 {
+        acts.push(Act::Sleep(dice.below(1_500)));
+        acts.push(read(dice, writer, which));
+    }
+    acts
+}
+
+/// A write after the informers may have lingered out, and the read that starts them.
+fn first_list(dice: &mut Dice) -> [Act; 3] {
+    let (writer, which) = (dice.index(WRITERS), Which::of(dice));
+    [
+        Act::Sleep(40_000),
+        Act::Write(writer, which, op(dice)),
+        read(dice, writer, which),
+    ]
+}
+
+fn read(dice: &mut Dice, writer: usize, which: Which) -> Act {
+    if dice.chance(50) {
+        Act::Get(writer, which)
+    } else {
+        Act::List(writer, None)
     }
 }
 
