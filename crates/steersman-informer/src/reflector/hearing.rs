@@ -33,7 +33,8 @@ pub(crate) struct Hearing {
 /// The bookmarks that a server has promised by sending them (REFL-10).
 ///
 /// A server sends bookmarks to each watch that asks for them, or to none: kinds that kube-apiserver does not hold in
-/// memory have none. So nothing is expected before the first one came.
+/// memory have none. So no bookmark is expected before the first one came, nor after a whole watch without one: older
+/// servers send none of a kind after a restart until one of its objects changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bookmarks {
     /// The longest time between two of them, and at least a minute.
@@ -60,6 +61,13 @@ impl Bookmarks {
         let gap = before.map_or(BOOKMARK, |before| now.saturating_duration_since(before));
         let known = self.every.unwrap_or(BOOKMARK);
         self.every = Some(gap.clamp(known, BOOKMARK_CAP));
+    }
+
+    /// Forgets the promise where a watch that was silent for too long brought no bookmark at all.
+    pub(crate) fn handle_silence(&mut self, hearing: &Hearing) {
+        if hearing.marked.is_none() {
+            self.every = None;
+        }
     }
 
     /// When an open watch is silent for too long.

@@ -253,6 +253,9 @@ impl Machine {
     pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
         let opened = self.watch.opened.unwrap_or(now);
         let silent = now >= self.silent_at(now);
+        if silent {
+            self.bookmarks.handle_silence(&self.watch);
+        }
         if now >= opened + SHORT {
             // It stayed open: whatever went wrong before is over.
             self.short = 0;

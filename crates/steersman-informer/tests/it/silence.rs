@@ -126,6 +126,26 @@ async fn refl_10_bookmarks_that_stop_end_the_watch_and_the_state_says_so() {
     assert!(running.informer.state().is_degraded());
 }
 
+// REFL-10
+#[tokio::test(start_paused = true)]
+async fn refl_10_a_server_that_stops_sending_bookmarks_is_held_to_them_for_one_more_watch() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    let marked = fake.watch();
+    let _silent = (fake.watch(), fake.watch());
+    let _running = run(&fake, listing());
+    let first = fake.request(2).await.at;
+    tokio::time::sleep_until(first + Duration::from_secs(60)).await;
+    marked.unbounded_send(bookmark(11)).unwrap();
+    // The first watch is given up, and so is the second, which brings no bookmark at all.
+    let (second, third) = (fake.request(3).await.at, fake.request(4).await);
+    assert_eq!(third.at - second, Duration::from_secs(75));
+    // The third one lasts until its own end: no bookmark is promised any more.
+    let fourth = fake.request(5).await.at;
+    let timeout = third.watch().timeout.unwrap();
+    assert_eq!(fourth - third.at, timeout + Duration::from_secs(15));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_times_out_is_silence_and_one_that_breaks_is_not() {
     for (cause, at_once) in [("keep-alive timed out", true), ("connection reset", false)] {
