@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use http::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
@@ -13,8 +14,9 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tower::{BoxError, ServiceExt as _};
 
 use super::files::Credentials;
@@ -23,6 +25,12 @@ use super::table::Protocol;
 
 /// Number of probes without an answer after which the system gives a TCP connection up.
 const PROBES: u32 = 3;
+/// Time without a TCP connection after which another attempt begins beside those that go on.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+/// The largest number of attempts at one TCP connection.
+const ATTEMPTS: usize = 15;
+/// Time that a server has for the TLS handshake, as in Go's client.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Bytes both ways.
 pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -117,8 +125,8 @@ impl Dialer {
 
     async fn once(&self, http1: bool) -> Result<Dialed, BoxError> {
         let (tls, generation) = self.credentials.tls();
-        let stream: TokioIo<TcpStream> =
-            self.connector.clone().oneshot(self.server.clone()).await?;
+        let attempt = || self.connector.clone().oneshot(self.server.clone());
+        let stream: TokioIo<TcpStream> = first_to_connect(attempt).await?;
         let stream = stream.into_inner();
         let (Some(name), Some(tls)) = (&self.name, tls) else {
             return Ok(Dialed {
@@ -132,9 +140,7 @@ impl Dialer {
             true => vec![b"http/1.1".to_vec()],
             false => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         };
-        let stream = TlsConnector::from(Arc::new(tls))
-            .connect(name.clone(), stream)
-            .await?;
+        let stream = secure(tls, name.clone(), stream).await?;
         let protocol = match stream.get_ref().1.alpn_protocol() {
             Some(b"h2") => Protocol::Http2,
             _ => Protocol::Http1,
@@ -147,8 +153,96 @@ impl Dialer {
     }
 }
 
+/// Connects over TCP, with the first attempt that ends.
+///
+/// The system repeats the first packet of an attempt ever more seldom, and an attempt at a host that drops packets
+/// would notice its return up to half a minute late. New attempts send theirs at once.
+async fn first_to_connect<T, E, F>(attempt: impl Fn() -> F) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut attempts = FuturesUnordered::from_iter([attempt()]);
+    loop {
+        tokio::select! {
+            Some(ended) = attempts.next() => return ended,
+            () = sleep(TRY_AGAIN), if attempts.len() < ATTEMPTS => attempts.push(attempt()),
+        }
+    }
+}
+
+/// Shakes hands over TLS. A host that accepts connections for a server that is away does not answer.
+async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+    tls: ClientConfig,
+    name: ServerName<'static>,
+    stream: S,
+) -> Result<TlsStream<S>, BoxError> {
+    let shaken = TlsConnector::from(Arc::new(tls)).connect(name, stream);
+    match timeout(HANDSHAKE, shaken).await {
+        Ok(secured) => Ok(secured?),
+        Err(_) => Err(format!("no TLS handshake within {} s", HANDSHAKE.as_secs()).into()),
+    }
+}
+
 fn server_name(host: &str) -> Result<ServerName<'static>, String> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     ServerName::try_from(bare.to_owned())
         .map_err(|error| format!("{host:?} is no name that a certificate can have: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::pending;
+
+    use rustls::RootCertStore;
+    use rustls::crypto::ring;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_dropped_packets_is_connected_to_soon_after_its_return() {
+        let (start, away) = (Instant::now(), Duration::from_secs(16));
+        let attempts = Cell::new(0);
+        let attempt = || {
+            attempts.set(attempts.get() + 1);
+            let begun = start.elapsed();
+            async move {
+                if begun < away {
+                    // The system does not repeat the first packet any more.
+                    pending::<()>().await;
+                }
+                Ok::<_, BoxError>(begun)
+            }
+        };
+        let connected = timeout(Duration::from_secs(30), first_to_connect(attempt));
+        assert!(connected.await.unwrap().unwrap() <= away + TRY_AGAIN);
+        assert!(attempts.get() <= ATTEMPTS, "{}", attempts.get());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_refused_is_tried_once() {
+        let attempts = Cell::new(0);
+        let refused = first_to_connect(|| {
+            attempts.set(attempts.get() + 1);
+            async { Err::<(), _>("refused") }
+        });
+        assert_eq!(refused.await, Err("refused"));
+        assert_eq!(attempts.get(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_the_handshake_is_given_up_after_10_s() {
+        let (ours, _theirs) = tokio::io::duplex(1 << 16);
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let name = ServerName::try_from("server").unwrap();
+        let begun = Instant::now();
+        let error = secure(tls, name, ours).await.unwrap_err();
+        assert!(error.to_string().contains("10 s"), "{error}");
+        assert_eq!(begun.elapsed(), HANDSHAKE);
+    }
 }
