@@ -250,6 +250,11 @@ fn tls(config: &Config) -> Result<Option<ClientConfig>, KubeError> {
             let name = bundle.display();
             KubeError::Service(format!("the certificate authority {name}: {error}").into())
         })?;
+        if authorities.is_empty() {
+            let name = bundle.display();
+            let problem = format!("the certificate authority {name} holds no certificate");
+            return Err(KubeError::Service(problem.into()));
+        }
         config.root_cert = Some(authorities.iter().map(|one| one.to_vec()).collect());
     }
     let mut tls = config.rustls_client_config()?;
