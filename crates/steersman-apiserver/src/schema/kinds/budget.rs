@@ -27,6 +27,7 @@ pub(super) const DISRUPTION_BUDGET: Kind = Kind {
     validate_status: |object, _| {
         let mut errors = Errors::default();
         let status = Place::root(object).at("status");
+        check::conditions(&status.at("conditions"), &mut errors);
         for count in COUNTS {
             check::not_negative(&status.at(count), &mut errors);
         }

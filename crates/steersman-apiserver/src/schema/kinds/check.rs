@@ -247,3 +247,64 @@ pub(super) fn at_most_hundred_percent(at: &Place<'_>, errors: &mut Errors) {
 pub(super) fn number_or_percent_value(at: &Place<'_>) -> i64 {
     percent(at).unwrap_or_else(|| at.int())
 }
+
+/// The number of bytes in the longest reason and in the longest message of a condition.
+const MOST_REASON: usize = 1024;
+const MOST_MESSAGE: usize = 32 * 1024;
+
+const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
+
+/// Conditions of the type that all kinds share (upstream: `ValidateConditions` of
+/// `apis/meta/v1/validation`).
+pub(super) fn conditions(all: &Place<'_>, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for condition in all.items() {
+        let kind = condition.at("type");
+        if seen.contains(&kind.text()) {
+            errors.duplicate(&kind);
+        } else {
+            seen.push(kind.text());
+        }
+        qualified(&kind, errors);
+        let status = condition.at("status");
+        if !["False", "True", "Unknown"].contains(&status.text()) {
+            errors.not_supported(&status, &["False", "True", "Unknown"]);
+        }
+        let generation = condition.at("observedGeneration");
+        if generation.int() < 0 {
+            errors.invalid(&generation, "must be greater than or equal to zero");
+        }
+        let time = condition.at("lastTransitionTime");
+        if time.text().is_empty() {
+            errors.required(&time, "must be set");
+        }
+        let (reason, message) = (condition.at("reason"), condition.at("message"));
+        if reason.text().is_empty() {
+            errors.required(&reason, "must be set");
+        } else {
+            if !is_reason(reason.text()) {
+                errors.invalid_text(&reason, REASON);
+            }
+            if reason.text().len() > MOST_REASON {
+                errors.too_long(&reason, MOST_REASON);
+            }
+        }
+        if message.text().len() > MOST_MESSAGE {
+            errors.too_long(&message, MOST_MESSAGE);
+        }
+    }
+}
+
+fn is_reason(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte);
+    let is_last = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    match text.as_bytes() {
+        [only] => only.is_ascii_alphabetic(),
+        [first, inner @ .., last] => {
+            first.is_ascii_alphabetic()
+                && inner.iter().all(|byte| is_inner(*byte))
+                && is_last(*last)
+        }
+        [] => false,
+    }
+}

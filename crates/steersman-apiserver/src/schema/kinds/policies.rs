@@ -20,6 +20,19 @@ pub(super) const VALIDATING_POLICY: Kind = Kind {
         check_validations(object, &spec, &environment, &mut errors);
         errors
     },
+    validate_status: |object, _| {
+        let mut errors = Errors::default();
+        let status = Place::root(object).at("status");
+        for warning in status.down("typeChecking.expressionWarnings").items() {
+            for field in ["warning", "fieldRef"] {
+                if warning.at(field).is_empty() {
+                    errors.required(&warning.at(field), "");
+                }
+            }
+        }
+        check::conditions(&status.at("conditions"), &mut errors);
+        errors
+    },
     ..Kind::PLAIN
 };
 

@@ -450,3 +450,45 @@ mod volumes;
 mod cells;
 mod fixed;
 mod warnings;
+
+#[test]
+fn conditions_of_a_written_status_are_checked() {
+    let good = json!({"type": "a/Ready", "status": "True", "reason": "A,b:c_",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "message": ""});
+    let bad = json!({"type": "a/Ready", "status": "true", "reason": "1", "observedGeneration": -1,
+        "message": "m".repeat(32 * 1024 + 1)});
+    for (version, kind) in [
+        (ADMISSION_V1, "ValidatingAdmissionPolicy"),
+        ("policy/v1", "PodDisruptionBudget"),
+    ] {
+        let rules = of(&resource(version, kind)).unwrap();
+        let check = |conditions: Value| -> Vec<String> {
+            let object = json!({"status": {"conditions": conditions}});
+            let errors = validate_status(rules, &object, &json!({})).into_iter();
+            errors
+                .map(|error| format!("{}: {}", error.field, error.message))
+                .collect()
+        };
+        assert!(check(json!([good])).is_empty(), "{kind}");
+        let found = check(json!([good, bad]));
+        for (found, expected) in found.iter().zip([
+            "status.conditions[1].type: Duplicate value: \"a/Ready\"",
+            "status.conditions[1].status: Unsupported value: \"true\": supported values: \"False\", \"True\", \"Unknown\"",
+            "status.conditions[1].observedGeneration: Invalid value: -1: must be greater than or equal to zero",
+            "status.conditions[1].lastTransitionTime: Required value: must be set",
+            "status.conditions[1].reason: Invalid value: \"1\": a condition reason must start with",
+            "status.conditions[1].message: Too long: may not be more than 32768 bytes",
+        ]) {
+            assert!(found.starts_with(expected), "{found}");
+        }
+        assert_eq!(found.len(), 6, "{found:?}");
+    }
+    let rules = of(&resource(ADMISSION_V1, "ValidatingAdmissionPolicy")).unwrap();
+    let status =
+        json!({"status": {"typeChecking": {"expressionWarnings": [{"fieldRef": "spec"}]}}});
+    let errors = validate_status(rules, &status, &json!({}));
+    assert_eq!(
+        errors[0].field,
+        "status.typeChecking.expressionWarnings[0].warning"
+    );
+}
