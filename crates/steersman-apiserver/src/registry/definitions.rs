@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::go;
 use crate::schema::{Resource, StorageKey, crd};
 use crate::status::Status;
 use crate::store::Stored;
@@ -72,7 +73,7 @@ impl Registry {
             let used: Vec<String> = one_or_many(&asked[field])
                 .filter(|name| !one_or_many(&had[field]).any(|own| own == *name))
                 .filter(|name| taken.contains(*name))
-                .map(|name| format!("{} is already in use", Value::String(name.to_owned())))
+                .map(|name| format!("{} is already in use", go::quote(name)))
                 .collect();
             if let [one] = used.as_slice() {
                 conflict = Some((reason, one.clone()));

@@ -196,10 +196,10 @@ fn check_value(
 fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let allowed = &schema.rules.allowed;
     if !allowed.is_empty() && !allowed.iter().any(|one| is_same(value, one)) {
-        // Upstream quotes what is no text too: `supported values: "1", "2"`.
+        // Upstream also quotes values that are no texts: `supported values: "1", "2"`.
         let shown = allowed.iter().map(|one| match one {
-            Value::String(_) => one.to_string(),
-            other => Value::String(number_text(other)).to_string(),
+            Value::String(text) => go::quote(text),
+            other => go::quote(&number_text(other)),
         });
         let allowed: Vec<String> = shown.collect();
         let value = number_text(value);

@@ -9,6 +9,8 @@ use x509_parser::oid_registry::{
 };
 use x509_parser::x509::X509Version;
 
+use crate::go;
+
 /// The number of signatures that are checked for one certificate; so many certificates of one
 /// subject are an attack.
 const MOST_CHECKS: usize = 100;
@@ -48,7 +50,7 @@ impl<'a> Pool<'a> {
     /// Checks the certificate itself, apart from its names: dates and extensions.
     ///
     /// # Errors
-    /// Go's text of what is wrong.
+    /// Go's text for the first problem.
     pub(super) fn check_leaf(&self, leaf: &X509Certificate<'_>) -> Result<(), String> {
         self.check(leaf, Part::Leaf, 0)
     }
@@ -238,8 +240,7 @@ fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
         Some(name) => name.to_owned(),
         None => format!("serial:{}", candidate.tbs_certificate.serial),
     };
-    let quoted = |text: String| serde_json::Value::from(text).to_string();
-    let (why, name) = (quoted(why), quoted(name));
+    let (why, name) = (go::quote(&why), go::quote(&name));
     format!(
         "{unknown} (possibly because of {why} while trying to verify candidate authority certificate {name})"
     )

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::go;
+
 /// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
@@ -123,12 +125,17 @@ fn wrong_host(host: &str) -> Option<String> {
     };
     let digits = port.strip_prefix(':').unwrap_or(port);
     if !(port.is_empty() || port.starts_with(':') && digits.bytes().all(|b| b.is_ascii_digit())) {
-        return Some(format!("invalid port {port:?} after host"));
+        return Some(format!("invalid port {} after host", go::quote(port)));
     }
     let wrong = host
         .chars()
         .find(|c| c.is_whitespace() || matches!(c, '^' | '`' | '{' | '}' | '|' | '\\' | '"'));
-    wrong.map(|c| format!("invalid character {:?} in host name", c.to_string()))
+    wrong.map(|c| {
+        format!(
+            "invalid character {} in host name",
+            go::quote(&c.to_string())
+        )
+    })
 }
 
 /// The first percent sign that two digits do not follow, with what follows.

@@ -64,8 +64,8 @@ fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
             Ok(number) => Value::Double(number),
             Err(_) => {
                 return fail(format!(
-                    "strconv.ParseFloat: parsing {:?}: invalid syntax",
-                    &**text
+                    "strconv.ParseFloat: parsing {}: invalid syntax",
+                    go::quote(text)
                 ));
             }
         },

@@ -2,6 +2,7 @@
 
 use super::times;
 use super::value::{Key, Value};
+use crate::go;
 
 /// `pattern.format(arguments)`.
 ///
@@ -85,8 +86,8 @@ fn clause_of(clause: char, precision: Option<usize>, value: &Value<'_>) -> Resul
         ('x' | 'X', _) => return misfit("hex"),
         (clause, _) => {
             return Err(std::format!(
-                "could not parse formatting clause: unrecognized formatting clause {:?}",
-                clause.to_string()
+                "could not parse formatting clause: unrecognized formatting clause {}",
+                go::quote(&clause.to_string())
             ));
         }
     })

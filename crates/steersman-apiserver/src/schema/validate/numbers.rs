@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::go;
 use crate::schema::structural::Structural;
 use crate::status::FieldError;
 
@@ -107,7 +108,7 @@ fn is_multiple(number: f64, factor: f64) -> bool {
 
 /// A number as Go prints it: without a fraction where there is none.
 pub(super) fn number_text(value: &Value) -> String {
-    let text = value.to_string();
+    let text = go::printed(value);
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 

@@ -201,3 +201,13 @@ fn numbers_are_converted_before_they_are_looked_up() {
         ["spec.n: Unsupported value: 3: supported values: \"1\", \"2.5\""]
     );
 }
+
+/// Upstream quotes texts as Go does, which differs from JSON for control characters.
+#[test]
+fn texts_of_an_enumeration_are_quoted_as_go_quotes_them() {
+    let schema = spec(&json!({"a": {}, "e": {"type": "string", "enum": ["x\u{1}"]}}));
+    assert_eq!(
+        texts(&schema, &json!({"spec": {"a": 1, "e": "y\u{7}"}})),
+        ["spec.e: Unsupported value: \"y\\a\": supported values: \"x\\x01\""]
+    );
+}
