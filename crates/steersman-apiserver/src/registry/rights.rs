@@ -12,7 +12,7 @@ use super::state::Registry;
 /// The group of claims of devices.
 const DEVICES: &str = "resource.k8s.io";
 
-/// The subresources of a Pod whose streams begin with a GET, for which authorization saw `get`.
+/// The subresources of a Pod with streams. A GET opens a stream too, and authorization saw `get` then.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
 
 impl Registry {

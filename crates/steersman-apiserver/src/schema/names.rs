@@ -106,7 +106,7 @@ pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a name that has to be an IP address (upstream: `validation.IsValidIP`).
+/// Returns the problems of a name that has to be an IP address (upstream: `validation.IsValidIP`).
 fn check_address(name: &str) -> Option<String> {
     let Ok(address) = name.parse::<IpAddr>() else {
         let mut octets = name.split('.').map(str::parse::<u8>);

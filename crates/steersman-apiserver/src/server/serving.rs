@@ -276,7 +276,8 @@ impl Accepting {
     }
 }
 
-/// Listens where it did before. Whoever took the port meanwhile is waited for.
+/// Binds the listener to the address it had before. While another program uses the port, it tries
+/// again.
 async fn listen_again(address: SocketAddr) -> TcpListener {
     loop {
         match TcpListener::bind(address).await {

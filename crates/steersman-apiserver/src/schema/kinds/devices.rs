@@ -44,7 +44,7 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
         let Some(status) = given(new, "status") else {
             return;
         };
-        // What is told of a device goes with its allocation.
+        // The status of a device is removed together with its allocation.
         if let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) {
             devices.retain(|one| {
                 let device = device(one);
