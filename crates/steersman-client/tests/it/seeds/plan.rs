@@ -186,7 +186,7 @@ fn blind_delete(dice: &mut Dice) -> Vec<Act> {
         Act::Cut,
         Act::Sleep(5_000),
         Act::Other(which, Op::Create(content)),
-        Act::Write(writer, which, Op::DeleteKey),
+        Act::Write(writer, which, dice.pick(&[Op::DeleteKey, Op::Delete])),
     ];
     for _ in 0..4 {
         acts.push(Act::Sleep(dice.below(1_500)));
