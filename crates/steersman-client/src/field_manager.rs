@@ -3,6 +3,16 @@
 /// The longest name that servers take, in bytes (`FieldManagerMaxLength` of apimachinery).
 const LONGEST: usize = 128;
 
+/// A field manager that servers refuse, with each write that it signs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the field manager {name:?} {problem}: servers take 1 to 128 bytes of printable characters"
+)]
+pub struct InvalidFieldManager {
+    name: String,
+    problem: String,
+}
+
 /// How much of the beginning of a name that is too long is kept, in bytes.
 const BEGINNING: usize = 40;
 
@@ -32,6 +42,35 @@ pub(crate) fn of_controller(program: &str, controller: &str) -> String {
     let beginning = start_of(&name, BEGINNING);
     let end = end_of(&name, LONGEST - BEGINNING - hash.len());
     format!("{beginning}{hash}{end}")
+}
+
+/// Checks a field manager as servers do (`ValidateFieldManager` of apimachinery).
+///
+/// # Errors
+///
+/// Where the name is empty, longer than 128 bytes, or has a character that is not printable.
+pub fn check_field_manager(name: &str) -> Result<(), InvalidFieldManager> {
+    let problem = if name.is_empty() {
+        "is empty".to_owned()
+    } else if name.len() > LONGEST {
+        format!("has {} bytes", name.len())
+    } else if let Some(refused) = name.chars().find(|c| is_refused(*c)) {
+        format!("has the character {refused:?}")
+    } else {
+        return Ok(());
+    };
+    Err(InvalidFieldManager {
+        name: name.to_owned(),
+        problem,
+    })
+}
+
+/// Whether servers refuse a name for the character. Unlike [`is_printable`], says no of the symbols
+/// that servers take.
+fn is_refused(c: char) -> bool {
+    // Behind a letter, so that a combining mark is not escaped.
+    let is_escaped = || format!("a{c}").escape_debug().count() > 2;
+    !is_printable(c) && (c.is_ascii() || is_escaped())
 }
 
 /// Whether a server takes the character in a name (`unicode.IsPrint` of Go). Says no of some symbols

@@ -82,6 +82,7 @@ pub use consistency::ReadConsistency;
 pub use ensure::Ensured;
 pub use error::{Error, FieldConflict};
 pub use extract::extract;
+pub use field_manager::{InvalidFieldManager, check_field_manager};
 pub use kind_client::KindClient;
 pub use live::{Live, LiveKind, Page, Pages};
 pub use metrics::ClientMetrics;

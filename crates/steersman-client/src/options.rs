@@ -73,11 +73,19 @@ impl ClientOptions {
     }
 
     /// The name under which the server notes who set which field (`fieldManager`): at most 128 bytes of
-    /// printable characters. Without one, it is what the program calls itself in its `User-Agent`. The
-    /// client of a controller of a manager has a name of its own.
+    /// printable characters. Without one, it is what the program calls itself in its `User-Agent`.
+    ///
+    /// Of a manager's client it is the name of each controller that was declared without one of its own; without
+    /// one here as well, that is `program/controller`.
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
         self
+    }
+
+    /// The field manager that was set, if one was.
+    #[must_use]
+    pub fn given_field_manager(&self) -> Option<&str> {
+        self.field_manager.as_deref()
     }
 
     /// What the server does about fields that it does not know (`fieldValidation`): it warns where nothing is

@@ -168,8 +168,8 @@ impl<K: TypedObject> Builder<K> {
     }
 
     /// The field manager of the writes that its reconciles make with
-    /// [`Context::client`](crate::Context::client), where a manager runs it: `program/controller` by
-    /// default ([`Client::for_controller`](steersman_client::Client::for_controller)).
+    /// [`Context::client`](crate::Context::client), where a manager runs it: by default that of the manager's
+    /// client options, and `program/controller` where they name none ([`Client::for_controller`](steersman_client::Client::for_controller)).
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.rest = self.rest.field_manager(name);
         self
@@ -179,7 +179,7 @@ impl<K: TypedObject> Builder<K> {
     ///
     /// # Errors
     ///
-    /// [`ControllerError::EmptyName`] and [`ControllerError::NoWorkers`].
+    /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`] and [`ControllerError::FieldManager`].
     pub fn build(self, reconciler: impl Reconciler) -> Result<Controller, ControllerError> {
         let primary = Watch::<K, Request>::new(self.primary, self.handler);
         self.rest

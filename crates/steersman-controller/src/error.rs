@@ -48,6 +48,14 @@ pub enum ControllerError {
         /// The controller.
         controller: String,
     },
+    /// Servers refuse the field manager that the controller was declared with.
+    #[error("controller {controller:?} cannot sign its writes")]
+    FieldManager {
+        /// The controller.
+        controller: String,
+        /// What is wrong with the name.
+        source: steersman_client::InvalidFieldManager,
+    },
     /// The metrics of a controller of that name are registered already.
     #[error(
         "the metrics of controller {controller:?} cannot be registered: \
@@ -229,6 +237,7 @@ impl ControllerError {
             | Self::NothingWatched { .. }
             | Self::NoWorkers { .. }
             | Self::StillRunning { .. }
+            | Self::FieldManager { .. }
             | Self::Metrics { .. }
             | Self::TaskPanicked { .. } => None,
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt};
+use steersman_client::check_field_manager;
 use steersman_object::TypedObject;
 use steersman_workqueue::RateLimiter;
 
@@ -122,7 +123,7 @@ impl<R: RequestKey> KeyedBuilder<R> {
     ///
     /// # Errors
     ///
-    /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`], and
+    /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`], [`ControllerError::FieldManager`], and
     /// [`ControllerError::NothingWatched`] where neither a watch nor a stream would ever cause a
     /// request.
     pub fn build(self, reconciler: impl Reconciler<R>) -> Result<Controller, ControllerError> {
@@ -140,6 +141,12 @@ impl<R: RequestKey> KeyedBuilder<R> {
             });
         }
         let field_manager = self.field_manager;
+        if let Some(Err(source)) = field_manager.as_deref().map(check_field_manager) {
+            return Err(ControllerError::FieldManager {
+                controller: self.name,
+                source,
+            });
+        }
         let controller = Controller::new(Body {
             name: self.name,
             watches: self.watches,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use steersman_api::Connection;
 use steersman_cache::{Cache, CacheMetrics, CacheOptions};
-use steersman_client::{ClientMetrics, ClientOptions};
+use steersman_client::{ClientMetrics, ClientOptions, check_field_manager};
 
 use crate::cluster::Cluster;
 use crate::error::Error;
@@ -30,6 +30,7 @@ impl Manager {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
             registry: prometheus::Registry::new(),
+            field_manager: None,
             clock: Arc::new(Timestamp::now),
         };
         ManagerBuilder {
@@ -49,8 +50,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// How the client writes. Each controller's client signs with `program/controller`, or with the field
-    /// manager that the controller was declared with.
+    /// How the client writes. Each controller's client signs with the field manager that the controller was
+    /// declared with, else with that of these options, else with `program/controller`.
     pub fn client(mut self, options: ClientOptions) -> Self {
         self.client = options;
         self
@@ -95,10 +96,14 @@ impl ManagerBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::CacheOptions`]; [`Error::Metrics`] where the registry is that of another manager.
-    pub fn build(self) -> Result<Manager, Error> {
+    /// [`Error::CacheOptions`]; [`Error::FieldManager`]; [`Error::Metrics`] where the registry is that of another manager.
+    pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: before anything is registered, so that the registry serves the corrected options.
         let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
+        if let Some(name) = self.client.given_field_manager() {
+            check_field_manager(name).map_err(Error::FieldManager)?;
+            self.options.field_manager = Some(name.to_owned());
+        }
         let cache = if self.cache.has_metrics() {
             self.cache
         } else {

@@ -40,8 +40,8 @@ impl<K: TypedObject> ControllerBuilder<K> {
         self.map(|builder| builder.name(name))
     }
 
-    /// The field manager of the writes that it makes with the client of its context;
-    /// `program/controller` by default.
+    /// The field manager of the writes that it makes with the client of its context; by default that of the
+    /// manager's [client options](crate::ManagerBuilder::client), and `program/controller` where they name none.
     pub fn field_manager(self, name: impl Into<String>) -> Self {
         self.map(|builder| builder.field_manager(name))
     }

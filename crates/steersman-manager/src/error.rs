@@ -23,6 +23,9 @@ pub enum Error {
     /// error, so that a function that declares indexes and controllers has one error.
     #[error("the manager's cache cannot hold what was declared")]
     Declared(#[from] steersman_cache::Error),
+    /// Servers refuse the field manager of the client options.
+    #[error("the manager's client cannot sign its writes")]
+    FieldManager(#[source] steersman_client::InvalidFieldManager),
     /// The registry has metrics of these names already.
     #[error(
         "the metrics of the manager cannot be registered: give each manager a registry of its own"

@@ -208,7 +208,8 @@ impl Manager {
         controller
             .declare(self.cache())
             .map_err(Error::Controller)?;
-        let client = match controller.field_manager() {
+        let given = &self.shared.options.field_manager;
+        let client = match controller.field_manager().or(given.as_deref()) {
             Some(given) => self.client().field_manager(given),
             // Two programs may have controllers of one name.
             None => self.client().for_controller(name),

@@ -11,6 +11,8 @@ pub(crate) struct ManagerOptions {
     pub(crate) grace: Option<Duration>,
     /// Where controllers, caches and queues count what they do.
     pub(crate) registry: prometheus::Registry,
+    /// Signs the writes of controllers that were declared without a field manager.
+    pub(crate) field_manager: Option<String>,
     /// Wall time, as reconcilers see it.
     pub(crate) clock: Clock,
 }

@@ -9,7 +9,7 @@ use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
 use steersman_cache::{CacheOptions, ListOptions};
-use steersman_client::owner;
+use steersman_client::{ClientOptions, owner};
 use steersman_controller::{
     Action, Context, Error as ReconcileError, Reconciler, Request, reconcile,
 };
@@ -203,6 +203,35 @@ async fn a_controller_signs_with_the_field_manager_that_it_is_given() {
     assert_eq!(
         owners,
         [("as-before".to_owned(), r#"{"f:red":{}}"#.to_owned())]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_manager_of_the_client_options_is_that_of_controllers_without_their_own() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let options = ClientOptions::new().field_manager("the-shop");
+    let manager = manager_of(&server).client(options).build().unwrap();
+    let (told, mut done) = mpsc::unbounded_channel();
+    let named = manager.controller::<ConfigMap>().name("one");
+    named.run(applies("red", told.clone())).unwrap();
+    let named = manager.controller::<ConfigMap>().name("two");
+    let named = named.field_manager("as-before");
+    named.run(applies("blue", told)).unwrap();
+    let started = start(&manager);
+    for _ in 0..2 {
+        soon(done.recv()).await.unwrap();
+    }
+    started.stop().await.unwrap();
+    let mut owners = owners(&server);
+    owners.sort();
+    let owner = |name: &str, labels: &str| (name.to_owned(), labels.to_owned());
+    assert_eq!(
+        owners,
+        [
+            owner("as-before", r#"{"f:blue":{}}"#),
+            owner("the-shop", r#"{"f:red":{}}"#),
+        ]
     );
 }
 

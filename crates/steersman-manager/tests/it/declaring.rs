@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
+use steersman_client::ClientOptions;
 use steersman_manager::{Error, Manager, Shutdown};
 use tokio::sync::mpsc;
 
@@ -40,6 +41,46 @@ fn everything_is_declared_without_a_runtime_and_a_cluster() {
         .unwrap();
     assert_eq!(manager.controllers(), ["configmap", "other"]);
     assert_eq!(manager.cache().all_unsynced().len(), 2);
+}
+
+/// Servers refuse each write that is signed with such a name.
+#[test]
+fn a_field_manager_that_servers_refuse_is_refused_when_building() {
+    let (told, _reconciled) = mpsc::unbounded_channel();
+    for (name, problem) in [
+        (String::new(), "is empty"),
+        ("x".repeat(129), "has 129 bytes"),
+        ("shop\u{7}".to_owned(), r#"has the character '\u{7}'"#),
+        ("shop\u{200b}".to_owned(), r#"has the character '\u{200b}'"#),
+    ] {
+        let manager = Manager::builder(nowhere()).build().unwrap();
+        let controller = manager.controller::<ConfigMap>().field_manager(&name);
+        let error = controller.run(Tell(told.clone())).unwrap_err();
+        let text = report(&error).to_string();
+        assert!(text.contains(r#"controller "configmap""#), "{text}");
+        assert!(
+            text.contains("field manager") && text.contains(problem),
+            "{text}"
+        );
+        assert!(manager.controllers().is_empty() && manager.cache().all_unsynced().is_empty());
+
+        let options = ClientOptions::new().field_manager(&name);
+        let error = Manager::builder(nowhere())
+            .client(options)
+            .build()
+            .unwrap_err();
+        let text = report(&error).to_string();
+        assert!(
+            text.contains("field manager") && text.contains(problem),
+            "{text}"
+        );
+    }
+    for name in ["x".repeat(128), "the shop → é".to_owned()] {
+        let options = ClientOptions::new().field_manager(&name);
+        let manager = Manager::builder(nowhere()).client(options).build().unwrap();
+        let controller = manager.controller::<ConfigMap>().field_manager(name);
+        controller.run(Tell(told.clone())).unwrap();
+    }
 }
 
 #[test]
