@@ -18,6 +18,8 @@ pub struct ControllerStatus {
 }
 
 /// A panic of a predicate, a handler or a filter, which cost one event (`CTRL-6`).
+///
+/// Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerPanic {
@@ -139,6 +141,8 @@ impl fmt::Debug for ControllerStatus {
 
 impl fmt::Display for HandlerPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.kind, self.key, self.message)
+        // One line, however many the panic has: a failed `assert_eq!` has three.
+        let words: Vec<&str> = self.message.split_whitespace().collect();
+        write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
     }
 }

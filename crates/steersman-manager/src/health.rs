@@ -96,6 +96,10 @@ impl Health {
 
 impl ControllerHealth {
     fn waits(&self) -> String {
+        if self.waiting_for.is_empty() {
+            // The kinds have synced since, and their objects are on their way to the controller.
+            return format!("{} is about to start", self.name);
+        }
         let kinds: Vec<String> = self.waiting_for.iter().map(of_kind).collect();
         format!("{} waits for {}", self.name, kinds.join(", "))
     }
@@ -115,11 +119,14 @@ fn of_kind(unsynced: &Unsynced) -> String {
 
 impl fmt::Display for InformerHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.trouble, self.cluster)?;
-        if self.controllers.is_empty() {
-            return Ok(());
+        f.write_str(&self.cluster)?;
+        match &*self.controllers {
+            [] => {}
+            [one] => write!(f, ", for controller {one}")?,
+            several => write!(f, ", for controllers {}", several.join(", "))?,
         }
-        write!(f, " (watched by {})", self.controllers.join(", "))
+        // Last: it may end with a rule to copy.
+        write!(f, ": {}", self.trouble)
     }
 }
 
@@ -138,5 +145,27 @@ impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let checks = self.checks().map(|check| check.to_string());
         f.write_str(&checks.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MGR-6
+    #[test]
+    fn a_controller_whose_kinds_have_synced_is_named_as_about_to_start() {
+        let controller = ControllerHealth {
+            name: "shop".to_owned(),
+            is_waiting: true,
+            waiting_for: Vec::new(),
+            handler_panics: 0,
+            last_handler_panic: None,
+        };
+        let health = Health {
+            controllers: vec![controller],
+            ..Health::default()
+        };
+        assert_eq!(health.checks()[1].findings, ["shop is about to start"]);
     }
 }
