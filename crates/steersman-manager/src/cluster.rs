@@ -2,16 +2,22 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::time::Duration;
 
 use steersman_api::Connection;
 use steersman_cache::{Begun, Cache, CacheOptions};
 use steersman_client::{Client, ClientOptions};
 use steersman_object::report;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::error::{BoxError, Error};
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
+
+/// How long the first syncs of a cluster hold up the groups to come: less than until the first reminder of
+/// what a group waits for.
+const LONGEST_HOLD: Duration = Duration::from_secs(8);
 
 /// One api-server as a manager uses it: a connection, a cache that runs over it, and a client that reads
 /// from that cache. Cheap to clone.
@@ -97,6 +103,20 @@ impl Cluster {
     }
 }
 
+/// Names the kinds whose first sync the groups to come do not wait for any longer.
+fn tell_of_unsettled(cache: &Cache) {
+    let mut unsettled = cache.all_unsynced();
+    unsettled.retain(|unsynced| unsynced.is_syncing() || unsynced.is_not_started());
+    let kinds: Vec<String> = unsettled
+        .iter()
+        .map(|u| u.kind.qualified_plural())
+        .collect();
+    info!(
+        kinds = kinds.join(", "),
+        "the first sync of these kinds has not ended: their readers and controllers wait, all others start"
+    );
+}
+
 /// Asks what the cache may read, and says what it may not.
 async fn preflight(cache: &Cache, connection: &Connection) {
     match cache.preflight(connection).await {
@@ -138,9 +158,11 @@ impl Runnable for Cluster {
             pending::<Infallible>().await
         };
         let settled = async {
-            // What cannot sync keeps nobody waiting: its informer has logged why, who reads it is told, and
-            // who watches it has a limit.
-            self.cache.settled().await;
+            // What cannot sync keeps nobody waiting: its informer has logged why, and its readers are told. Of
+            // a first list that hangs nothing is known before its request times out (MGR-4).
+            if timeout(LONGEST_HOLD, self.cache.settled()).await.is_err() {
+                tell_of_unsettled(&self.cache);
+            }
             context.ready();
             pending::<Infallible>().await
         };

@@ -11,8 +11,9 @@ pub enum Group {
     /// Admission and conversion webhooks: up before caches, because listing a kind may need the conversion
     /// webhook of this very process.
     Webhooks,
-    /// Caches: ready when each declared kind has synced or its first list has failed. What needs all kinds
-    /// waits for them with [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
+    /// Caches: ready when each declared kind has synced or its first list has failed, and after 8 s at the
+    /// latest, so that a list that hangs costs only its readers. What needs all kinds waits for them with
+    /// [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
     Caches,
     /// What runs in every replica, leader or not.
     Others,

@@ -405,3 +405,43 @@ async fn a_handler_that_panics_is_named_by_the_health_and_ends_nothing() {
     assert_eq!(health.controllers[0].handler_panics, 1);
     started.stop().await.unwrap();
 }
+
+/// CACHE-2, MGR-4: a kind whose list hangs costs only those who read it.
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_first_list_hangs_does_not_keep_other_controllers_waiting() {
+    let log = capture();
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    server.create(service("s")).unwrap();
+    let hour = Duration::from_secs(3600);
+    let hanging = server.faults().delay(None, "services", hour);
+    let manager = manager_of(&server).build().unwrap();
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    let maps = manager.controller::<ConfigMap>();
+    maps.run(Tell(told.clone())).unwrap();
+    let services = manager.controller::<Service>();
+    services.run(Tell(told)).unwrap();
+    let before = Instant::now();
+    let started = start(&manager);
+    assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    assert!(
+        before.elapsed() <= Duration::from_secs(10),
+        "{:?}",
+        before.elapsed()
+    );
+    let text = log.text();
+    let named = text.lines().filter(|line| line.contains("has not ended"));
+    assert_eq!(
+        named.filter(|l| l.contains("services")).count(),
+        1,
+        "{text}"
+    );
+    let (ok, waits) = check(&manager.health(), "controllers");
+    assert_eq!(
+        (ok, waits),
+        (false, vec!["service waits for Service.v1 (syncing)".into()])
+    );
+    drop(hanging);
+    assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/s");
+    started.stop().await.unwrap();
+}
