@@ -236,20 +236,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         });
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     let name = text(&version["name"]);
-    let deprecation_warning = (version["deprecated"] == true).then(|| {
-        version["deprecationWarning"].as_str().map_or_else(
-            || {
-                let kind = text(&names["kind"]);
-                let mut warning = format!("{group}/{name} {kind} is deprecated");
-                if newest != name {
-                    use std::fmt::Write as _;
-                    let _ = write!(warning, "; use {group}/{newest} {kind}");
-                }
-                warning
-            },
-            str::to_owned,
-        )
-    });
+    let deprecation_warning = deprecation_warning(crd, version, newest);
     Resource {
         version: name,
         kind: text(&names["kind"]),
@@ -298,6 +285,25 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         group,
         plural,
     }
+}
+
+/// Returns the warning of a version that is deprecated: its own text, or one that names the newest version.
+fn deprecation_warning(crd: &Value, version: &Value, newest: &str) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(text) = version["deprecationWarning"].as_str() {
+        return Some(text.to_owned());
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, name) = (text(&crd["spec"]["group"]), text(&version["name"]));
+    let kind = text(&crd["spec"]["names"]["kind"]);
+    let successor = if newest == name {
+        String::new()
+    } else {
+        format!("; use {group}/{newest} {kind}")
+    };
+    Some(format!("{group}/{name} {kind} is deprecated{successor}"))
 }
 
 fn keys(path: &str) -> Vec<String> {
