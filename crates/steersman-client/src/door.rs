@@ -21,11 +21,11 @@ use crate::write::{RequestId, Write, WriteObserver};
 pub(crate) struct Door {
     pub(crate) options: Arc<ClientOptions>,
     pub(crate) mapper: Mapper,
-    /// On whose behalf the client works.
+    /// The request of a controller that the client works for.
     pub(crate) request: Option<RequestId>,
-    /// The same, as notes name it.
+    /// The same request, as notes of writes name it.
     pub(crate) writer: Option<Writer>,
-    /// What was written, for the reads that have to see it.
+    /// Notes of the writes that later reads have to see.
     pub(crate) own: Arc<OwnReads>,
     /// The address of the server, for metrics.
     pub(crate) host: Arc<str>,
@@ -137,7 +137,7 @@ impl Door {
         door
     }
 
-    /// Who hears of a write: of a dry run nobody does.
+    /// Returns the observers of a write; a dry run has none.
     fn observers(&self) -> Vec<Arc<dyn WriteObserver>> {
         if self.options.dry_run {
             return Vec::new();
@@ -149,7 +149,7 @@ impl Door {
         observers
     }
 
-    /// One attempt, in a task that nobody's impatience ends.
+    /// Sends a write once, in a task of its own that goes on if the caller is dropped.
     async fn once<T: Send + 'static>(
         &self,
         write: Write,
@@ -191,7 +191,7 @@ impl Door {
         repeats: &mut Repeats,
     ) -> Result<(), Error> {
         if error.is_kind_not_served() {
-            // The next one who maps it asks the server.
+            // The next request for a kind of this group asks the server for its kinds again.
             self.mapper.forget(kind.gvk().group());
         }
         let Some(wait) = repeats.wait(&error, method.is_none(), self.options.patience) else {

@@ -1,4 +1,4 @@
-//! Machine: what became of a write, told from its answer; and when a request is sent again because the server says so.
+//! Machine: the outcome of a write, judged by its answer, and whether a request is sent again after a `Retry-After`.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use steersman_api::{About, Error};
 
 use crate::write::{Outcome, Write, Written};
 
-/// A `Retry-After` of nothing would mean to spin.
+/// The shortest wait before a repetition: a `Retry-After` of zero would be a hot loop.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What became of a write that was answered so.
+/// Judges the outcome of a write by its answer.
 pub(crate) fn outcome<'a>(write: &Write, sent: Result<Option<&About>, &'a Error>) -> Outcome<'a> {
     match sent {
         Ok(about) => Outcome::Done(about.and_then(|about| written(write, about))),
@@ -29,8 +29,7 @@ pub(crate) fn is_unknown(error: &Error) -> bool {
     }
 }
 
-/// Whether a question that was refused so would be refused again: it takes somebody else to change that, such as
-/// who grants rights. Credentials that are not valid (401) are renewed, and what is expired (410) is asked anew.
+/// Returns whether the same request would be refused again until an administrator changes something, such as a Role. Credentials that are not valid (401) are renewed, and what is expired (410) is asked anew.
 pub(crate) fn is_refused_for_good(error: &Error) -> bool {
     match error.code() {
         Some(code) => (400..500).contains(&code) && !matches!(code, 401 | 408 | 410 | 429),
@@ -75,7 +74,7 @@ impl Repeats {
     }
 }
 
-/// The object that was written, where the answer is about it.
+/// Returns the written object if the answer is about that object.
 fn written(write: &Write, about: &About) -> Option<Written> {
     let itself = about.gvk.same_group_kind(write.kind.gvk());
     // A Scale has the uid and the version of the object that is scaled; the Status of a delete has the uid of

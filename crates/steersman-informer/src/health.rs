@@ -1,4 +1,4 @@
-//! Handle: what the informers of one connection know together of their server.
+//! Handle: the health of one server, shared by the informers of a connection.
 
 mod machine;
 
@@ -22,8 +22,8 @@ const TURN: Duration = Duration::from_secs(30);
 /// The bound on concurrent lists of an informer that shares its server's health with no other.
 const LISTS: usize = 10;
 
-/// What the informers of one connection know together of their server: whether it is away, and how many of them may
-/// list it again at once. Cheap to clone.
+/// The health of one server, shared by the informers of a connection: whether the server is away, and how many
+/// informers may list again at once. Cheap to clone.
 ///
 /// Give a clone to each informer of a connection ([`InformerOptions::health`](crate::InformerOptions::health)). While
 /// the server is away, one of them asks for it each second, and once it answers all of them go on within a second
@@ -36,7 +36,7 @@ pub struct ServerHealth {
 
 struct Shared {
     machine: Mutex<HealthMachine>,
-    /// Marked changed when those who wait have to look again.
+    /// Marked changed when waiting informers have to look again.
     changed: watch::Sender<()>,
     lists: Arc<Semaphore>,
 }
@@ -134,7 +134,7 @@ impl fmt::Debug for ServerHealth {
     }
 }
 
-/// What an answer to the request for readiness proves.
+/// Judges the answer to the request for readiness.
 fn judge(answer: Option<Result<(), Error>>) -> Answer {
     match answer {
         None => Answer::Unknown,

@@ -1,4 +1,4 @@
-//! Driver: signs requests, and sends one again that was refused for credentials that have changed since.
+//! Driver: signs requests, and repeats a request that was refused (401) if the credentials have changed since.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,7 +28,7 @@ pub(super) struct Access {
 impl Access {
     async fn send(&self, request: Request<Body>) -> Result<Response<LinkBody>, BoxError> {
         let (parts, body) = request.into_parts();
-        // In memory, because it may have to be sent again.
+        // The body is kept in memory, because the request may be sent again.
         let body = body.collect().await?.to_bytes();
         let request = Request::from_parts(parts, body);
         if self.credentials.keep_fresh().await {

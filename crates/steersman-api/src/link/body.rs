@@ -1,4 +1,4 @@
-//! Driver: the body of an answer, which keeps its place on a link until it has ended.
+//! Driver: the body of an answer, which holds its stream or link until the body has ended.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,7 +11,7 @@ use tower::BoxError;
 /// The body of an answer.
 pub(super) struct LinkBody {
     inner: Incoming,
-    /// The request's place on its link; dropping it gives the place back.
+    /// The lease of the stream or link; dropping it returns the stream or link to the pool.
     lease: Option<Box<dyn Send>>,
 }
 

@@ -37,15 +37,15 @@ pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
-/// A byte stream to the server, and what is spoken on it.
+/// A byte stream to the server, and the protocol that was agreed on.
 pub(super) struct Dialed {
     pub(super) io: Box<dyn Io>,
     pub(super) protocol: Protocol,
-    /// The generation of the credentials it was opened with.
+    /// The generation of the credentials that the stream was opened with.
     pub(super) generation: u64,
 }
 
-/// Opens byte streams to a server; with `true`, such that HTTP/1.1 is spoken.
+/// Opens byte streams to a server; with `true`, only HTTP/1.1 is offered to the server.
 pub(super) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxError>> + Send + Sync;
 
 /// Opens byte streams to a server over the network.
@@ -68,9 +68,9 @@ impl Dialer {
     ) -> Result<Self, String> {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
-        // Without it, a small request waits for the acknowledgement of the one before.
+        // Without this option a small request waits until the request before it is acknowledged.
         connector.set_nodelay(true);
-        // CONN-2: of HTTP/1.1 the system finds out about a dead link, in the same time.
+        // CONN-2: TCP keepalive notices a dead HTTP/1.1 link within the same time as pings an HTTP/2 link.
         if let Some((interval, answer)) = options.pings() {
             let second = Duration::from_secs(1);
             connector.set_keepalive(Some(interval.max(second)));
@@ -93,7 +93,7 @@ impl Dialer {
         })
     }
 
-    /// As a function, which is what a pool needs.
+    /// Returns the dialer as a function, as a pool takes it.
     pub(super) fn into_dial(self) -> Box<Dial> {
         let this = Arc::new(self);
         Box::new(move |http1| {

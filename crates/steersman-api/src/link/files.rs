@@ -23,7 +23,8 @@ use crate::config::explain_client;
 /// Time after which the files are read again, as client-go and kube-client do with tokens.
 const READ_AGAIN: Duration = Duration::from_secs(60);
 
-/// The credentials of a connection: what its server is checked by, and what it shows to the server.
+/// The credentials of a connection: the authorities that its server is checked by, and the certificate or token that
+/// the server is shown.
 ///
 /// CONN-4: files are read again before a link opens, each minute in which there are requests, and where the
 /// server refuses the credentials. Files that cannot be read or used leave the last good state in force.
@@ -37,7 +38,7 @@ pub(super) struct Credentials {
     reading: tokio::sync::Mutex<()>,
 }
 
-/// What was read last. It has no `Debug`, because it holds keys.
+/// The credentials as they were read last. There is no `Debug`, because they include keys.
 struct Current {
     /// The content of `files`, in their order.
     read: Vec<Option<Vec<u8>>>,
@@ -86,34 +87,34 @@ impl Credentials {
         })
     }
 
-    /// What a link is secured with, and its generation.
+    /// Returns the TLS configuration of new links, and its generation.
     pub(super) fn tls(&self) -> (Option<Arc<ClientConfig>>, u64) {
         let current = self.current.lock();
         (current.tls.clone(), current.generation)
     }
 
-    /// The generation of what links are secured with.
+    /// Returns the generation of the TLS configuration of new links.
     pub(super) fn generation(&self) -> u64 {
         self.current.lock().generation
     }
 
-    /// The `Authorization` of a request, where a file has the token.
+    /// Returns the `Authorization` header of requests if the token is in a file.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         self.current.lock().header.clone()
     }
 
-    /// The number of changes so far.
+    /// Returns the number of changes so far.
     pub(super) fn changes(&self) -> u64 {
         self.current.lock().changes
     }
 
-    /// Reads the files again where the last time is a minute ago. Answers whether they have changed.
+    /// Reads the files again if the last reading is a minute ago. Returns whether the credentials have changed.
     pub(super) async fn keep_fresh(self: &Arc<Self>) -> bool {
         let due = {
             let mut current = self.current.lock();
             let due = current.read_at.elapsed() >= READ_AGAIN && self.has_files();
             if due {
-                // Other requests go on with what is there.
+                // Other requests go on with the credentials that were read before.
                 current.read_at = Instant::now();
             }
             due
@@ -121,7 +122,8 @@ impl Credentials {
         due && self.renew(self.changes()).await
     }
 
-    /// Reads the files again. Answers whether there is anything newer than the change `known`.
+    /// Reads the files again, unless the credentials have changed since change number `known`. Returns whether they
+    /// have.
     pub(super) async fn renew(self: &Arc<Self>, known: u64) -> bool {
         if !self.has_files() {
             return false;
@@ -194,7 +196,7 @@ impl Credentials {
     }
 }
 
-/// The files that links are secured with; what is inline never changes.
+/// Returns the files of the TLS configuration; inline certificates never change.
 fn files(config: &Config) -> Vec<PathBuf> {
     let user = &config.auth_info;
     let certificate = user.client_certificate.as_ref();
@@ -212,7 +214,7 @@ fn files(config: &Config) -> Vec<PathBuf> {
     .collect()
 }
 
-/// The file of the token, unless another credential goes before it (kube-client, `Auth::try_from`).
+/// Returns the file of the token, unless another credential takes precedence (kube-client, `Auth::try_from`).
 fn token_file(config: &Config) -> Option<PathBuf> {
     let user = &config.auth_info;
     let basic = user.username.is_some() && user.password.is_some();
@@ -237,7 +239,7 @@ fn read_token(path: &PathBuf) -> Result<HeaderValue, String> {
     Ok(header)
 }
 
-/// The configuration of TLS, of the files as they are now.
+/// Makes the TLS configuration from the files as they are now.
 fn tls(config: &Config) -> Result<Option<ClientConfig>, KubeError> {
     if config.cluster_url.scheme_str() != Some("https") {
         return Ok(None);
@@ -265,7 +267,7 @@ fn tls(config: &Config) -> Result<Option<ClientConfig>, KubeError> {
     Ok(Some(tls))
 }
 
-/// Accepts each certificate: `insecure-skip-tls-verify`. That of kube-client prints a warning per link.
+/// Accepts each certificate: `insecure-skip-tls-verify`. The verifier of kube-client prints a warning per link.
 #[derive(Debug)]
 struct AcceptAll(CryptoProvider);
 

@@ -1,4 +1,4 @@
-//! Machine: the form of a request on a link, and what the failure of one means.
+//! Machine: the form of a request over HTTP/1.1, and whether a server that failed a stream processed its request.
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -7,8 +7,8 @@ use http::{HeaderValue, Request, Uri};
 use http_body_util::Full;
 use tower::BoxError;
 
-/// Whether the server said of a stream that it did not process it: because it closes the link, or refuses the
-/// stream (RFC 9113, 6.8 and 8.7).
+/// Returns whether the server closed the link before it processed the request (GOAWAY), and whether it refused the
+/// stream (REFUSED_STREAM): RFC 9113, 6.8 and 8.7.
 pub(super) fn refusal(error: &hyper::Error) -> (bool, bool) {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
@@ -22,7 +22,7 @@ pub(super) fn refusal(error: &hyper::Error) -> (bool, bool) {
     (false, false)
 }
 
-/// The request as HTTP/1.1 has it: the path alone, and the server's name as a header.
+/// Converts a request to the form of HTTP/1.1: the path alone as its target, and the server's name as a header.
 pub(super) fn origin_form(request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
     let mut request = request.map(Full::new);
     if let Some(authority) = request.uri().authority() {

@@ -22,8 +22,8 @@ use super::dial::Io;
 const STREAM_WINDOW: u32 = 4 << 20;
 /// Bytes that all streams of a link together may send before their readers take them, as in Go's client.
 ///
-/// CONN-3: more than all streams that a server allows can fill (256 of them), so that streams whose readers
-/// rest take nothing away from the others.
+/// CONN-3: as much as 256 streams can fill, which is more than kube-apiserver allows (250): streams whose readers rest
+/// take no window from the other streams.
 const LINK_WINDOW: u32 = 1 << 30;
 /// The largest frame that the server may send. The default of 16 KiB costs a header and a wake-up each.
 const FRAME: u32 = 256 << 10;
@@ -50,7 +50,7 @@ impl Http2 {
     }
 }
 
-/// Shakes hands, and waits until the server has said how many streams it allows.
+/// Performs the HTTP/2 handshake, and waits until the server has sent the number of streams that it allows.
 pub(super) async fn greet(
     io: Box<dyn Io>,
     runtime: Handle,
@@ -69,7 +69,7 @@ pub(super) async fn greet(
         .initial_connection_window_size(LINK_WINDOW)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS);
-    // CONN-2: also while there is no request, so that the next one does not meet a dead link.
+    // CONN-2: pings are sent without requests too, so that the next request does not meet a dead link.
     if let Some((interval, timeout)) = pings {
         builder
             .keep_alive_interval(interval)
@@ -103,8 +103,8 @@ pub(super) async fn greet(
     })
 }
 
-/// Runs the tasks of a link in the runtime of its pool, and tells until the link is settled when one has run: that
-/// is how the arrival of settings is heard of.
+/// Runs the tasks of a link in the runtime of its pool. Until the settings of the server have arrived, notifies
+/// [`greet`] after each poll of such a task: hyper has no other signal for the settings.
 #[derive(Clone, Debug)]
 pub(super) struct Spawn {
     runtime: Handle,

@@ -28,7 +28,7 @@ pub(crate) struct Network {
     endpoint: Arc<str>,
     options: LinkOptions,
     shared: Mutex<HashMap<Id, Weak<Access>>>,
-    /// Says once that certificates are not checked.
+    /// Limits the warning that certificates are not checked to one.
     unchecked: Arc<Once>,
 }
 
@@ -43,7 +43,7 @@ impl Network {
         }
     }
 
-    /// The same server, whose links are opened and watched over as `change` says.
+    /// Returns a handle to the same server with changed link options. Its clients share no links with those of `self`.
     pub(crate) fn with(&self, change: impl FnOnce(&mut LinkOptions)) -> Self {
         let mut options = self.options.clone();
         change(&mut options);
@@ -81,7 +81,7 @@ impl Network {
         Ok(kube_client::Client::new(around.wrap(service), namespace))
     }
 
-    /// What the clients of the current runtime share.
+    /// Returns the links and credentials that the clients of the current runtime share.
     fn access(&self) -> Result<Arc<Access>, Error> {
         let runtime = Handle::current();
         let mut shared = self.shared.lock();

@@ -28,7 +28,7 @@ use super::options::LinkOptions;
 use super::table::{Choice, IDLE, LinkId, Protocol, Table};
 use crate::error::chain;
 
-/// How often a request that the server did not process is sent again.
+/// The largest number of times that one request is sent while the server does not process it.
 const SENDS: u32 = 5;
 
 /// The links to one server.
@@ -44,11 +44,11 @@ pub(super) struct Links {
 struct State {
     table: Table,
     senders: HashMap<LinkId, Sender>,
-    /// What requests that wait for a dial hear of it.
+    /// The state of the dial under way; requests that wait for the dial watch it.
     dial: Option<watch::Receiver<Dialing>>,
 }
 
-/// What became of a dial.
+/// The state of a dial.
 #[derive(Clone)]
 enum Dialing {
     UnderWay,
@@ -56,7 +56,7 @@ enum Dialing {
     Failed(DialError),
 }
 
-/// Why a link could not be opened; shared by the requests that waited for it.
+/// The reason why a dial failed, shared by the requests that waited for it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 struct DialError(String);
@@ -72,11 +72,12 @@ struct Exclusive {
     generation: u64,
 }
 
-/// A request's place on a link: a stream of HTTP/2, or the whole link. Dropping it gives the place back.
+/// The right of one request to use a link: one stream of an HTTP/2 link, or a whole HTTP/1.1 link. Dropping the lease
+/// returns the stream or the link to the pool.
 struct Lease {
     links: Weak<Links>,
     id: LinkId,
-    /// The link itself, where it is one of HTTP/1.1.
+    /// The link itself if it is an HTTP/1.1 link.
     exclusive: Option<Exclusive>,
 }
 
@@ -92,17 +93,17 @@ impl Drop for Lease {
     }
 }
 
-/// A place on a link, and the way to send on it.
+/// A lease, and the handle that sends a request on its link.
 struct Place {
     lease: Lease,
-    /// The link of HTTP/2; that of HTTP/1.1 is in the lease.
+    /// The handle of an HTTP/2 link; the handle of an HTTP/1.1 link is in the lease.
     http2: Option<http2::SendRequest<Full<Bytes>>>,
 }
 
-/// Why a request got no answer.
+/// The failure of a request that got no answer.
 struct Failure {
     error: BoxError,
-    /// Whether the server is known not to have looked at it.
+    /// Whether the server certainly did not process the request.
     unprocessed: bool,
     /// Whether the link takes no more requests.
     closed: bool,
@@ -119,7 +120,7 @@ impl Links {
         }
     }
 
-    /// Sends a request; its body and that of its answer keep a place on a link.
+    /// Sends a request. The lease of its stream or link ends with the body of the answer.
     ///
     /// CONN-5: a request that the server did not process, because it was closing the link (GOAWAY) or refused
     /// the stream, is sent again.
@@ -148,7 +149,7 @@ impl Links {
         }
     }
 
-    /// Credentials of this generation are in force: links of older ones end.
+    /// Ends the links that were opened with certificates of a generation before `generation`.
     pub(super) fn renewed(&self, generation: u64) {
         let mut state = self.state.lock();
         let closed = state.table.renewed(generation);
@@ -160,7 +161,7 @@ impl Links {
         drop(closed);
     }
 
-    /// The answer of a request on an HTTP/2 link has ended.
+    /// Returns a stream of an HTTP/2 link whose answer has ended.
     fn release(&self, id: LinkId, now: Instant) {
         let mut state = self.state.lock();
         if state.table.released(id, now.into_std()) {
@@ -168,7 +169,7 @@ impl Links {
         }
     }
 
-    /// The answer of a request on an HTTP/1.1 link has ended.
+    /// Returns an HTTP/1.1 link whose answer has ended.
     fn give_back(self: &Arc<Self>, id: LinkId, mut exclusive: Exclusive) {
         if exclusive.sender.is_closed() {
             return;
@@ -179,7 +180,7 @@ impl Links {
         }
         let links = Arc::downgrade(self);
         self.runtime.spawn(async move {
-            // A link whose answer was not read to its end closes instead.
+            // hyper closes a link whose answer was not read to its end; such a link does not return.
             if exclusive.sender.ready().await.is_ok()
                 && let Some(links) = links.upgrade()
             {
@@ -196,7 +197,8 @@ impl Links {
         }
     }
 
-    /// Lets go of a link that has closed; where a request met it, also of the idle ones.
+    /// Forgets a link that has closed. If a request failed on it (`was_met`), also forgets the idle HTTP/1.1 links,
+    /// which the server has probably closed too.
     fn forget(&self, id: LinkId, was_met: bool) {
         let mut state = self.state.lock();
         state.table.closed(id);
@@ -208,7 +210,7 @@ impl Links {
         }
     }
 
-    /// A place for a request, on a link that is there or on a new one.
+    /// Returns a lease for a request, on an open link or on a new one.
     async fn place(self: &Arc<Self>) -> Result<Place, BoxError> {
         loop {
             let mut dial = match self.choose() {
@@ -314,8 +316,8 @@ impl Links {
         Ok(())
     }
 
-    /// Makes a link for one request, which waits for no other. `None` where the server has come to speak HTTP/2:
-    /// the link is for everybody then.
+    /// Makes an HTTP/1.1 link for one request. Returns `None` if the server speaks HTTP/2 by now: that link is shared
+    /// by all requests.
     async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<Place>, BoxError> {
         let (id, generation) = (self.next_id(), dialed.generation);
         if dialed.protocol == Protocol::Http2 {
@@ -331,8 +333,8 @@ impl Links {
         Ok(Some(Place { lease, http2: None }))
     }
 
-    /// Sends a request that takes its link over (exec, attach, port-forward): that is HTTP/1.1, and a link that
-    /// no other request has.
+    /// Sends a request that upgrades its connection (exec, attach, port-forward), on an HTTP/1.1 link of its own that
+    /// never enters the pool.
     async fn send_upgrade(
         self: &Arc<Self>,
         request: Request<Bytes>,
@@ -379,7 +381,7 @@ impl Links {
     }
 }
 
-/// What is done about a request.
+/// The next step of a request.
 enum Chosen {
     Place(Place),
     DialAlone,
@@ -435,7 +437,7 @@ impl Place {
     }
 }
 
-/// Drives a link until it ends, and lets go of it where no request needs it for a while.
+/// Drives a link until it ends, and closes it after [`IDLE`] without a request.
 async fn attend(
     links: Weak<Links>,
     id: LinkId,

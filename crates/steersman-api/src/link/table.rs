@@ -10,7 +10,7 @@ pub(super) const IDLE: Duration = Duration::from_secs(90);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LinkId(pub(super) u64);
 
-/// What the server speaks on a link.
+/// The protocol of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// HTTP/1.1: one request at a time.
@@ -19,18 +19,18 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// What happens to a request.
+/// The link that carries a request, or the step that leads to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// It is sent on this link, where a stream is counted for it.
+    /// The request is sent on this HTTP/2 link, whose number of streams includes it.
     Stream(LinkId),
-    /// It is sent on this HTTP/1.1 link, which is no longer idle.
+    /// The request is sent on this HTTP/1.1 link, which is no longer idle.
     Exclusive(LinkId),
     /// A link is opened for this request alone: the server speaks HTTP/1.1.
     DialAlone,
-    /// A link is opened that further requests wait for.
+    /// A link is opened, and further requests wait for it.
     Dial,
-    /// It waits for the link that is being opened.
+    /// The request waits for the link that is being opened.
     Wait,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Table {
     multiplexed: Vec<Multiplexed>,
     /// HTTP/1.1 links without a request, the last used one at the end.
     idle: VecDeque<Idle>,
-    /// What the newest link speaks.
+    /// The protocol of the newest link.
     protocol: Option<Protocol>,
     dialing: bool,
     /// The newest generation of credentials that a link was opened with.
@@ -70,8 +70,8 @@ struct Idle {
 }
 
 impl Table {
-    /// Decides about a request. `limit` is the number of streams that a server allows on a link, zero for one
-    /// that has closed.
+    /// Chooses the link of a request. `limit` returns the number of streams that the server allows on a link, and
+    /// zero for a link that has closed.
     pub(super) fn choose(&mut self, limit: impl Fn(LinkId) -> usize) -> Choice {
         let generation = self.generation;
         let free = self
@@ -95,13 +95,13 @@ impl Table {
         Choice::Dial
     }
 
-    /// A dial that requests wait for has ended.
+    /// Notes that the dial under way has ended.
     pub(super) fn dialed(&mut self) {
         self.dialing = false;
     }
 
-    /// A link was opened with credentials of `generation`. Answers which idle links are to be closed because
-    /// theirs are older.
+    /// Adds a link that was opened with credentials of `generation`. Returns the links without a request whose
+    /// credentials are older, which are to be closed.
     ///
     /// CONN-4: links of older credentials carry no new requests, and end with the last one they have.
     pub(super) fn opened(
@@ -128,7 +128,8 @@ impl Table {
         self.renewed(generation)
     }
 
-    /// The credentials are of this generation now. Answers which idle links are to be closed.
+    /// Notes that the credentials are of this generation now. Returns the links without a request whose credentials
+    /// are older, which are to be closed.
     pub(super) fn renewed(&mut self, generation: u64) -> Vec<LinkId> {
         self.generation = self.generation.max(generation);
         let newest = self.generation;
@@ -142,7 +143,7 @@ impl Table {
         closed
     }
 
-    /// The answer of a request on an HTTP/2 link has ended. Answers whether the link is to be closed.
+    /// Notes that a stream of an HTTP/2 link has ended. Returns whether the link is to be closed.
     pub(super) fn released(&mut self, id: LinkId, now: Instant) -> bool {
         let newest = self.generation;
         let Some(at) = self.multiplexed.iter().position(|link| link.id == id) else {
@@ -158,7 +159,7 @@ impl Table {
         over
     }
 
-    /// An HTTP/1.1 link is ready for another request. Answers whether it is kept for one.
+    /// Adds an HTTP/1.1 link that is ready for another request. Returns whether the link is kept.
     pub(super) fn idle(&mut self, id: LinkId, generation: u64, now: Instant) -> bool {
         let current = generation == self.generation;
         if current {
@@ -172,19 +173,19 @@ impl Table {
         current
     }
 
-    /// An idle HTTP/1.1 link turned out to have been closed by the server, as others may be. Answers which idle
-    /// links are to be closed, so that the next request opens one.
+    /// Removes and returns all idle HTTP/1.1 links, after one of them turned out to be closed by the server: the next
+    /// request opens a new link instead of trying them one after the other.
     pub(super) fn distrust_idle(&mut self) -> Vec<LinkId> {
         self.idle.drain(..).map(|link| link.id).collect()
     }
 
-    /// A link has closed, or takes no more requests.
+    /// Removes a link that has closed, or takes no more requests.
     pub(super) fn closed(&mut self, id: LinkId) {
         self.multiplexed.retain(|link| link.id != id);
         self.idle.retain(|link| link.id != id);
     }
 
-    /// Answers whether a link has been without a request for too long, and forgets it then.
+    /// Removes a link that has been without a request for [`IDLE`]. Returns whether it was removed.
     pub(super) fn expired(&mut self, id: LinkId, now: Instant) -> bool {
         let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
         let expired = self

@@ -7,7 +7,7 @@ pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// How long one such request may take.
 pub(crate) const WITHIN: Duration = Duration::from_secs(2);
 
-/// What is known of the server.
+/// The standing of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Up,
@@ -30,7 +30,7 @@ pub(crate) enum Answer {
     Nothing,
 }
 
-/// What an informer whose request failed does now.
+/// The next step of an informer whose request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Repeat its own request.
@@ -39,7 +39,7 @@ pub(crate) enum Turn {
     Returned,
     /// Ask the server whether it is ready; the answer goes to [`HealthMachine::handle_ready`].
     Ask,
-    /// Look again then, or when something changes.
+    /// Look again at this time, or when the health changes.
     Wait(Instant),
 }
 
@@ -113,7 +113,7 @@ impl HealthMachine {
             Answer::Ready => {
                 self.handle_answer();
             }
-            // Nobody can tell: each informer goes by its own backoff.
+            // Readiness cannot be asked for: each informer goes by its own backoff.
             Answer::Unknown => {
                 self.standing = Standing::Up;
                 self.next = None;

@@ -14,8 +14,7 @@ pub(crate) struct Failure {
     pub(crate) begun: bool,
     /// How long the server asked to wait.
     pub(crate) after: Option<Duration>,
-    /// For people; names the verb and what came back. The kind is named by who logs it, and
-    /// whoever declared the informer knows better advice than the error does.
+    /// The message for logs; names the verb and the answer. The log line adds the kind and the advice.
     pub(crate) message: String,
 }
 

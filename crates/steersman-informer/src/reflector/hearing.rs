@@ -1,4 +1,4 @@
-//! Machine: what was heard of an open watch, and when its silence means that the link is dead.
+//! Machine: when something last came over an open watch, and when its silence means that the link is dead.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const BOOKMARK: Duration = Duration::from_secs(60);
 /// Bookmarks that come less often than this are no sign of life: the watch ends before.
 const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 
-/// What was heard of the open watch.
+/// The times at which something came over the open watch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hearing {
     pub(crate) opened: Option<Instant>,
