@@ -56,6 +56,25 @@ enum Dialing {
     Failed(DialError),
 }
 
+/// A dial under way. Dropping it tells the requests that wait for the dial, also if its task panicked.
+struct Attempt {
+    links: Weak<Links>,
+    tell: watch::Sender<Dialing>,
+    /// The state that the requests are told.
+    ended: Dialing,
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if let Some(links) = self.links.upgrade() {
+            let mut state = links.state.lock();
+            state.table.dialed();
+            state.dial = None;
+        }
+        self.tell.send_replace(self.ended.clone());
+    }
+}
+
 /// The reason why a dial failed, shared by the requests that waited for it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
@@ -266,25 +285,26 @@ impl Links {
                 let (tell, hear) = watch::channel(Dialing::UnderWay);
                 *dial = Some(hear.clone());
                 drop(state);
-                // A task of its own: other requests wait for it too, so the first of them may be dropped.
-                let (links, open) = (Arc::downgrade(self), (self.dial)(false));
+                let mut attempt = Attempt {
+                    links: Arc::downgrade(self),
+                    tell,
+                    ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
+                };
+                let open = (self.dial)(false);
+                // A task of its own: other requests wait for the dial too, so the first of them may be dropped.
                 self.runtime.spawn(async move {
                     let dialed = open.await;
-                    let Some(links) = links.upgrade() else {
+                    let Some(links) = attempt.links.upgrade() else {
                         return;
                     };
                     let opened = match dialed {
                         Ok(dialed) => links.open(dialed).await,
                         Err(error) => Err(error),
                     };
-                    let mut state = links.state.lock();
-                    state.table.dialed();
-                    state.dial = None;
-                    drop(state);
-                    tell.send_replace(match opened {
+                    attempt.ended = match opened {
                         Ok(()) => Dialing::Done,
                         Err(error) => Dialing::Failed(DialError(chain(&*error))),
-                    });
+                    };
                 });
                 Chosen::Wait(hear)
             }

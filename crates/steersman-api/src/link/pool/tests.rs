@@ -27,6 +27,8 @@ enum Manner {
     GoesAway,
     /// Is not there.
     Refuses,
+    /// The attempt to connect panics.
+    Panics,
 }
 
 /// A server in this process, on pipes instead of sockets.
@@ -58,6 +60,7 @@ impl Server {
             server.opened.fetch_add(1, Ordering::Relaxed);
             let server = Arc::clone(&server);
             async move {
+                assert!(manner != Manner::Panics, "a defect of the dialer");
                 if manner == Manner::Refuses {
                     return Err(BoxError::from("nothing listens there"));
                 }
@@ -104,7 +107,7 @@ impl Server {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
-            Manner::Serves | Manner::Refuses => {
+            Manner::Serves | Manner::Refuses | Manner::Panics => {
                 let _ = connection.await;
             }
         }
@@ -258,4 +261,14 @@ async fn a_link_ends_with_its_pool_and_after_90_s_without_a_request() {
     drop(watch);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(Arc::strong_count(&server), 1, "and no longer");
+}
+
+/// CONN-1
+#[tokio::test(start_paused = true)]
+async fn an_attempt_to_connect_that_panics_fails_its_requests_and_no_later_one() {
+    let server = server(Manner::Panics, 100);
+    let links = server.links();
+    text(&links).await.unwrap_err();
+    *server.manner.lock() = Manner::Serves;
+    assert_eq!(text(&links).await.unwrap(), "done");
 }
