@@ -64,6 +64,15 @@ struct Attempt {
     ended: Dialing,
 }
 
+impl Attempt {
+    fn finish(&mut self, opened: Result<(), BoxError>) {
+        self.ended = match opened {
+            Ok(()) => Dialing::Done,
+            Err(error) => Dialing::Failed(DialError(chain(&*error))),
+        };
+    }
+}
+
 impl Drop for Attempt {
     fn drop(&mut self) {
         if let Some(links) = self.links.upgrade() {
@@ -301,10 +310,7 @@ impl Links {
                         Ok(dialed) => links.open(dialed).await,
                         Err(error) => Err(error),
                     };
-                    attempt.ended = match opened {
-                        Ok(()) => Dialing::Done,
-                        Err(error) => Dialing::Failed(DialError(chain(&*error))),
-                    };
+                    attempt.finish(opened);
                 });
                 Chosen::Wait(hear)
             }
