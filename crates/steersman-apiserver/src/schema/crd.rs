@@ -226,7 +226,6 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
     let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
     let schema = &version["schema"]["openAPIV3Schema"];
     let structural = Structural::compile(schema);
-    let status = version["subresources"].get("status").is_some();
     let scale = version["subresources"]
         .get("scale")
         .map(|scale| ScalePaths {
@@ -246,7 +245,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         categories: list(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
         verbs: CUSTOM_VERBS,
-        status,
+        status: version["subresources"].get("status").is_some(),
         scale,
         columns: columns(version),
         fields: fields
