@@ -151,6 +151,22 @@ pub(super) fn has_finalizers(object: &Value) -> bool {
         .is_some_and(|list| !list.is_empty())
 }
 
+/// Whether neither a finalizer nor a grace period holds a terminating object. A write that makes it so is not stored:
+/// it deletes the object as it is stored (SRV-REG-5).
+///
+/// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and
+/// `ShouldDeleteNamespaceDuringUpdate`.
+pub(super) fn may_go(object: &Value) -> bool {
+    let fields = &object["metadata"];
+    let left = fields["deletionGracePeriodSeconds"].as_i64();
+    let is_namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
+    let in_spec = object["spec"]["finalizers"].as_array();
+    !fields["deletionTimestamp"].is_null()
+        && !has_finalizers(object)
+        && left.unwrap_or_default() == 0
+        && (!is_namespace || in_spec.is_none_or(Vec::is_empty))
+}
+
 /// Sets the deletion fields, and raises a generation that there is.
 fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     let due = now

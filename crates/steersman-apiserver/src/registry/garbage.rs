@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::schema::{Resource, StorageKey};
 use crate::store::Stored;
 
-use super::deletion::has_finalizers;
+use super::deletion::may_go;
 use super::due::{Address, FOREGROUND, ORPHAN, Policy, blocks, references, waits_for};
 use super::metadata;
 use super::state::Registry;
@@ -211,12 +211,10 @@ impl Registry {
                 fields.remove("finalizers");
             }
         }
-        let grace = draft.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
-        let namespace = *storage == StorageKey::new("", "namespaces");
-        if has_finalizers(&draft.value) || grace.unwrap_or_default() > 0 || namespace {
-            self.put(storage, &found.namespace, &found.name, draft);
-        } else {
+        if may_go(&draft.value) {
             self.remove(storage, found);
+        } else {
+            self.put(storage, &found.namespace, &found.name, draft);
         }
     }
 }

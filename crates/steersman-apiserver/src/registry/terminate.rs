@@ -6,9 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::schema::StorageKey;
-use crate::store::Stored;
 
-use super::deletion::has_finalizers;
+use super::deletion::may_go;
 use super::due::Policy;
 use super::metadata;
 use super::state::Registry;
@@ -55,13 +54,6 @@ struct Rest {
 }
 
 impl Registry {
-    /// After a write: a terminating namespace that nothing holds any more goes.
-    pub(super) fn finalize_namespace(&mut self, written: &Stored) {
-        if !written.meta("deletionTimestamp").is_empty() && may_go(written.lean()) {
-            self.remove(&StorageKey::new("", "namespaces"), written);
-        }
-    }
-
     /// Deletes what is in a terminating namespace, Pods first, says what remains, and lets the
     /// namespace go when that is nothing.
     pub(super) fn empty_namespace(&mut self, name: &str, now: Timestamp) {
@@ -177,10 +169,4 @@ impl Rest {
             _ => None,
         }
     }
-}
-
-/// Whether a terminating namespace has no finalizer of either sort left.
-fn may_go(namespace: &Value) -> bool {
-    let spec = namespace["spec"]["finalizers"].as_array();
-    spec.is_none_or(Vec::is_empty) && !has_finalizers(namespace)
 }

@@ -15,7 +15,7 @@ use crate::store::{Draft, Stored};
 
 use super::admission::Admission;
 use super::create::{CreateRequest, check_name, place};
-use super::deletion::has_finalizers;
+use super::deletion::may_go;
 use super::faces;
 use super::intake::{self, FieldValidation, Origin, is_definition};
 use super::managed::{self, Ownership};
@@ -351,15 +351,14 @@ impl Registry {
         } = write;
         if stored.holds(&draft) || managed::same_but_times(&draft, stored) {
             Arc::clone(stored)
-        } else if write.dry {
+        } else if write.dry || may_go(&draft.value) {
+            if !write.dry {
+                self.remove(&resource.storage, stored);
+                self.settle(*now);
+            }
+            // SRV-REG-5: an object that is not stored is answered at the version that the write was made of.
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
             Arc::new(Stored::new(namespace, name, draft, stored.revision))
-        } else if may_go(&draft.value) {
-            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-            let gone = self.remove(&resource.storage, stored);
-            let revision = gone.map_or(stored.revision, |gone| gone.revision);
-            self.settle(*now);
-            Arc::new(Stored::new(namespace, name, draft, revision))
         } else {
             let put = self.put(&resource.storage, &stored.namespace, &stored.name, draft);
             if is_definition(resource) {
@@ -369,9 +368,6 @@ impl Registry {
                 if !put.meta("deletionTimestamp").is_empty() {
                     self.finish_definition(&storage, *now);
                 }
-            }
-            if resource.kind == "Namespace" && resource.built_in {
-                self.finalize_namespace(&put);
             }
             self.settle(*now);
             put
@@ -466,17 +462,4 @@ fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::conflict(resource.subject(), &stored.name, MODIFIED))
-}
-
-/// Whether a write leaves nothing that holds a terminating object.
-fn may_go(object: &Value) -> bool {
-    let fields = &object["metadata"];
-    let namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
-    !fields["deletionTimestamp"].is_null()
-        && !namespace
-        && !has_finalizers(object)
-        && fields["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or_default()
-            == 0
 }

@@ -1,11 +1,11 @@
 //! Create, read, change and remove, as requests.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 
 use crate::support::{
-    CONFIG_MAPS, WEBSITES, ask, config_map, create_config_maps, delete, deployment, get, merge,
-    post, put, server, website, website_crd,
+    CONFIG_MAPS, WEBSITES, Watch, ask, config_map, create_config_maps, delete, deployment, get,
+    merge, post, put, server, website, website_crd,
 };
 
 #[tokio::test(start_paused = true)]
@@ -71,6 +71,84 @@ async fn finalizers_hold_a_delete() {
     .await
     .expect(200);
     get(&server, &path).await.expect(404);
+}
+
+/// SRV-REG-5, by every sort of write, to objects of a kind with a grace period, of a definition, and without a
+/// namespace.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_takes_the_last_finalizer_is_not_stored() {
+    let server = server();
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    post(&server, crds, &website_crd()).await.expect(201);
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" },
+        "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "i" }] } });
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } });
+    for (path, object) in [
+        (CONFIG_MAPS, config_map("a")),
+        ("/api/v1/namespaces/default/pods", pod),
+        (WEBSITES, website("a")),
+        ("/api/v1/namespaces", namespace),
+    ] {
+        for media in [
+            "json",
+            "merge-patch+json",
+            "json-patch+json",
+            "apply-patch+yaml",
+        ] {
+            take_the_last_finalizer(&server, path, &object, media).await;
+        }
+    }
+}
+
+async fn take_the_last_finalizer(server: &ApiServer, path: &str, object: &Value, media: &str) {
+    let one = format!("{path}/a?fieldManager=m");
+    let apply = [("content-type", "application/apply-patch+yaml")];
+    let mut held = object.clone();
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let made = ask(server, "PATCH", &one, &apply, held.to_string()).await;
+    made.expect(201);
+    delete(server, &one).await.expect(200);
+    let now = format!("{path}/a?gracePeriodSeconds=0");
+    delete(server, &now).await.expect(200);
+    let mut held = get(server, &one).await.expect(200);
+    let version = held["metadata"]["resourceVersion"].clone();
+
+    let free = || {
+        let mut free = held.clone();
+        free["metadata"]["finalizers"] = Value::Null;
+        free
+    };
+    let (verb, body) = match media {
+        "json" => ("PUT", free()),
+        "merge-patch+json" => ("PATCH", json!({ "metadata": { "finalizers": null } })),
+        "json-patch+json" => {
+            let operation = json!({ "op": "remove", "path": "/metadata/finalizers" });
+            ("PATCH", json!([operation]))
+        }
+        _ => ("PATCH", object.clone()),
+    };
+    let sent = format!("application/{media}");
+    let headers = [("content-type", sent.as_str())];
+    let since = server.revision();
+    let mut watch = Watch::open(server, &format!("{path}?watch=1&resourceVersion={since}")).await;
+    let dry = format!("{one}&dryRun=All");
+    for is_dry in [true, false] {
+        let whole = if is_dry { &dry } else { &one };
+        let answer = ask(server, verb, whole, &headers, body.to_string()).await;
+        let metadata = &answer.expect(200)["metadata"];
+        let of = format!("{path} by {media}, dry: {is_dry}");
+        assert_eq!(metadata["resourceVersion"], version, "{of}");
+        assert!(metadata["deletionTimestamp"].is_string(), "{of}");
+        assert!(metadata["finalizers"].is_null(), "{of}");
+        let found = get(server, &one).await.status;
+        assert_eq!(found, if is_dry { 200 } else { 404 }, "{of}");
+    }
+    // The only event has the object as it was stored, at the version of its removal.
+    held["metadata"]["resourceVersion"] = json!((since + 1).to_string());
+    let event = watch.next().await.unwrap();
+    let deleted = json!({ "type": "DELETED", "object": held });
+    assert_eq!(event, deleted, "{path} by {media}");
+    assert!(watch.is_quiet().await, "{path} by {media}");
 }
 
 #[tokio::test(start_paused = true)]
