@@ -22,6 +22,9 @@ pub struct About {
     pub labels: BTreeMap<String, String>,
     /// Whether it carries a deletion timestamp.
     pub deleting: bool,
+    /// Whether it carries a deletion timestamp and neither a finalizer nor a grace period holds it: a write that took
+    /// its last finalizer is answered so, and the object is gone. The finalizers in the `spec` of a Namespace count.
+    pub finalized: bool,
 }
 
 #[derive(Deserialize)]
@@ -47,6 +50,20 @@ struct RawMeta {
     resource_version: Option<String>,
     labels: Option<BTreeMap<String, String>>,
     deletion_timestamp: Option<String>,
+    deletion_grace_period_seconds: Option<i64>,
+    finalizers: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct RawNamespace {
+    #[serde(default)]
+    spec: Option<RawNamespaceSpec>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawNamespaceSpec {
+    finalizers: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -66,8 +83,17 @@ pub(crate) fn about(body: &[u8]) -> Option<About> {
     } = serde_json::from_slice(body).ok()?;
     let meta = metadata.unwrap_or_default();
     let details = details.unwrap_or_default();
+    let gvk = Gvk::from_api_version(&api_version, &kind);
+    let deleting = meta.deletion_timestamp.is_some();
+    let has_any = |finalizers: Option<Vec<String>>| finalizers.is_some_and(|all| !all.is_empty());
+    let is_held = has_any(meta.finalizers) || meta.deletion_grace_period_seconds.unwrap_or(0) > 0;
+    let mut finalized = deleting && !is_held;
+    if finalized && (gvk.group(), gvk.kind()) == ("", "Namespace") {
+        let namespace: RawNamespace = serde_json::from_slice(body).ok()?;
+        finalized = !has_any(namespace.spec.and_then(|spec| spec.finalizers));
+    }
     Some(About {
-        gvk: Gvk::from_api_version(&api_version, &kind),
+        gvk,
         key: ObjectKey::namespaced(
             meta.namespace.unwrap_or_default(),
             meta.name.or(details.name).unwrap_or_default(),
@@ -75,7 +101,8 @@ pub(crate) fn about(body: &[u8]) -> Option<About> {
         uid: meta.uid.or(details.uid).unwrap_or_default(),
         version: ResourceVersion::new(meta.resource_version.unwrap_or_default()),
         labels: meta.labels.unwrap_or_default(),
-        deleting: meta.deletion_timestamp.is_some(),
+        deleting,
+        finalized,
     })
 }
 
@@ -103,6 +130,48 @@ mod tests {
         assert_eq!(status.gvk.kind(), "Status");
         assert_eq!(status.key, ObjectKey::cluster("p"));
         assert_eq!((status.uid.as_str(), status.version.as_str()), ("u", ""));
+    }
+
+    #[test]
+    fn an_object_that_nothing_holds_is_finalized() {
+        let (going, zero) = (
+            r#""deletionTimestamp":"2026-01-01T00:00:00Z""#,
+            r#""deletionGracePeriodSeconds":0"#,
+        );
+        for (kind, metadata, spec, finalized) in [
+            ("Pod", format!("{going},{zero}"), "{}", true),
+            ("Pod", format!(r#"{going},"finalizers":[]"#), "[1]", true),
+            ("Pod", zero.to_owned(), "{}", false),
+            (
+                "Pod",
+                format!(r#"{going},"finalizers":["a/b"]"#),
+                "{}",
+                false,
+            ),
+            (
+                "Pod",
+                format!(r#"{going},"deletionGracePeriodSeconds":30"#),
+                "{}",
+                false,
+            ),
+            ("Pod", going.to_owned(), r#"{"finalizers":["a"]}"#, true),
+            ("Namespace", going.to_owned(), "{}", true),
+            (
+                "Namespace",
+                going.to_owned(),
+                r#"{"finalizers":["kubernetes"]}"#,
+                false,
+            ),
+        ] {
+            let body = format!(
+                r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{{metadata}}},"spec":{spec}}}"#
+            );
+            assert_eq!(
+                about(body.as_bytes()).unwrap().finalized,
+                finalized,
+                "{body}"
+            );
+        }
     }
 
     #[test]

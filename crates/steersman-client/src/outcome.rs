@@ -93,6 +93,7 @@ fn written(write: &Write, about: &About) -> Option<Written> {
         version: about.version.clone(),
         labels: itself.then(|| about.labels.clone()),
         deleting: about.deleting,
+        finalized: itself && about.finalized,
     })
 }
 

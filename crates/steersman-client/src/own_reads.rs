@@ -323,9 +323,7 @@ impl OwnReads {
         let version = match outcome {
             Outcome::Refused(_) => return,
             // The version in the answer of a delete may be the one before it.
-            Outcome::Done(Some(written)) if write.verb != "delete" || written.deleting => {
-                written.version.clone()
-            }
+            Outcome::Done(Some(written)) if !is_delete(write, written) => written.version.clone(),
             Outcome::Done(_) | Outcome::Unknown(_) => ResourceVersion::unset(),
         };
         self.cache.note_written(write.kind.gvk(), &version);
@@ -337,7 +335,7 @@ impl OwnReads {
             Outcome::Done(written) => {
                 let written = written.as_ref()?;
                 // What a finalizer or a grace period holds is there at the version in the answer.
-                match write.verb == "delete" && !written.deleting {
+                match is_delete(write, written) {
                     true => self.deleted(write, written),
                     false => self.stored(write, written),
                 }
@@ -366,6 +364,7 @@ impl OwnReads {
             key,
             was_stored: stored.as_ref() == Some(&written.uid),
             at: answered.or(version.as_ref()).cloned(),
+            is_final: written.finalized,
             uid: written.uid.clone(),
         })
     }
@@ -419,6 +418,14 @@ impl std::fmt::Debug for OwnReads {
         f.debug_struct("OwnReads")
             .field("unseen", &self.filter.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Whether a write left no object: a delete of what nothing held, or a write that took the last finalizer.
+fn is_delete(write: &Write, written: &Written) -> bool {
+    match write.verb {
+        "delete" => !written.deleting,
+        _ => written.finalized,
     }
 }
 

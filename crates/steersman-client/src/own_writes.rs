@@ -41,6 +41,9 @@ pub(crate) enum Written {
         at: Option<ResourceVersion>,
         /// Whether the cache held the object as the delete was sent: then it cannot come any more (RYOW-9).
         was_stored: bool,
+        /// Whether no finalizer and no grace period holds the object: then one that the cache has as terminating is
+        /// an older state of it (RYOW-2).
+        is_final: bool,
     },
     /// The cache holds no object of this key at this version: the server has none (RYOW-7), or a selector of the
     /// cache excludes it (RYOW-8).
@@ -113,6 +116,7 @@ impl OwnWrites {
             uid,
             version: None,
             deleted: false,
+            is_final: false,
             absent: None,
             awaited: None,
             serial,
@@ -147,10 +151,12 @@ impl OwnWrites {
                 uid,
                 at,
                 was_stored,
+                is_final,
             } => {
                 let at = at.filter(|at| at.compare(at).is_some());
                 let is_dated = was_stored || at.is_some();
-                let new = note(&key, Some(uid)).gone(known(&key), at);
+                let mut new = note(&key, Some(uid)).gone(known(&key), at);
+                new.is_final |= is_final;
                 // RYOW-9: without any version nothing says when the object cannot come any more.
                 if !is_dated && new.version.is_none() {
                     return self.mark(gvk, mark(Marked::Object(key), None));

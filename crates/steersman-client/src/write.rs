@@ -62,6 +62,9 @@ pub struct Written {
     pub labels: Option<BTreeMap<String, String>>,
     /// Whether it carries a deletion timestamp.
     pub deleting: bool,
+    /// Whether it carries a deletion timestamp and nothing holds it: a write that took its last finalizer is answered
+    /// so, at the version before that write, and the object is gone.
+    pub finalized: bool,
 }
 
 /// What became of a write.

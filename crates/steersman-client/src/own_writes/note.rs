@@ -32,6 +32,9 @@ pub(crate) struct Note {
     pub(super) version: Option<ResourceVersion>,
     /// Whether what has the uid was deleted after that.
     pub(super) deleted: bool,
+    /// Whether no finalizer and no grace period held the object as it was deleted: then one that the cache has as
+    /// terminating is an older state of it.
+    pub(super) is_final: bool,
     /// The newest version at which the server said that it has no such object. It names no uid: what the cache
     /// has since then, under whatever uid, may be alive.
     pub(super) absent: Option<ResourceVersion>,
@@ -61,8 +64,9 @@ impl Note {
         let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
         // Another object that has the name since is as good as none; one that had it before is older than
         // what was written, and so it has not come.
-        let is_gone =
-            |stored: Stored<'_>| stored.is_deleting || Some(stored.uid) != self.uid.as_deref();
+        let is_gone = |stored: Stored<'_>| {
+            stored.is_deleting && !self.is_final || Some(stored.uid) != self.uid.as_deref()
+        };
         let is_absent = look.stored.is_none() && look.applied.is_exact();
         has_come
             && (!self.deleted || look.stored.is_none_or(is_gone))
@@ -85,6 +89,7 @@ impl Note {
         }
         // What was once deleted does not come back.
         self.deleted = known.deleted && known.uid == self.uid;
+        self.is_final = self.deleted && known.is_final;
         self.absent.clone_from(&known.absent);
         Some(self)
     }
@@ -96,6 +101,7 @@ impl Note {
         let before = known.filter(|known| known.uid == self.uid);
         self.version = before.and_then(|known| known.version.clone());
         self.deleted = true;
+        self.is_final = before.is_some_and(|known| known.is_final);
         self.absent = known.and_then(|known| known.absent.clone());
         if let Some(at) = at
             && self
@@ -119,6 +125,7 @@ impl Note {
             self.uid.clone_from(&known.uid);
             self.version.clone_from(&known.version);
             self.deleted = known.deleted;
+            self.is_final = known.is_final;
         }
         self.absent = Some(at);
         Some(self)

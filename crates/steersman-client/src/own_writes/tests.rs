@@ -34,6 +34,7 @@ fn deleted(name: &str, uid: &str) -> Written {
         uid: uid.to_owned(),
         at: None,
         was_stored: true,
+        is_final: false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_api::DeleteOptions;
+use steersman_api::{DeleteOptions, Patch};
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{Client, ClientOptions, Error, ReadConsistency, RequestId};
@@ -405,6 +405,36 @@ async fn a_delete_of_what_a_finalizer_holds_is_seen_when_it_is_going() {
     let going = client.get::<ConfigMap>(&key("a")).await.unwrap();
     assert!(going.metadata.deletion_timestamp.is_some());
     assert_eq!(start.elapsed(), Duration::from_secs(3));
+}
+
+/// RYOW-2: a write that takes the last finalizer is answered by the object at the version before, and the object is
+/// gone: its writer does not read it again.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_takes_the_last_finalizer_is_seen_by_its_writer() {
+    for is_cached in [true, false] {
+        let world = World::new();
+        let mut held = config("a");
+        held.metadata.finalizers = Some(vec!["x.example.com/y".to_owned()]);
+        world.client.create(&held).await.unwrap();
+        world.server.delete("configmaps", "default", "a").unwrap();
+        if is_cached {
+            drop(world.cached::<ConfigMap>().await);
+            sleep(Duration::from_secs(1)).await;
+            world.server.faults().silence_watches_of("configmaps");
+        }
+        let client = mine(&world);
+        let take = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        client.patch::<ConfigMap>(&key("a"), &take).await.unwrap();
+        hears_after(&world, Duration::from_secs(3));
+        world.client.cache().informer::<ConfigMap>().unwrap();
+        let (before, start) = (reads(&world), Instant::now());
+        let read = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
+        assert_eq!(read, None, "cached: {is_cached}");
+        if is_cached {
+            assert_eq!(start.elapsed(), Duration::from_secs(3));
+            assert_eq!(reads(&world), before);
+        }
+    }
 }
 
 /// RYOW-1, CLIENT-7: a write that was sent is noted, though the run that sent it was cancelled.

@@ -9,6 +9,7 @@ fn deleted_at(name: &str, uid: &str, at: &str) -> Written {
         uid: uid.to_owned(),
         at: Some(ResourceVersion::new(at)).filter(ResourceVersion::is_exact),
         was_stored: false,
+        is_final: false,
     }
 }
 
