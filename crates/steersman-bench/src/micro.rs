@@ -211,7 +211,7 @@ impl Served {
     }
 
     /// Writes each of these objects on behalf of a request key of its own, and keeps the cache from hearing of it:
-    /// so many notes are outstanding from then on.
+    /// one note per object is outstanding from then on.
     ///
     /// # Errors
     ///

@@ -395,7 +395,7 @@ impl OwnReads {
     }
 }
 
-/// Whose writes a read has to see: those of one key, or (`None`) everybody's; nobody's where there is no reader.
+/// The writer whose writes a read has to see; `Some(None)` for the writes of every key, `None` for none at all.
 fn reader(options: &ClientOptions, writer: Option<Writer>) -> Option<Option<Writer>> {
     match options.consistency {
         ReadConsistency::OwnKey => writer.map(Some),

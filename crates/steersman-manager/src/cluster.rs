@@ -158,8 +158,8 @@ impl Runnable for Cluster {
             pending::<Infallible>().await
         };
         let settled = async {
-            // What cannot sync keeps nobody waiting: its informer has logged why, and its readers are told. Of
-            // a first list that hangs nothing is known before its request times out (MGR-4).
+            // A kind that cannot sync holds nothing up: its informer has logged why, and its readers get the error.
+            // A first list that hangs is not known to hang before its request times out, hence the limit (MGR-4).
             if timeout(LONGEST_HOLD, self.cache.settled()).await.is_err() {
                 tell_of_unsettled(&self.cache);
             }

@@ -73,7 +73,7 @@ fn issuer(name: &str) -> Issuer {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// The certificate and the key of a client who is in the group of those who may do everything.
+/// Returns the certificate and the key of a user in the group `system:masters`.
 fn client_of(issuer: &Issuer, user: &str) -> (String, String) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name.push(DnType::CommonName, user);

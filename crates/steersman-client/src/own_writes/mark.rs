@@ -10,7 +10,7 @@ use super::{Read, Writer, is_within};
 /// minute that a server gives a request, and an informer that follows the server has seen it long before this: a
 /// later read has it from the cache.
 pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
-/// So much of a generated name is what was asked for; the rest is the server's
+/// The number of characters of a generated name that are the `generateName`; the server adds the rest
 /// (apiserver, `names.MaxGeneratedNameLength`).
 const GENERATED_FROM: usize = 58;
 

@@ -45,7 +45,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// For how long it is waited for yet, of `most` in all; as long as that where nobody began to.
+    /// Returns the time that reads may still wait for the note: `most`, less the time since the first read began to wait.
     pub(crate) fn patience(&self, most: Duration, now: Instant) -> Duration {
         let waited = |since| now.saturating_duration_since(since);
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))

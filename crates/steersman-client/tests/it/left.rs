@@ -328,7 +328,7 @@ async fn a_deleted_object_that_comes_late_is_not_shown() {
         let (before, start) = (reads(&world), Instant::now());
         let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
         assert_eq!((gone, start.elapsed()), (None, Duration::ZERO), "{how}");
-        // Where nobody knows a version of what was deleted, the server does.
+        // Without a known version of the deleted object the server is asked.
         assert_eq!(reads(&world), before + usize::from(how == 2));
         never_shown(&world, &client).await;
     }
@@ -374,7 +374,7 @@ async fn the_first_list_of_a_kind_is_as_new_as_what_was_written() {
     for streams in [true, false] {
         let cache = CacheOptions::new().watch_list(streams);
         let world = World::with(cache, ClientOptions::new());
-        // Whoever of the process wrote it.
+        // The floor counts the writes of every client of the process.
         mine(&world).create(&config("a")).await.unwrap();
         let mut object = world.client.create(&config("b")).await.unwrap();
         set(&mut object, "k", "v");

@@ -139,7 +139,7 @@ impl Sim {
         let after = self.server.revision();
         self.look();
         match done {
-            // A patch that changes nothing answers the version of somebody else's write.
+            // A patch that changes nothing answers the current version, which another client may have written.
             Ok(Some(version)) => self.ledger.wrote(writer, &key, version),
             Ok(None) => self.ledger.wrote(writer, &key, after),
             Err(error) if after > before => {
@@ -215,7 +215,7 @@ impl Sim {
         serde_json::from_value(body).unwrap()
     }
 
-    /// What somebody else does, past the client.
+    /// Does what another client does, past the one under test.
     fn other(&mut self, which: Which, op: &Op) {
         let key = which.key();
         let (namespace, name) = (key.namespace().unwrap(), key.name());

@@ -24,7 +24,7 @@ pub(crate) struct Telling {
     ended: Option<(Trouble, Instant)>,
 }
 
-/// What makes two reasons one problem to those who read the log.
+/// The groups of reasons that are one problem in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     /// A server that goes away, comes back and starts shows itself in several ways, one after the other.

@@ -19,7 +19,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// So many informers of one connection, which have synced.
+/// Starts several informers of one connection, and waits until each has synced.
 async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>> {
     let connection = Connection::in_process(server.service(), "default");
     let health = ServerHealth::new(3);

@@ -192,7 +192,7 @@ impl Scene {
         }
     }
 
-    /// Each reconcile since this was asked last found so many objects, and there were some.
+    /// Asserts that at least one reconcile ran since the last call, and that each found `many` objects.
     fn assert_all_found(&self, controller: &str, many: usize) {
         let seen = self.counts.take(controller);
         assert!(!seen.is_empty(), "{controller} did not reconcile");

@@ -11,8 +11,8 @@ use x509_parser::x509::X509Version;
 
 use crate::go;
 
-/// The number of signatures that are checked for one certificate; so many certificates of one
-/// subject are an attack.
+/// The number of signatures that are checked for one certificate. A chain that needs more is an attack: many
+/// certificates of one subject.
 const MOST_CHECKS: usize = 100;
 
 /// The refusal of an authority that is no authority, where it was thought to have signed.
@@ -21,7 +21,7 @@ const CANNOT_SIGN: &str =
 
 /// The certificates among which authorities are looked for.
 pub(super) struct Pool<'a> {
-    /// Certificates of the bundle: each is believed, whoever signed it.
+    /// Certificates of the bundle. Each is trusted, independently of its issuer.
     pub(super) roots: &'a [X509Certificate<'a>],
     /// Certificates that came with the one to verify: each must be signed in turn.
     pub(super) others: &'a [X509Certificate<'a>],
@@ -123,7 +123,7 @@ impl<'a> Pool<'a> {
         Err(search.failure.take().unwrap_or_else(|| unknown(hint)))
     }
 
-    /// Checks one certificate of a chain behind so many others (`Certificate.isValid`).
+    /// Checks one certificate of a chain; `behind` is the number of certificates before it (`Certificate.isValid`).
     fn check(
         &self,
         certificate: &X509Certificate<'_>,

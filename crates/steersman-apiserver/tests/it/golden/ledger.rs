@@ -31,7 +31,7 @@ pub(super) struct Ledger(Mutex<Vec<Entry>>);
 struct Entry {
     path: String,
     /// Whether the server answered that it created the object. Until then an object of that path may
-    /// be somebody else's.
+    /// belong to another client.
     is_created: bool,
 }
 

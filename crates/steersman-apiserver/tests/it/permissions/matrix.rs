@@ -91,7 +91,7 @@ impl Row {
         self.held_by("ann", rule, code, text)
     }
 
-    /// A right that somebody else than `ann` needs.
+    /// Adds a right that another user than `ann` needs.
     pub(super) fn held_by(
         mut self,
         holder: &'static str,

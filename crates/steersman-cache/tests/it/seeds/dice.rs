@@ -27,7 +27,7 @@ impl Dice {
         usize::try_from(self.below(len)).unwrap()
     }
 
-    /// So many times in a hundred.
+    /// Returns true with a probability of `percent` in a hundred.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

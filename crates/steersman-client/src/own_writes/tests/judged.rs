@@ -75,7 +75,7 @@ fn a_write_that_cannot_be_judged_is_asked_about_until_a_later_one_is_known() {
     assert_eq!(noted([unjudged("abc")]).len(), 0);
 }
 
-/// RYOW-11: a read owes what concerns it, whoever else wrote.
+/// RYOW-11: a read waits for the notes of its own writer, kind and object, and for no others.
 #[test]
 fn what_a_read_owes_is_told_by_its_writer_kind_and_object() {
     let mut writes = noted([stored("a", "u1", "5")]);

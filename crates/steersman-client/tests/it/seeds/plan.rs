@@ -51,7 +51,7 @@ pub(super) enum Op {
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Write(usize, Which, Op),
-    /// What somebody else writes, past the client.
+    /// A write of another client, past the one under test.
     Other(Which, Op),
     Get(usize, Which),
     List(usize, Option<&'static str>),

@@ -143,7 +143,7 @@ fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothin
             Delta::Put(handed_on(&core, 6, 6, true)),
         ]);
         assert_eq!(maps.entry(&key(2)).unwrap().version().as_str(), "2");
-        // Other views are there already, and nobody waits for the one that is being made.
+        // Other views are there already, and no reader waits for the one that is being made.
         let again = core.view::<Map>();
         assert_eq!(core.subscribers(), 0);
         drop(again);

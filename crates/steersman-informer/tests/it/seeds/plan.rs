@@ -33,7 +33,7 @@ pub(super) enum Act {
     Compact,
     /// The server restarts; its phases may take a while.
     Restart(Restart),
-    /// The link is dead for so many milliseconds: what is open is silent for good, and what is asked meanwhile is lost.
+    /// The link is dead for this many milliseconds: open watches stay silent for good, and requests sent meanwhile are lost.
     Die(u64),
     Uninstall,
     Install,

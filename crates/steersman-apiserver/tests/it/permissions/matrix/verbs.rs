@@ -186,8 +186,8 @@ async fn paths_need_rights_to_urls() {
     .await;
 }
 
-/// AUTH-4: each property that somebody takes on needs a right of its own, and what is done as him
-/// needs his. Without the old right `impersonate` the first of the narrower ways is told.
+/// AUTH-4: each impersonated property needs a right of its own, and the request needs the rights of the impersonated
+/// user. Without the right `impersonate` the message names the first of the narrower rights.
 #[tokio::test(start_paused = true)]
 async fn acting_as_another_needs_a_right_for_each_property() {
     let source = "apiserver/pkg/endpoints/filters/impersonation";
