@@ -222,8 +222,8 @@ async fn a_link_that_went_silent_is_given_up_and_the_next_request_opens_another(
         .replace(&serving.url(), &format!("https://{}", cable.address));
     let connection = connect(&kubeconfig)
         .await
-        .ping_interval(Duration::from_millis(200))
-        .ping_timeout(Duration::from_millis(100));
+        .ping_interval(Duration::from_millis(500))
+        .ping_timeout(Duration::from_secs(2));
     let client = connection.client().unwrap();
     let mut watches = Vec::new();
     for _ in 0..3 {
