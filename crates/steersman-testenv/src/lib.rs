@@ -13,8 +13,8 @@
 //! [`TestEnv::user`] makes users with permissions, [`TestEnv::namespace`] a namespace for one test.
 //! [`eventually`], [`consistently`] and [`never()`] wait on either clock, and [`TestEnv::expect`] does
 //! so with a report of what was asked, what exists, and what controllers last did. [`log::capture`]
-//! keeps what a test logs, and [`seeds::live`] lives worlds that are made from seeds. [`apiserver`] is the embedded server itself, with its request log and
-//! its faults.
+//! keeps what a test logs, and [`seeds::live`] lives worlds that are made from seeds, by the
+//! numbers of a [`seeds::Dice`]. [`apiserver`] is the embedded server itself, with its request log and its faults.
 
 pub mod error;
 pub mod assert;

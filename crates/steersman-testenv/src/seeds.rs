@@ -1,10 +1,14 @@
 //! Driver: lives worlds that are made from seeds, on every core, and names the one that failed.
 
+mod dice;
+
 use std::env;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+
+pub use dice::Dice;
 
 /// The variable that says which seeds [`live`] tries instead of the usual ones: `0..10000`, or
 /// `17..18` for a single one.

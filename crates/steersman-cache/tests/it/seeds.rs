@@ -3,7 +3,6 @@
 //!
 //! `cargo xtask seeds` tries as many as one likes, and one again.
 
-mod dice;
 mod onlooker;
 mod plan;
 mod query;

@@ -3,7 +3,6 @@
 //! After a write of a key has finished, no read of that key shows what was before it, and each read ends in bounded
 //! time. `cargo xtask seeds --of writes` lives as many worlds as one likes, and one again.
 
-mod dice;
 mod ledger;
 mod plan;
 

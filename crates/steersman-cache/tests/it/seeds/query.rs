@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use steersman_cache::{ListOptions, Listed, Reads};
 use steersman_object::{LabelSelector, Object, ObjectKey, ResourceVersion};
+use steersman_testenv::seeds::Dice;
 use tokio::task::coop::unconstrained;
 
-use super::dice::Dice;
 use super::scope::Scope;
 use super::subject::{HAS_VALUE, LABEL};
 

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 use steersman_cache::{ByObject, CacheOptions, Settings};
-
-use super::dice::Dice;
+use steersman_testenv::seeds::Dice;
 
 /// Namespaces by name, each with what is selected in it, and all others where these are cached too.
 #[derive(Clone, Debug)]
