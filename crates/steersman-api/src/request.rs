@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Method;
 
 use crate::about::{About, about};
 use crate::asked::Asked;
@@ -66,14 +65,6 @@ impl<T> Request<T> {
     #[must_use]
     pub fn generate_name(&self) -> Option<&str> {
         self.generate_name.as_deref()
-    }
-
-    /// Whether doing it twice comes to the same as doing it once: true of every verb but a create, and of
-    /// every patch but a JSON patch, whose operations may add up.
-    #[must_use]
-    pub fn is_idempotent(&self) -> bool {
-        let content = self.call.body.as_ref().map(|(content, _)| *content);
-        self.call.method != Method::POST && content != Some("application/json-patch+json")
     }
 
     /// The HTTP method.
