@@ -67,9 +67,9 @@ pub trait Runnable: Send + 'static {
         false
     }
 
-    /// Called once, when the manager is told to start or, if it runs already, when this is added: before
-    /// anything of its group runs. For what others may rely on from then on; it must not block. A panic
-    /// is one of the runnable, when its turn comes.
+    /// Called once, before any runnable of its group runs: when the manager is told to start, or, if it runs
+    /// already, when the runnable is added. Sets up what other runnables rely on, and must not block. A panic
+    /// counts as one of the runnable, when its turn comes.
     fn begin(&mut self) {}
 
     /// Runs until cancelled.

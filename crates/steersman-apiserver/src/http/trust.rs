@@ -21,9 +21,9 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use chain::Pool;
 use names::check_host;
 
-/// Believes what Go's verifier believes with a bundle as its roots (HOOK-1): what descends from a
-/// certificate of the bundle, and a certificate of the bundle itself, whoever signed it. Makers of
-/// certificates for tests put the serving certificate there.
+/// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1): those that descend from a
+/// certificate of the bundle, and the certificates of the bundle themselves, whatever their issuer. Tools that make
+/// certificates for tests put the serving certificate into the bundle.
 #[derive(Debug)]
 pub(crate) struct Trust {
     given: Vec<CertificateDer<'static>>,

@@ -122,8 +122,8 @@ async fn a_change_before_ones_own_write_is_not_lost_in_it() {
     assert_eq!(runs.next().await, "5");
 }
 
-// Scenario 28: a write that changes nothing answers the current version, which somebody else's change made: that
-// change is read by the key, and reconciled, as no event is taken for one's own. RYOW-1, CTRL-4
+// Scenario 28: a write that changes nothing answers the current version, which the change of another client made. The
+// key reads that change and reconciles it, because no event is filtered as the key's own. RYOW-1, CTRL-4
 #[tokio::test(start_paused = true)]
 async fn a_write_that_changes_nothing_hides_no_change_of_another() {
     for how in 0..3 {

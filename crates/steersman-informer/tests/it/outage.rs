@@ -1,4 +1,4 @@
-//! A server that is away for a while: who asks for it, and how soon everything is back.
+//! A server that is away for a while: the requests that look for it, and the time until everything is back.
 
 use std::time::Duration;
 

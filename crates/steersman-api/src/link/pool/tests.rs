@@ -96,7 +96,7 @@ impl Server {
         match manner {
             Manner::FallsSilent(after) => {
                 let _ = tokio::time::timeout(after, connection.as_mut()).await;
-                // The pipe stays open, and nobody reads it.
+                // The pipe stays open, and no end reads from it.
                 let (): () = futures::future::pending().await;
             }
             Manner::GoesAway => {

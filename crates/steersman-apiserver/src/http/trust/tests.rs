@@ -101,7 +101,7 @@ fn told_in(year: u64, bundle: &str, shown: &[&Made], name: &str) -> Option<Strin
 
 const UNKNOWN: &str = "x509: certificate signed by unknown authority";
 
-/// HOOK-1: a certificate of the bundle is believed, whoever signed it: envtest's bundle is the
+/// HOOK-1: a certificate of the bundle is trusted, whatever its issuer: envtest's bundle is the
 /// serving certificate alone.
 #[test]
 fn hook_1_a_certificate_of_the_bundle_is_believed() {

@@ -403,7 +403,7 @@ async fn an_interrupt_leaves_nothing_behind() {
     let server = server();
     let conversations = Shared::new(&server, 1);
     let seen = AtomicU32::new(0);
-    // The first interrupt comes while the case waits; nobody sends a second one.
+    // The first interrupt comes while the case waits; there is no second one.
     let interrupt = async || match seen.fetch_add(1, Ordering::Relaxed) {
         0 => tokio::time::sleep(Duration::from_secs(30)).await,
         _ => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! Rows of the verbs, of paths, and of acting as somebody else.
+//! Rows of the verbs, of paths, and of impersonation.
 
 use serde_json::json;
 
