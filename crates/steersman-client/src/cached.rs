@@ -13,66 +13,91 @@ use crate::shared::Shared;
 
 type Cached<T> = Result<T, steersman_cache::Error>;
 
-/// The object of a key: from the cache, or from the server where the cache is too far behind (RYOW-1).
-pub(crate) async fn get<K: Object>(
+/// The object of a key: from the cache, or from the server where the cache is too far behind (RYOW-1). `cached` reads
+/// the cache, once more where the cache moved meanwhile in a way that matters (RYOW-7).
+pub(crate) async fn get<K, F>(
     shared: &Shared,
     kind: &Kind,
     key: &ObjectKey,
-    cached: impl Future<Output = Cached<Arc<K>>>,
-) -> Result<Arc<K>, Error> {
+    cached: impl Fn() -> F,
+) -> Result<Arc<K>, Error>
+where
+    K: Object,
+    F: Future<Output = Cached<Arc<K>>>,
+{
     let key = &*key.placed(kind);
     let read = Read::Object(key);
     let is_itself = |mark: &Mark| matches!(mark.marked, Marked::Object(_));
-    let Owed { marks, mut notes } = shared.owed(kind, read);
-    if marks.is_empty() && notes.is_empty() {
-        return Ok(cached.await?);
-    }
-    let (marks, others): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_itself);
-    if !others.is_empty() {
-        // Rare and large: it would make the future of each read as large.
-        Box::pin(look(shared, kind, others)).await?;
-        // What the server showed is noted.
-        notes = shared.owed(kind, read).notes;
-    }
-    let asks = || shared.cache().asks_in(kind.gvk(), key.namespace());
-    let late = match marks.is_empty() {
-        false => Vec::new(),
-        true => match shared.settle(kind, read, notes).await {
-            Settled::Cache => return Ok(cached.await?),
-            Settled::Late(late) => late,
-        },
-    };
-    match asks() {
-        Some(asks) => Box::pin(ask(shared, &asks, key, &marks, &late)).await,
-        // It is not cached any more, and nothing of it is owed.
-        None => Ok(cached.await?),
+    loop {
+        let Owed { marks, mut notes } = shared.owed(kind, read);
+        if marks.is_empty() && notes.is_empty() {
+            return Ok(cached().await?);
+        }
+        let (marks, others): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_itself);
+        if !others.is_empty() {
+            // Rare and large: it would make the future of each read as large.
+            Box::pin(look(shared, kind, others)).await?;
+            // What the server showed is noted.
+            notes = shared.owed(kind, read).notes;
+        }
+        let late = match marks.is_empty() {
+            false => Vec::new(),
+            true => match shared.settle(kind, read, notes).await {
+                Settled::Cache(unstored) => {
+                    let found = cached().await;
+                    if shared.still_hold(kind, &unstored) {
+                        return Ok(found?);
+                    }
+                    continue;
+                }
+                Settled::Late(late) => late,
+            },
+        };
+        return match shared.cache().asks_in(kind.gvk(), key.namespace()) {
+            Some(asks) => Box::pin(ask(shared, &asks, key, &marks, &late)).await,
+            // It is not cached any more, and nothing of it is owed.
+            None => Ok(cached().await?),
+        };
     }
 }
 
 /// The objects that `options` select, as [`get`]; an error where the cache does not come so far in time.
-pub(crate) async fn list<K: Object>(
+pub(crate) async fn list<K, F>(
     shared: &Shared,
     kind: &Kind,
     options: &ListOptions,
-    cached: impl Future<Output = Cached<Vec<Arc<K>>>>,
-) -> Result<Vec<Arc<K>>, Error> {
+    cached: impl Fn() -> F,
+) -> Result<Vec<Arc<K>>, Error>
+where
+    K: Object,
+    F: Future<Output = Cached<Vec<Arc<K>>>>,
+{
     let namespace = options
         .selected_namespace()
         .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
-    let Owed { marks, mut notes } = shared.owed(kind, read);
-    if !marks.is_empty() {
-        Box::pin(look(shared, kind, marks)).await?;
-        // What the server showed is noted.
-        notes = shared.owed(kind, read).notes;
-    }
-    match shared.settle(kind, read, notes).await {
-        Settled::Cache => Ok(cached.await?),
-        Settled::Late(late) => Err(Error::OwnWritesUnseen {
-            kind: kind.clone(),
-            waited: shared.options().own_write_wait,
-            unseen: late.into_iter().map(|note| note.key).collect(),
-        }),
+    loop {
+        let Owed { marks, mut notes } = shared.owed(kind, read);
+        if !marks.is_empty() {
+            Box::pin(look(shared, kind, marks)).await?;
+            // What the server showed is noted.
+            notes = shared.owed(kind, read).notes;
+        }
+        match shared.settle(kind, read, notes).await {
+            Settled::Cache(unstored) => {
+                let found = cached().await;
+                if shared.still_hold(kind, &unstored) {
+                    return Ok(found?);
+                }
+            }
+            Settled::Late(late) => {
+                return Err(Error::OwnWritesUnseen {
+                    kind: kind.clone(),
+                    waited: shared.options().own_write_wait,
+                    unseen: late.into_iter().map(|note| note.key).collect(),
+                });
+            }
+        }
     }
 }
 

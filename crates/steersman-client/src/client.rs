@@ -253,11 +253,11 @@ impl Client {
             let placed = self.shared.place_options(kind, options)?;
             match route(reads.is_cached()) {
                 Route::Cache => {
-                    let read = async { Ok(reads.list_at(&placed, caller).await?.items) };
+                    let read = || async { Ok(reads.list_at(&placed, caller).await?.items) };
                     let namespace = placed.selected_namespace();
                     let namespace = namespace.filter(|_| kind.is_namespaced());
                     match self.shared.owes(kind, Read::List(namespace)) {
-                        false => Ok(read.await?),
+                        false => Ok(read().await?),
                         true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
                     }
                 }
@@ -389,9 +389,9 @@ impl Client {
             Route::Cache => {
                 let kind = reads.kind();
                 let key = self.shared.place(kind, key)?;
-                let read = reads.get_at(&key, caller);
+                let read = || reads.get_at(&key, caller);
                 match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
-                    false => Ok(read.await?),
+                    false => Ok(read().await?),
                     true => cached::get(&self.shared, kind, &key, read).await,
                 }
             }

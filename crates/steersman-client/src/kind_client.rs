@@ -93,7 +93,7 @@ impl<K: Object> KindClient<K> {
             match self.route() {
                 Route::Cache => {
                     let reads = self.shared.cache().of::<K>(&self.kind);
-                    let cached = async { Ok(reads.list_at(&placed, caller).await?.items) };
+                    let cached = || async { Ok(reads.list_at(&placed, caller).await?.items) };
                     cached::list(&self.shared, &self.kind, &placed, cached).await
                 }
                 Route::Live => {
@@ -128,7 +128,7 @@ impl<K: Object> KindClient<K> {
         match self.route() {
             Route::Cache => {
                 let reads = self.shared.cache().of::<K>(&self.kind);
-                let cached = reads.get_at(&key, caller);
+                let cached = || reads.get_at(&key, caller);
                 cached::get(&self.shared, &self.kind, &key, cached).await
             }
             Route::Live => Ok(Arc::new(self.live().get(&key).await?)),

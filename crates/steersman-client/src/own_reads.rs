@@ -2,12 +2,11 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::{Cache, Glimpse, InformerState as State, Membership, Mirror, Shown, Sight};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
@@ -15,6 +14,11 @@ use crate::own_writes::{
     Filter, Look, Mark, Marked, Note, OwnWrites, Read, Stored, Writer, Written as Noted,
 };
 use crate::write::{Before, Outcome, RequestId, Write, WriteObserver, Written};
+
+mod settle;
+
+use settle::Progress;
+pub(crate) use settle::{Settled, Unstored};
 
 /// The writes of all clients that were made from one another, over one cache.
 pub(crate) struct OwnReads {
@@ -34,14 +38,6 @@ pub(crate) struct Owed {
     pub(crate) marks: Vec<Mark>,
     /// The cache has to see each of these (RYOW-1).
     pub(crate) notes: Vec<Note>,
-}
-
-/// How a read goes on.
-pub(crate) enum Settled {
-    /// The cache has seen all that this read has to see.
-    Cache,
-    /// These were not seen in time.
-    Late(Vec<Note>),
 }
 
 impl Writer {
@@ -140,7 +136,7 @@ impl OwnReads {
             self.asked(gvk, mark);
             false
         });
-        notes.retain(|note| !self.is_over(gvk, note));
+        notes.retain(|note| !matches!(self.progress(gvk, note), Progress::Over));
         if let Some(metrics) = options.metrics.as_ref().filter(|_| !marks.is_empty()) {
             metrics.asked(kind);
         }
@@ -178,97 +174,6 @@ impl OwnReads {
         for note in late {
             writes.seen(gvk, note);
         }
-    }
-
-    /// Waits until the cache has seen these notes, which [`owed`](Self::owed) answered.
-    ///
-    /// Cancel safe.
-    pub(crate) async fn settle(
-        &self,
-        options: &ClientOptions,
-        kind: &Kind,
-        read: Read<'_>,
-        mut notes: Vec<Note>,
-    ) -> Settled {
-        if notes.is_empty() {
-            return Settled::Cache;
-        }
-        let started = Instant::now();
-        let most = options.own_write_wait;
-        let in_time = self.wait(kind.gvk(), &mut notes, most).await;
-        let metrics = options.metrics.as_ref();
-        let waited = Some(started.elapsed()).filter(|waited| !waited.is_zero());
-        if let Some((metrics, waited)) = metrics.zip(waited) {
-            metrics.waited(kind, waited);
-        }
-        match in_time {
-            true => Settled::Cache,
-            false => Self::too_late(options, kind, read, notes),
-        }
-    }
-
-    /// Waits until the cache has seen these, or `most` is over for some of them, which are left then. Those that
-    /// reads waited for before have so much less (RYOW-5).
-    async fn wait(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
-        loop {
-            let now = Instant::now().into_std();
-            self.lock().await_all(gvk, notes, now);
-            let patience = |note: &Note| note.patience(most, now);
-            let left = notes.iter().map(patience).min().unwrap_or_default();
-            if left.is_zero() {
-                notes.retain(|note| patience(note).is_zero());
-                return false;
-            }
-            let all = async {
-                for note in notes.iter() {
-                    self.until_over(gvk, note).await;
-                }
-            };
-            if timeout(left, all).await.is_ok() {
-                return true;
-            }
-            notes.retain(|note| !self.is_over(gvk, note));
-            if notes.is_empty() {
-                return true;
-            }
-        }
-    }
-
-    fn too_late(options: &ClientOptions, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Settled {
-        if let Some(metrics) = &options.metrics {
-            let verb = match read {
-                Read::Object(_) => "get",
-                Read::List(_) => "list",
-            };
-            metrics.expired(kind, verb);
-        }
-        Settled::Late(notes)
-    }
-
-    async fn until_over(&self, gvk: &Gvk, note: &Note) {
-        // Each time anew: a kind may be removed from the cache, and begin again.
-        while let Some(mirror) = self.cache.mirror_of(gvk, &note.key) {
-            // Before the look, so that what comes between the look and the wait ends the wait.
-            let mut applied = mirror.applied();
-            if self.is_over(gvk, note) || applied.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Whether nobody has to wait for a write any more; forgets it where that is because it was seen.
-    fn is_over(&self, gvk: &Gvk, note: &Note) -> bool {
-        let Some(mirror) = self.cache.mirror_of(gvk, &note.key) else {
-            self.lock().seen(gvk, note);
-            return true;
-        };
-        let glimpse = mirror.glimpse(&note.key);
-        let look = look(&glimpse);
-        if note.is_seen(look) {
-            self.lock().seen(gvk, note);
-        }
-        // CACHE-2: what is known about a kind that never synced is told at once, by the read.
-        note.is_shown(look) || is_stuck(&mirror)
     }
 
     /// Whether an informer that covers the object runs, and has not come as far as a version of it.

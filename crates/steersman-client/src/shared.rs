@@ -18,7 +18,7 @@ use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::field_manager;
 use crate::options::{ClientOptions, Lock};
-use crate::own_reads::{Owed, OwnReads, Settled};
+use crate::own_reads::{Owed, OwnReads, Settled, Unstored};
 use crate::own_writes::{Note, Read, Writer};
 use crate::place::{place, place_list, place_object};
 use crate::write::RequestId;
@@ -122,6 +122,11 @@ impl Shared {
     pub(crate) async fn settle(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Settled {
         let door = &self.door;
         door.own.settle(&door.options, kind, read, notes).await
+    }
+
+    /// Whether what was read from the cache since [`settle`](Self::settle) counts.
+    pub(crate) fn still_hold(&self, kind: &Kind, unstored: &[Unstored]) -> bool {
+        self.door.own.still_hold(kind.gvk(), unstored)
     }
 
     /// Asks what an informer asks, with the patience of a read.

@@ -334,6 +334,30 @@ async fn a_deleted_object_that_comes_late_is_not_shown() {
     }
 }
 
+/// RYOW-7: while a list waits for another write, an object that is gone comes late; the list does not show it.
+#[tokio::test(start_paused = true)]
+async fn what_comes_late_while_a_list_waits_for_another_write_is_not_shown() {
+    let world = deaf().await;
+    let client = mine(&world);
+    world.client.create(&config("a")).await.unwrap();
+    client.create(&config("b")).await.unwrap();
+    client.delete_key::<ConfigMap>(&key("a")).await.unwrap();
+    // The ADDED of `a`, the ADDED of `b` and the DELETED of `a` come one by one.
+    let (bytes, millis) = (64, 200);
+    let slow = FaultSpec::new(Effect::Chunks { bytes, millis });
+    let _slow = world.server.faults().add(slow.verb(Verb::Watch)).unwrap();
+    world.server.faults().cut_watches_of("configmaps");
+    let shown_to_others = async {
+        while !names(&world.client).await.contains(&"b".to_owned()) {
+            sleep(Duration::from_millis(10)).await;
+        }
+        names(&world.client).await
+    };
+    let (mine, others) = tokio::join!(names(&client), shown_to_others);
+    assert_eq!(others, ["a", "b"], "it came before the other write");
+    assert_eq!(mine, ["b"]);
+}
+
 /// RYOW-9: an object that a finalizer holds is deleted at the version in the answer.
 #[tokio::test(start_paused = true)]
 async fn a_held_object_that_comes_late_is_shown_as_going() {
