@@ -1,8 +1,8 @@
 //! Machine: writes the kubeconfig with which kubectl and other clients find a server, and knows one.
 
-use crate::yaml;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use steersman_text::yaml;
 
 /// What cluster, user and context are named.
 const NAME: &str = "steersman";

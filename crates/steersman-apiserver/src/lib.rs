@@ -57,14 +57,8 @@
 //! - SRV-3: no bytes that a client sends make the server panic.
 
 pub mod error;
-mod go;
-pub mod status;
 mod bell;
-mod json;
 pub mod schema;
-pub mod selector;
-pub mod shard;
-mod yaml;
 pub mod manifests;
 pub mod store;
 pub mod auth;
@@ -84,3 +78,4 @@ pub use faults::History;
 pub use http::{ApiService, BodyError, ResponseBody};
 pub use registry::{Snapshot, SnapshotError};
 pub use server::{ApiServer, ApiServerBuilder, Serving};
+pub use steersman_text::status;

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use serde_saphyr::Spanned;
-
-use crate::yaml;
+use steersman_text::yaml;
 
 /// How deep folders are read.
 const DEEPEST: usize = 16;

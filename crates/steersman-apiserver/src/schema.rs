@@ -1,15 +1,8 @@
 //! Room: which kinds exist, built in or installed, and what a valid object of each looks like.
 
-pub(crate) mod order;
-pub(crate) mod names;
-mod patterns;
 mod structural;
-pub(crate) mod quantity;
-pub(crate) mod zones;
 pub(crate) mod cel;
 mod resource;
-mod times;
-pub(crate) mod schedule;
 mod formats;
 pub(crate) mod types;
 mod validate;
@@ -27,11 +20,11 @@ pub(crate) mod defaults;
 
 pub(crate) use builtin::built_in;
 pub use crd::compare_versions;
-pub use names::NameRule;
 pub use resource::{
     FieldRefusal, Generation, MetadataCheck, MetadataChecks, PrinterColumn, Resource, ScalePaths,
     SelectableField, StatusMetadata, StorageKey,
 };
+pub use steersman_text::names::NameRule;
 pub use structural::{Additional, Rules, Structural};
 pub use subresources::Act;
 pub(crate) use subresources::further;

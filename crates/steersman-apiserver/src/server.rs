@@ -34,8 +34,8 @@ use crate::registry::{
     DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Target,
     WriteOptions,
 };
-use crate::status::Status;
 use crate::tls::Pem;
+use steersman_text::status::Status;
 
 /// A Kubernetes API server inside this process. Cheap to clone; clones are the same server.
 ///

@@ -31,6 +31,13 @@ struct Row {
 
 const OBJECT: &str = "steersman-object";
 const WORKQUEUE: &str = "steersman-workqueue";
+const TEXT: &str = "steersman-text";
+const CEL: &str = "steersman-cel";
+const SCHEMA: &str = "steersman-schema";
+const KINDS: &str = "steersman-kinds";
+const PATCH: &str = "steersman-patch";
+const REGISTRY: &str = "steersman-registry";
+const PLAYER: &str = "steersman-player";
 const APISERVER: &str = "steersman-apiserver";
 const API: &str = "steersman-api";
 const TESTENV: &str = "steersman-testenv";
@@ -42,6 +49,9 @@ const MANAGER: &str = "steersman-manager";
 const FACADE: &str = "steersman";
 const BENCH: &str = "steersman-bench";
 const FUZZ: &str = "steersman-fuzz";
+
+/// What the machines of the API server do without: runtimes, connections, and other people's types of the wire.
+const WIRE: &[&str] = &["hyper", "kube-core", "k8s-openapi"];
 
 /// The rank table, lowest rank first.
 const RANKS: &[Row] = &[
@@ -56,8 +66,43 @@ const RANKS: &[Row] = &[
         never: &["kube-core", "k8s-openapi"],
     },
     Row {
-        name: APISERVER,
+        name: TEXT,
         may: &[],
+        never: WIRE,
+    },
+    Row {
+        name: CEL,
+        may: &[TEXT],
+        never: WIRE,
+    },
+    Row {
+        name: SCHEMA,
+        may: &[CEL, TEXT],
+        never: WIRE,
+    },
+    Row {
+        name: KINDS,
+        may: &[SCHEMA, CEL, TEXT],
+        never: WIRE,
+    },
+    Row {
+        name: PATCH,
+        may: &[SCHEMA, TEXT],
+        never: WIRE,
+    },
+    Row {
+        name: REGISTRY,
+        may: &[KINDS, PATCH, SCHEMA, CEL, TEXT],
+        never: WIRE,
+    },
+    Row {
+        name: PLAYER,
+        may: &[REGISTRY, SCHEMA, TEXT],
+        never: WIRE,
+    },
+    Row {
+        name: APISERVER,
+        may: &[PLAYER, REGISTRY, SCHEMA, TEXT],
         never: &[],
     },
     Row {

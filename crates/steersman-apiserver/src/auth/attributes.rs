@@ -1,7 +1,7 @@
 //! Words: what is to be done, as permissions speak of it, and how it is refused.
 
-use crate::go;
-use crate::status::{Details, Status, Subject};
+use steersman_text::go;
+use steersman_text::status::{Details, Status, Subject};
 
 use super::user::User;
 

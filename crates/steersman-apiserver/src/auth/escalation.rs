@@ -1,8 +1,7 @@
 //! Machine: whether a write of a role or a binding gives more than its author has.
 
 use serde_json::Value;
-
-use crate::status::{Status, Subject};
+use steersman_text::status::{Status, Subject};
 
 use super::attributes::Attributes;
 use super::rbac::{Authorizer, GROUP};

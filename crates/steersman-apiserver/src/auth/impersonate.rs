@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 
 use http::HeaderMap;
-
-use crate::go;
-use crate::schema::NameRule;
-use crate::schema::names::check_name;
-use crate::status::Status;
+use steersman_text::go;
+use steersman_text::names::{NameRule, check_name};
+use steersman_text::status::Status;
 
 use super::attributes::Attributes;
 use super::rbac::Authorizer;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-use crate::go;
+use steersman_text::go;
 
 use super::attributes::Attributes;
 

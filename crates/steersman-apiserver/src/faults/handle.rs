@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use steersman_text::status::Status;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,6 @@ use super::plan::{Condition, Decision, Plan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
 use super::watches::{OpenWatches, WatchMode, WatchTap};
-use crate::status::Status;
 
 /// Makes requests fail, and open watches end or fall silent. Cheap to clone.
 ///

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use steersman_text::status::Status;
+
 use super::record::{RequestRecord, Verb};
-use crate::status::Status;
 
 /// What a server knows of the past after [`ApiServer::restart`](crate::ApiServer::restart).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

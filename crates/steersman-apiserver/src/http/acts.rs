@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::json;
+use steersman_text::status::Status;
 
 use crate::http::call::Call;
 use crate::http::decode;
@@ -10,7 +11,6 @@ use crate::http::reply::{Reply, TEXT};
 use crate::http::vain::Sent;
 use crate::registry::{Deed, Registry, Target, check_options};
 use crate::schema::{Act, Resource};
-use crate::status::Status;
 
 /// The types that the route of logs answers.
 const LOGS: [&str; 4] = [

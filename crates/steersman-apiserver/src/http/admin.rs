@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use steersman_text::status::Status;
 
 use crate::auth::{MASTERS, User};
 use crate::faults::{
@@ -17,7 +18,6 @@ use crate::http::negotiate::Format;
 use crate::http::query::Query;
 use crate::http::reply::Reply;
 use crate::registry::Registry;
-use crate::status::Status;
 
 /// The path below which it all is.
 const ROOT: &str = "/steersman/";

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use steersman_text::status::Status;
+
 use crate::auth::User;
 use crate::faults::Verb;
 use crate::http::path::ObjectPath;
 use crate::http::query::Query;
 use crate::registry::WriteOptions;
-use crate::status::Status;
 
 /// A request on objects, without its body.
 #[derive(Debug)]

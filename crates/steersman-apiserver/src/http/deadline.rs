@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use crate::go;
+use steersman_text::go;
+use steersman_text::status::{Details, Status};
+
 use crate::http::query::Query;
-use crate::status::{Details, Status};
 
 /// How long a request may take that says nothing else, and at most.
 pub(crate) const MOST: Duration = Duration::from_secs(60);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use jiff::Timestamp;
+use steersman_text::status::Status;
 
 use crate::auth::{Attributes, Impersonations, User, bearer, wanted};
 use crate::registry::Registry;
-use crate::status::Status;
 
 /// What is known of a request before anything is done for it.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Machine: which media type and shape an answer takes, and which a body came in.
 
-use crate::status::{Details, Status};
+use steersman_text::status::{Details, Status};
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

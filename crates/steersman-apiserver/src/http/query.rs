@@ -2,10 +2,11 @@
 
 use std::num::IntErrorKind;
 
-use crate::go;
+use steersman_text::go;
+use steersman_text::status::Status;
+
 use crate::http::path::percent_decode;
 use crate::registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
-use crate::status::Status;
 
 /// The parameters of one request, in order, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body::Body;
+use steersman_text::status::Status;
 
 use crate::http::decode::LIMIT;
-use crate::status::Status;
 
 /// How much of a body that is too long is read and dropped, and for how long.
 const DRAINED: usize = 64 * 1024 * 1024;

@@ -1,9 +1,10 @@
 //! Machine: what a request does, as permissions see it: by its method, path and query alone.
 
+use steersman_text::selector::FieldSelector;
+
 use crate::auth::Attributes;
 use crate::http::path::percent_decode;
 use crate::http::query::Query;
-use crate::selector::FieldSelector;
 
 /// Reads a request as `RequestInfoFactory.NewRequestInfo` does. Whether what it names is served
 /// plays no part.

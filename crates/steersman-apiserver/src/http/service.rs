@@ -12,6 +12,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
+use steersman_text::status::Status;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::User;
@@ -34,7 +35,6 @@ use crate::http::reply::{Reply, ReplyBody};
 use crate::http::verbs;
 use crate::http::watch;
 use crate::registry::Registry;
-use crate::status::Status;
 
 /// What a client is told of a panic, as kube-apiserver tells it.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";

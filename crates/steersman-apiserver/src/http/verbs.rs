@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_text::selector::FieldSelector;
+use steersman_text::status::{Details, Status, Subject};
 
 use crate::faults::Verb;
 use crate::http::acts::{self, Allowed};
@@ -20,8 +22,6 @@ use crate::registry::{
     check_options, is_review,
 };
 use crate::schema::{Act, Resource, further};
-use crate::selector::FieldSelector;
-use crate::status::{Details, Status, Subject};
 
 /// Does what the call asks for. All or nothing: nothing in here waits.
 pub(crate) fn perform(
@@ -407,7 +407,7 @@ fn watch(
 
 /// How a server without the WatchList feature refuses it.
 fn watch_list_is_off() -> Status {
-    use crate::status::FieldError;
+    use steersman_text::status::FieldError;
     let why =
         "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
     Status::invalid_options(

@@ -10,6 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, Stream, StreamExt};
+use steersman_text::status::Status;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::faults::{WatchManners, WatchMode, WatchTap};
@@ -18,7 +19,6 @@ use crate::http::context::Context;
 use crate::http::events::EventEncoder;
 use crate::http::reply::WatchBody;
 use crate::registry::{Attempt, WatchCursor, WatchEvent};
-use crate::status::Status;
 use crate::webhook::Question;
 
 /// How many events are taken from the registry under one lock.

@@ -16,11 +16,11 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, OtherError};
+use steersman_text::go;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower::ServiceExt;
 
-use crate::go;
 use crate::http::decode::LIMIT;
 use crate::http::trust::Trust;
 use crate::webhook::{Answer, Call, Endpoint};

@@ -5,8 +5,7 @@
 //! array indices count from the end.
 
 use serde_json::Value;
-
-use crate::status::{Details, Status};
+use steersman_text::status::{Details, Status};
 
 /// More operations than these are refused unread.
 const MOST_OPERATIONS: usize = 10_000;

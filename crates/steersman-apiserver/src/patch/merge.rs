@@ -1,8 +1,7 @@
 //! Machine: JSON merge patch (RFC 7386).
 
 use serde_json::Value;
-
-use crate::status::Status;
+use steersman_text::status::Status;
 
 /// Applies a merge patch document to `object`.
 ///

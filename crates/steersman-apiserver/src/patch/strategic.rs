@@ -16,7 +16,7 @@ pub(crate) use print::go as print_as_go;
 use serde_json::{Map, Value};
 
 use crate::schema::types::{ListPatch, TypeRef};
-use crate::status::{FieldError, Status, Subject};
+use steersman_text::status::{FieldError, Status, Subject};
 
 use directives::{Directive, drop_nulls, without_directives};
 use print::go;
@@ -61,7 +61,7 @@ pub(crate) fn apply(
     match convert::check(&merged, kind) {
         Ok(()) => Ok(merged),
         Err(why) => {
-            let sent = crate::go::quote(&printed);
+            let sent = steersman_text::go::quote(&printed);
             let error = FieldError::invalid("patch", &sent, &why);
             Err(Status::invalid(Subject::new("", ""), "", &[error]))
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_text::quantity::Quantity;
+use steersman_text::selector::LabelSelector;
 
 use crate::registry::Subresource;
-use crate::schema::quantity::Quantity;
-use crate::selector::LabelSelector;
 use crate::store::Stored;
 
 use super::events::{Source, Told};

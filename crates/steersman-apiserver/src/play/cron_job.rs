@@ -8,9 +8,9 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_text::schedule::Schedule;
+use steersman_text::zones;
 
-use crate::schema::schedule::Schedule;
-use crate::schema::zones;
 use crate::store::Stored;
 
 use super::events::{Source, Told};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use steersman_text::selector::LabelSelector;
+use steersman_text::status::Status;
 use tokio::sync::Notify;
 
 use super::machine::Machine;
 use super::options::{Played, Speed, Trouble};
 use super::world::{Manners, Wish};
-use crate::selector::LabelSelector;
-use crate::status::Status;
 
 /// The part of a server that plays a cluster: see [`Played`]. Cheap to clone.
 #[derive(Clone)]

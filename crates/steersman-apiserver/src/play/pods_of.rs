@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use steersman_text::selector::LabelSelector;
+use steersman_text::status::Status;
 
-use crate::selector::LabelSelector;
-use crate::status::Status;
 use crate::store::Stored;
 
 use super::events::{Source, Told};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use steersman_text::selector::LabelSelector;
 
 use crate::registry::Registry;
-use crate::selector::LabelSelector;
 use crate::store::Stored;
 
 use super::agenda::Agenda;

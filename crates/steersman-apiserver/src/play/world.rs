@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use steersman_text::selector::LabelSelector;
+use steersman_text::status::Status;
 
 use crate::auth::User;
 use crate::registry::{
     Deed, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
 };
 use crate::schema::{Act, Resource};
-use crate::selector::LabelSelector;
-use crate::status::Status;
 use crate::store::Stored;
 
 use super::agenda::Agenda;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use steersman_apiserver::manifests::ManifestError;
 use steersman_apiserver::registry::SnapshotError;
-use steersman_apiserver::status::Status;
+use steersman_text::status::Status;
 
 /// Why the program ends with an error.
 #[derive(Debug, thiserror::Error)]

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_text::status::{FieldError, Status, Subject};
 
 use crate::schema::{Act, StorageKey};
-use crate::status::{FieldError, Status, Subject};
 
 use super::intake;
 use super::metadata;

@@ -3,9 +3,9 @@
 //! ADM-2: all of this comes before the first change that the verb makes.
 
 use serde_json::Value;
+use steersman_text::status::Status;
 
 use crate::schema::{Act, Generation, kinds};
-use crate::status::Status;
 
 use super::acts::Deed;
 use super::admission::Admission;

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use steersman_text::status::Status;
 
 use crate::patch::apply::{
     Entries, Manager, Operation, Reach, apply, parse_configuration, refuse_conflicts, update,
@@ -10,7 +11,6 @@ use crate::patch::apply::{
 use crate::patch::check_restorable;
 use crate::schema::Resource;
 use crate::schema::types::TypeRef;
-use crate::status::Status;
 
 use super::create::CreateRequest;
 use super::intake::{self, FieldValidation, Origin};

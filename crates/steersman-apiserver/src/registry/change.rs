@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use steersman_text::status::{Cause, Status};
 
 use crate::schema::Resource;
 use crate::schema::types::TypeRef;
-use crate::status::{Cause, Status};
 
 use super::admission::Admission;
 use super::intake::{self, FieldValidation, Origin};

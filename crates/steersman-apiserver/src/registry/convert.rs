@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_text::status::Status;
 
 use crate::schema::{Resource, autoscaling, events};
-use crate::status::Status;
 use crate::store::{Draft, Stored};
 use crate::webhook::{Call, Endpoint, conversion};
 

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_text::status::{Cause, Details, Status};
 
 use crate::schema::{Generation, Resource, StorageKey, kinds};
-use crate::status::{Cause, Details, Status};
 use crate::store::Draft;
 
 use super::admission::Admission;
@@ -176,7 +176,7 @@ impl Registry {
         }
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", namespace) else {
-            let subject = crate::status::Subject::new("", "namespaces");
+            let subject = steersman_text::status::Subject::new("", "namespaces");
             return Err(Status::not_found(subject, namespace));
         };
         if found.meta("deletionTimestamp").is_empty() {

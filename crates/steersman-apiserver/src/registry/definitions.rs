@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_text::go;
+use steersman_text::status::Status;
 
-use crate::go;
 use crate::schema::{Resource, StorageKey, crd};
-use crate::status::Status;
 use crate::store::Stored;
 
 use super::due::Policy;

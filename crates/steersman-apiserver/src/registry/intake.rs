@@ -1,11 +1,10 @@
 //! Machine: takes in what a client sends: options, kind, unknown fields, defaults, validation.
 
 use serde_json::Value;
+use steersman_text::status::{FieldError, Status, Subject};
+use steersman_text::{go, json, order};
 
-use crate::go;
-use crate::json;
-use crate::schema::{Resource, crd, custom, defaults, kinds, order, types};
-use crate::status::{FieldError, Status, Subject};
+use crate::schema::{Resource, crd, custom, defaults, kinds, types};
 
 use super::catalogue::Catalogue;
 use super::manager;

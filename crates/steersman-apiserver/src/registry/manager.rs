@@ -1,7 +1,7 @@
 //! Machine: the manager that a request names.
 
-use crate::go;
-use crate::status::FieldError;
+use steersman_text::go;
+use steersman_text::status::FieldError;
 
 use super::options::WriteOptions;
 

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use steersman_text::selector::LabelSelector;
+use steersman_text::status::{Status, Subject};
 
 use crate::schema::cel::Asked;
 use crate::schema::{Resource, StorageKey};
-use crate::selector::LabelSelector;
-use crate::status::{Status, Subject};
 use crate::webhook::{self, About, Hook};
 
 use super::admission::Admission;

@@ -1,12 +1,12 @@
 //! Machine: looks at a patch document, and at what it made, before that is written.
 
 use serde_json::Value;
+use steersman_text::json::{duplicates, unreadable_kind};
+use steersman_text::status::{FieldError, Status, Subject};
+use steersman_text::{go, order};
 
-use crate::go;
-use crate::json::{duplicates, unreadable_kind};
 use crate::patch::unknown_members;
-use crate::schema::{Resource, order, types};
-use crate::status::{FieldError, Status, Subject};
+use crate::schema::{Resource, types};
 
 use super::catalogue::Catalogue;
 use super::intake::{self, FieldValidation};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_text::status::{Status, Subject};
 
 use crate::schema::StorageKey;
-use crate::status::{Status, Subject};
 use crate::store::Stored;
 
 use super::metadata;

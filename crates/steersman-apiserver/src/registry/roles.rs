@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_text::status::Status;
 
 use crate::auth::{Escalation, User, aggregated};
-use crate::status::Status;
 use crate::store::Stored;
 
 use super::options::Target;

@@ -1,9 +1,9 @@
 //! Machine: the built-in kinds' own validation rules.
 
 use serde_json::Value;
+use steersman_text::status::FieldError;
 
 use crate::schema::{Resource, events, kinds};
-use crate::status::FieldError;
 
 /// Checks what lies outside the metadata.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {

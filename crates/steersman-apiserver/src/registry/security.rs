@@ -9,9 +9,9 @@ mod checks;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use steersman_text::status::{FieldError, Status};
 
 use crate::schema::StorageKey;
-use crate::status::{FieldError, Status};
 
 use super::admission::Admission;
 use super::options::Subresource;

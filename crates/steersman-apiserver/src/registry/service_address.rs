@@ -4,10 +4,10 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
+use steersman_text::status::{FieldError, Status, Subject};
 
 use crate::schema::StorageKey;
 use crate::schema::kinds::service;
-use crate::status::{FieldError, Status, Subject};
 
 use super::metadata;
 use super::state::Registry;

@@ -3,11 +3,11 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_text::status::Status;
 
 use crate::auth::{Attributes, MASTERS, User};
 use crate::schema::Resource;
 use crate::schema::signing_request::SigningRequest;
-use crate::status::Status;
 
 use super::admission::Admission;
 use super::metadata;

@@ -2,10 +2,10 @@
 //! requests for tokens.
 
 use serde_json::{Map, Value};
+use steersman_text::go;
+use steersman_text::status::Status;
 
-use crate::go;
 use crate::schema::types;
-use crate::status::Status;
 
 use super::catalogue::Catalogue;
 use super::intake::FieldValidation;

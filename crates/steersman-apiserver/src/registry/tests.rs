@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_text::status::Status;
 
 use super::*;
 use crate::schema::Resource;
-use crate::status::Status;
 
 mod accounts;
 mod acts;

@@ -2,10 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_text::go;
+use steersman_text::status::{FieldError, Status, Subject};
 
-use crate::go;
 use crate::schema::StorageKey;
-use crate::status::{FieldError, Status, Subject};
 
 use super::metadata;
 use super::state::Registry;

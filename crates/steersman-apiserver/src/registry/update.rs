@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_text::json::parse as parse_json;
+use steersman_text::order;
+use steersman_text::status::{FieldError, Status};
 
-use crate::patch::{
-    apply_json_patch, apply_merge_patch, apply_strategic_patch, parse_json, print_as_go,
-};
+use crate::patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
 use crate::schema::types::TypeRef;
-use crate::schema::{Resource, kinds, order};
-use crate::status::{FieldError, Status};
+use crate::schema::{Resource, kinds};
 use crate::store::{Draft, Stored};
 
 use super::admission::Admission;

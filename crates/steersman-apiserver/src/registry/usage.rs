@@ -1,8 +1,8 @@
 //! Machine: what an object uses of the resources that quotas count (upstream: `pkg/quota/v1/evaluator/core`).
 
 use serde_json::Value;
+use steersman_text::quantity::Quantity;
 
-use crate::schema::quantity::Quantity;
 use crate::schema::{StorageKey, kinds};
 
 use super::limits::{Amounts, add, amounts, asked_by_pod};

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::go;
+use steersman_text::go;
+use steersman_text::status::{FieldError, Status};
+
 use crate::schema::{Resource, StorageKey};
-use crate::status::{FieldError, Status};
 use crate::store::{Change, Stored};
 
 use super::options::{WatchEvent, WatchOptions};

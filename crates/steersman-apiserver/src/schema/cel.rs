@@ -42,7 +42,6 @@ pub(crate) use authority::{Asked, Authority, Query, Ruling};
 pub(crate) use expression::{Expression, Made, all_hold};
 pub(crate) use messages::{configuration, operations};
 pub(crate) use paths::field_path;
-pub(crate) use printing::print_double;
 pub(crate) use rules::{Rule, Rules};
 pub(crate) use types::{Decl, MAX_REQUEST, Type, escape};
 pub(crate) use value::Value;

@@ -20,12 +20,12 @@ pub(crate) use openapi::unknown_formats;
 
 use super::builtin::CUSTOM_VERBS;
 use super::cel;
-use super::names::NameRule;
 use super::resource::{
     FieldRefusal, Generation, MetadataChecks, PrinterColumn, Resource, ScalePaths, SelectableField,
     StatusMetadata, StorageKey,
 };
 use super::structural::Structural;
+use steersman_text::names::NameRule;
 
 /// The finalizer that a terminating definition carries while objects of it remain.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -3,11 +3,10 @@
 //! They are stored as the core group has them.
 
 use serde_json::{Map, Value};
+use steersman_text::status::FieldError;
+use steersman_text::{go, names};
 
-use super::names;
 use super::resource::Resource;
-use crate::go;
-use crate::status::FieldError;
 
 /// A field's name in the core group, and in events.k8s.io.
 const RENAMED: &[(&str, &str)] = &[

@@ -4,10 +4,9 @@ use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use steersman_text::{go, names};
 
 use super::cel::Url;
-use super::names;
-use crate::go;
 
 /// Whether a text has the format of that name. Formats that nobody knows hold for every text;
 /// dashes in a name do not count.

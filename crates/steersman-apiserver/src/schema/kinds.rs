@@ -32,8 +32,7 @@ mod certificates;
 mod devices;
 
 use serde_json::Value;
-
-use crate::status::FieldError;
+use steersman_text::status::FieldError;
 
 use super::resource::Resource;
 

@@ -1,6 +1,7 @@
 //! Words: the rule that names of each built-in kind obey, with its source.
 
-use super::names::NameRule::{self, IpAddress, Label, PathSegment, Subdomain};
+use steersman_text::names::NameRule;
+use steersman_text::names::NameRule::{IpAddress, Label, PathSegment, Subdomain};
 
 /// Group (empty for core), kind and rule of each kind that is kept. The source is a function below
 /// `pkg/apis/<group>/validation` of Kubernetes, unless it is given with its path; `generateName` is
@@ -177,7 +178,8 @@ pub(super) fn name_rule(group: &str, kind: &str) -> NameRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{built_in, names};
+    use crate::schema::built_in;
+    use steersman_text::names;
 
     /// Whether objects of a core kind are created but not kept, or not created at all.
     fn is_nameless(kind: &str) -> bool {

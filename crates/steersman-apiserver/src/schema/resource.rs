@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-
-use crate::status::Subject;
+use steersman_text::names::NameRule;
+use steersman_text::status::Subject;
 
 use super::cel::Rules;
-use super::names::NameRule;
 use super::structural::Structural;
 
 /// Names where the objects of a resource live: shared by all served versions of a kind.

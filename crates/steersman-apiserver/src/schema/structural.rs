@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
-
-use super::names::METADATA;
-use crate::status::FieldError;
+use steersman_text::names::METADATA;
+use steersman_text::status::FieldError;
 
 /// How large a compiled pattern may be, in bytes: a thousand times a class of Unicode fits.
 const MOST_COMPILED: usize = 64 << 20;

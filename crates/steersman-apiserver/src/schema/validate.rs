@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-
-use crate::go;
-use crate::status::FieldError;
+use steersman_text::go;
+use steersman_text::status::FieldError;
 
 use super::formats;
 use super::structural::Structural;

@@ -1,9 +1,9 @@
 //! Handle: what outlives a server, and what it begins with.
 
 use serde_json::Value;
+use steersman_text::status::Status;
 
 use crate::registry::{PatchKind, Registry, Snapshot, Target, WriteOptions};
-use crate::status::Status;
 
 use super::{ApiServer, of_object, scope};
 

@@ -3,9 +3,9 @@
 //! Kubernetes source: `apiextensions-apiserver/pkg/apiserver/conversion`.
 
 use serde_json::{Map, Value, json};
+use steersman_text::go;
+use steersman_text::json::parse as parse_json;
 
-use crate::go;
-use crate::patch::parse_json;
 use crate::schema::type_name;
 
 use super::call::Answer;

@@ -3,11 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use steersman_text::go;
+use steersman_text::json::parse as parse_json;
+use steersman_text::status::{Details, Status};
 
 use crate::auth::User;
-use crate::go;
-use crate::patch::parse_json;
-use crate::status::{Details, Status};
 
 use super::call::Answer;
 

@@ -2,14 +2,13 @@
 //! (`verify.go`): the texts of refusals are its own.
 
 use jiff::Timestamp;
+use steersman_text::go;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::oid_registry::{
     OID_KEY_TYPE_EC_PUBLIC_KEY, OID_SIG_ED25519, OID_X509_EXT_SUBJECT_ALT_NAME,
 };
 use x509_parser::x509::X509Version;
-
-use crate::go;
 
 /// The number of signatures that are checked for one certificate. A chain that needs more is an attack: many
 /// certificates of one subject.

@@ -1,7 +1,7 @@
 //! Machine: words the refusal of a configuration that would change what others own.
 
-use crate::go;
-use crate::status::{Cause, Details, Status};
+use steersman_text::go;
+use steersman_text::status::{Cause, Details, Status};
 
 use super::entries::{Manager, Operation};
 use super::set::FieldSet;

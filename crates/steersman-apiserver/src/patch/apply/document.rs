@@ -1,8 +1,7 @@
 //! Machine: reads a configuration, which is YAML and so may be JSON.
 
 use serde_json::{Map, Value};
-
-use crate::yaml;
+use steersman_text::yaml;
 
 /// Reads a configuration. Also answers what its author is warned of.
 ///

@@ -4,8 +4,8 @@
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
+use steersman_text::go;
 
-use crate::go;
 use crate::schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
 
 use super::path::{Atom, PathElement};

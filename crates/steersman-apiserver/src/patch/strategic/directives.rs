@@ -1,8 +1,7 @@
 //! Machine: the directives of a strategic merge patch, read, obeyed and taken out.
 
 use serde_json::{Map, Value};
-
-use crate::status::Status;
+use steersman_text::status::Status;
 
 use super::print::go;
 

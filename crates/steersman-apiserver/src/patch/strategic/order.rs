@@ -2,8 +2,7 @@
 //! it was.
 
 use serde_json::Value;
-
-use crate::status::Status;
+use steersman_text::status::Status;
 
 use super::directives::{BAD_ORDER, Directive};
 use super::print::{go, go_list};

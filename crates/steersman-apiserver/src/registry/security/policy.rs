@@ -3,8 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
-
-use crate::status::FieldError;
+use steersman_text::status::FieldError;
 
 /// The labels without which a namespace allows everything.
 pub(super) const LEVELS: [&str; 3] = [

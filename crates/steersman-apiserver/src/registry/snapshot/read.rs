@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use steersman_text::json::duplicates;
 
 use crate::auth::{Key, Tokens};
-use crate::json::duplicates;
 use crate::schema::{StorageKey, built_in};
 use crate::store::Stored;
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::go;
+use steersman_text::go;
 
 /// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use steersman_text::go;
 
-use super::printing::print_double;
 use super::run::{Failure, Outcome};
 use super::times;
 use super::value::Value;
-use crate::go;
 
 /// Converts a value; nothing where the name is not that of a conversion.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
@@ -147,7 +146,7 @@ fn to_text<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         Value::Bool(flag) => Value::text(flag.to_string()),
         Value::Int(number) => Value::text(number.to_string()),
         Value::Uint(number) => Value::text(number.to_string()),
-        Value::Double(number) => Value::text(print_double(*number)),
+        Value::Double(number) => Value::text(go::print_double(*number)),
         Value::Duration(nanos) => Value::text(times::print_duration(*nanos)),
         Value::Timestamp(time) => Value::text(time.to_string()),
         Value::Ip(address) => Value::text(address.to_string()),

@@ -1,8 +1,10 @@
 //! Words: named formats that a text can be checked against.
 
+use steersman_text::names;
+use steersman_text::names::NameRule;
+
 use super::addresses::Url;
 use super::times;
-use crate::schema::names::{self, NameRule};
 
 /// A format that a text can be checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use steersman_text::quantity::Quantity;
+
 use super::addresses::{self, Cidr, Url};
 use super::formats::Named;
 use super::operators::{among_them, covers};
@@ -12,7 +14,6 @@ use super::run::{Failure, Outcome, Run};
 use super::semver::Semver;
 use super::value::{Key, Text, Value};
 use super::{conversions, lists, questions, texts, times};
-use crate::schema::quantity::Quantity;
 
 /// Applies a function.
 pub(super) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>]) -> Outcome<'a> {

@@ -1,8 +1,9 @@
 //! Words: texts made of values: by a pattern with `%`, and as Go prints numbers.
 
+use steersman_text::go;
+
 use super::times;
 use super::value::{Key, Value};
-use crate::go;
 
 /// `pattern.format(arguments)`.
 ///
@@ -117,26 +118,6 @@ fn exponential(number: f64, precision: usize) -> String {
     std::format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// A number as Go's `%g` prints it.
-pub(crate) fn print_double(number: f64) -> String {
-    if number.is_nan() {
-        return "NaN".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let text = std::format!("{number:e}");
-    let Some((digits, exponent)) = text.split_once('e') else {
-        return text;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if number == 0.0 || (-4..6).contains(&exponent) {
-        return std::format!("{number}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    std::format!("{digits}e{sign}{:0>2}", exponent.abs())
-}
-
 /// A value as `%s` prints it.
 pub(super) fn print(value: &Value<'_>) -> String {
     match value {
@@ -144,7 +125,7 @@ pub(super) fn print(value: &Value<'_>) -> String {
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
         Value::Uint(number) => number.to_string(),
-        Value::Double(number) => print_double(*number),
+        Value::Double(number) => go::print_double(*number),
         Value::Text(text) => text.to_string(),
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Value::Duration(nanos) => times::print_duration(*nanos),
@@ -212,8 +193,8 @@ mod tests {
         ] {
             assert!(format(pattern, &values).is_err(), "{pattern}");
         }
-        assert_eq!(print_double(1e6), "1e+06");
-        assert_eq!(print_double(1.5), "1.5");
-        assert_eq!(print_double(0.000_01), "1e-05");
+        assert_eq!(go::print_double(1e6), "1e+06");
+        assert_eq!(go::print_double(1.5), "1.5");
+        assert_eq!(go::print_double(0.000_01), "1e-05");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use steersman_text::go;
+
 use super::ast::{Kind, Literal, Node};
 use super::check::{self, Checked};
 use super::cost;
@@ -10,7 +12,6 @@ use super::run::{self, Failure, Outcome, Patterns, Run};
 use super::times;
 use super::types::{Decl, Type};
 use super::value::Value;
-use crate::go;
 
 /// What a single run may cost: about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use steersman_text::names::{NameRule, check_name};
+
 use super::authority::{Asked, Query, Step};
 use super::run::{Failure, Outcome};
 use super::value::Value;
-use crate::schema::names::{NameRule, check_name};
 
 /// Applies a function to a question or to an answer; nothing where the values are none.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {

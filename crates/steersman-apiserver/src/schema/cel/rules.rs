@@ -13,7 +13,7 @@ use super::run::Failure;
 use super::types::{Decl, Type, escape};
 use super::value::Value;
 use crate::schema::structural::{Additional, Structural};
-use crate::status::FieldError;
+use steersman_text::status::FieldError;
 
 /// One of `x-kubernetes-validations`, compiled.
 #[derive(Debug)]

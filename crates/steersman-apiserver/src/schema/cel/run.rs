@@ -3,8 +3,9 @@
 use regex::Regex;
 use std::collections::BTreeMap;
 
+use steersman_text::patterns;
+
 use super::value::{Key, Value};
-use crate::schema::patterns;
 
 /// Steps that costs do not count, such as copying a list: an expression that takes more is
 /// stopped as if it cost too much. CEL-1 hangs on it.

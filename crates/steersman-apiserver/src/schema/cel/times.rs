@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
-
-use crate::schema::zones;
+use steersman_text::zones;
 
 /// Reads a time: RFC 3339, or a date, which begins at midnight.
 ///

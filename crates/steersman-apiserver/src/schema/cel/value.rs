@@ -8,6 +8,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
+use steersman_text::go;
+use steersman_text::quantity::Quantity;
 
 use super::addresses::{Cidr, Url};
 use super::authority::{self, Query, Ruling};
@@ -15,8 +17,6 @@ use super::formats::Named;
 use super::semver::Semver;
 use super::times;
 use super::types::{Decl, Type};
-use crate::go;
-use crate::schema::quantity::Quantity;
 
 /// A value.
 #[derive(Debug, Clone)]

@@ -1,15 +1,15 @@
 //! Machine: checks a CustomResourceDefinition: names, versions, conversion, and each version's face.
 
 use serde_json::Value;
+use steersman_text::names;
+use steersman_text::names::NameRule;
+use steersman_text::status::FieldError;
 
 use super::faces::{self, Face};
 use super::{is_established, versions};
 use crate::schema::authorities;
 use crate::schema::kinds::webhooks;
-use crate::schema::names;
-use crate::schema::names::NameRule;
 use crate::schema::validate::quoted;
-use crate::status::FieldError;
 
 /// Groups that belong to the Kubernetes project.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];

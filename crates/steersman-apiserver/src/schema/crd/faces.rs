@@ -4,10 +4,10 @@
 //! it are told under `spec` rather than under each version.
 
 use serde_json::Value;
+use steersman_text::status::FieldError;
 
 use super::{openapi, print, versions};
 use crate::schema::validate::quoted;
-use crate::status::FieldError;
 
 /// The parts that versions may share.
 const PARTS: &[&str] = &[

@@ -1,9 +1,9 @@
 //! Machine: checks what a schema says about lists that are sets or maps, and about maps.
 
 use serde_json::Value;
+use steersman_text::status::FieldError;
 
 use crate::schema::validate::quoted;
-use crate::status::FieldError;
 
 const KEYS: &str = "x-kubernetes-list-map-keys";
 

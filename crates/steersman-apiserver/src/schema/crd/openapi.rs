@@ -1,13 +1,13 @@
 //! Machine: checks an `openAPIV3Schema`: keywords that are not supported, list types, structure, defaults.
 
 use serde_json::Value;
+use steersman_text::status::FieldError;
 
 use super::skeleton::{self, is_empty};
 use super::{lists, print, rules};
 use crate::schema::cel::Rules;
 use crate::schema::structural::Structural;
 use crate::schema::validate::{quoted, validate_at};
-use crate::status::FieldError;
 
 /// Formats that values are checked against, or that stand for nothing more than their type.
 const FORMATS: &[&str] = &[

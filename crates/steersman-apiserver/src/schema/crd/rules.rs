@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_text::status::FieldError;
 
 use crate::schema::cel::{Decl, MAX_REQUEST, Rule, Type, escape, field_path};
 use crate::schema::structural::Structural;
 use crate::schema::validate::quoted;
-use crate::status::FieldError;
 
 /// What one rule may cost at the worst.
 const RULE_LIMIT: u64 = 10_000_000;

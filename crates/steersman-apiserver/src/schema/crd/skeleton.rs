@@ -1,10 +1,10 @@
 //! Machine: checks that a schema is structural: a skeleton of types, and restrictions on values.
 
 use serde_json::{Map, Value, json};
+use steersman_text::patterns;
+use steersman_text::status::FieldError;
 
-use crate::schema::patterns;
 use crate::schema::validate::quoted;
-use crate::status::FieldError;
 
 /// What only the skeleton of a schema may say, and what a nested one is told instead.
 const OF_THE_SKELETON: &[(&str, &str)] = &[

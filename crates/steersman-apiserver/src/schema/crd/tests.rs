@@ -1,7 +1,8 @@
 //! Reading custom resource definitions.
 
+use steersman_text::status::FieldError;
+
 use super::*;
-use crate::status::FieldError;
 
 fn websites() -> Value {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object",

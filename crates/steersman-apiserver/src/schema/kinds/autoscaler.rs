@@ -1,9 +1,9 @@
 //! Machine: HorizontalPodAutoscalers, in both versions (upstream: `pkg/apis/autoscaling`).
 
 use serde_json::{Value, json};
+use steersman_text::names::NameRule;
 
 use super::super::autoscaling;
-use super::super::names::NameRule;
 use super::Kind;
 use super::check;
 use super::fill::{given, lacks, part, put, set, set_text};

@@ -6,6 +6,7 @@ mod policies;
 mod status;
 
 use serde_json::{Value, json};
+use steersman_text::names;
 
 use super::Kind;
 use super::check;
@@ -14,7 +15,6 @@ use super::place::{Errors, Place};
 use super::pod;
 use super::reference;
 use super::selector;
-use crate::schema::names;
 
 /// `batch/v1` `Job`.
 pub(super) const JOB: Kind = Kind {

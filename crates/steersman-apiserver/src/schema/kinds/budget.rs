@@ -1,8 +1,7 @@
 //! Machine: PodDisruptionBudgets (upstream: `pkg/apis/policy/validation`).
 
 use serde_json::json;
-
-use crate::status::FieldError;
+use steersman_text::status::FieldError;
 
 use super::Kind;
 use super::check;

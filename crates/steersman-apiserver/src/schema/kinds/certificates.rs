@@ -4,8 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::names::NameRule;
 
-use super::super::names::{self, NameRule};
 use super::super::signing_request::SigningRequest;
 use super::Kind;
 use super::check;

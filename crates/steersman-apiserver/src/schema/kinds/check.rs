@@ -1,9 +1,10 @@
 //! Machine: the checks that many kinds share, in the words of `apimachinery/pkg/util/validation`.
 
 use serde_json::Value;
+use steersman_text::names;
+use steersman_text::names::NameRule;
+use steersman_text::quantity::Quantity;
 
-use super::super::names::{self, NameRule};
-use super::super::quantity::Quantity;
 use super::place::{Errors, Place};
 
 /// The wording of every field that may not change.

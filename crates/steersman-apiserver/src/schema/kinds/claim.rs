@@ -2,6 +2,8 @@
 //! `ValidatePersistentVolumeClaimUpdate`).
 
 use serde_json::{Value, json};
+use steersman_text::status::FieldError;
+use steersman_text::{go, names};
 
 use super::Kind;
 use super::check;
@@ -10,9 +12,6 @@ use super::notes::{self, CLASS_NOTE};
 use super::place::{Errors, Place};
 use super::quota::{self, amount};
 use super::selector;
-use crate::go;
-use crate::schema::names;
-use crate::status::FieldError;
 
 pub(super) const CLAIM: Kind = Kind {
     defaults: |object| {

@@ -1,10 +1,9 @@
 //! Machine: Namespaces and Nodes (upstream: `pkg/apis/core/validation`).
 
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::status::FieldError;
 
-use crate::status::FieldError;
-
-use super::super::names;
 use super::Kind;
 use super::address::{self, Network};
 use super::check;

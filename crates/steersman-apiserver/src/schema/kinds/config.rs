@@ -3,8 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-
-use crate::json::parse as parse_json;
+use steersman_text::json::parse as parse_json;
 
 use super::Kind;
 use super::check;

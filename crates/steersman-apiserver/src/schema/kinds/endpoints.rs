@@ -1,8 +1,9 @@
 //! Machine: Endpoints and EndpointSlices (upstream: `pkg/apis/core` and `discovery`).
 
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::names::NameRule;
 
-use super::super::names::{self, NameRule};
 use super::Kind;
 use super::address;
 use super::check;

@@ -1,8 +1,9 @@
 //! Machine: what shares the server among its clients (upstream: `pkg/apis/flowcontrol`).
 
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::names::NameRule;
 
-use super::super::names::{self, NameRule};
 use super::Kind;
 use super::check;
 use super::fill::{given, part, set};

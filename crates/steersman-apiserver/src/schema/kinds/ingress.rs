@@ -1,8 +1,9 @@
 //! Machine: Ingresses and their classes (upstream: `pkg/apis/networking/validation`).
 
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::names::NameRule;
 
-use super::super::names::{self, NameRule};
 use super::Kind;
 use super::address;
 use super::check;

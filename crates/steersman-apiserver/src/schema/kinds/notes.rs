@@ -1,9 +1,9 @@
 //! Machine: what authors are warned of in several kinds: old names, odd addresses, parts of bytes.
 
 use serde_json::Value;
+use steersman_text::names;
+use steersman_text::quantity::Quantity;
 
-use super::super::names;
-use super::super::quantity::Quantity;
 use super::address;
 use super::place::Place;
 

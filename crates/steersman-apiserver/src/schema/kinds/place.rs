@@ -3,9 +3,8 @@
 use std::rc::Rc;
 
 use serde_json::Value;
-
-use crate::go;
-use crate::status::FieldError;
+use steersman_text::go;
+use steersman_text::status::FieldError;
 
 static NULL: Value = Value::Null;
 

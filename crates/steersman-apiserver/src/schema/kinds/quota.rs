@@ -1,9 +1,9 @@
 //! Machine: LimitRanges and ResourceQuotas (upstream: `pkg/apis/core/validation`).
 
 use serde_json::{Map, Value, json};
+use steersman_text::names;
+use steersman_text::quantity::Quantity;
 
-use super::super::names;
-use super::super::quantity::Quantity;
 use super::Kind;
 use super::check;
 use super::fill::{list, part, put, set};

@@ -1,10 +1,9 @@
 //! Machine: roles and their bindings (upstream: `pkg/apis/rbac/validation`).
 
 use serde_json::{Value, json};
+use steersman_text::names::NameRule;
+use steersman_text::status::FieldError;
 
-use crate::status::FieldError;
-
-use super::super::names::NameRule;
 use super::Kind;
 use super::check;
 use super::fill::{list, part, set_text};

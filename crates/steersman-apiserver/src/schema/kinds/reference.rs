@@ -1,6 +1,7 @@
 //! Machine: names of other objects in fields.
 
-use super::super::names::NameRule;
+use steersman_text::names::NameRule;
+
 use super::check;
 use super::place::{Errors, Place};
 
@@ -33,7 +34,7 @@ pub(super) fn check_domain_path(at: &Place<'_>, errors: &mut Errors) {
         errors.invalid_text(at, detail);
         return;
     };
-    for detail in super::super::names::check_name(NameRule::Subdomain, host) {
+    for detail in steersman_text::names::check_name(NameRule::Subdomain, host) {
         errors.invalid_as(at, &host.into(), &detail);
     }
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
@@ -48,7 +49,7 @@ pub(super) fn check_domain(at: &Place<'_>, errors: &mut Errors) {
         errors.required(at, "");
         return;
     }
-    let wrong = super::super::names::check_name(NameRule::Subdomain, at.text());
+    let wrong = steersman_text::names::check_name(NameRule::Subdomain, at.text());
     if !wrong.is_empty() {
         errors.invalid(at, &wrong.join(","));
     } else if at.text().split('.').count() < 3 {
@@ -71,7 +72,7 @@ pub(super) fn check_signer(at: &Place<'_>, errors: &mut Errors) {
         errors.invalid(at, detail);
         return;
     };
-    for wrong in super::super::names::check_name(NameRule::Subdomain, domain) {
+    for wrong in steersman_text::names::check_name(NameRule::Subdomain, domain) {
         errors.invalid_as(
             at,
             &domain.into(),
@@ -82,7 +83,7 @@ pub(super) fn check_signer(at: &Place<'_>, errors: &mut Errors) {
         let detail = "should be a domain with at least two segments separated by dots";
         errors.invalid_as(at, &domain.into(), detail);
     }
-    for wrong in super::super::names::check_name(NameRule::Subdomain, path) {
+    for wrong in steersman_text::names::check_name(NameRule::Subdomain, path) {
         errors.invalid_as(
             at,
             &path.into(),

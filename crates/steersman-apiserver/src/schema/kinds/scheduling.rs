@@ -4,8 +4,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-
-use crate::status::FieldError;
+use steersman_text::status::FieldError;
 
 use super::Kind;
 use super::check;

@@ -1,8 +1,8 @@
 //! Machine: label selectors: which are valid, and which labels they select.
 
 use serde_json::Value;
+use steersman_text::names;
 
-use super::super::names;
 use super::check;
 use super::place::{Errors, Place};
 

@@ -4,8 +4,8 @@ mod addresses;
 mod warnings;
 
 use serde_json::{Value, json};
+use steersman_text::names;
 
-use super::super::names;
 use super::Kind;
 use super::address;
 use super::check;
@@ -320,7 +320,10 @@ fn ports_together(spec: &Place<'_>, errors: &mut Errors) {
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}",
                 json!(protocol)
             );
-            errors.push(crate::status::FieldError::duplicate(port.path(), &value));
+            errors.push(steersman_text::status::FieldError::duplicate(
+                port.path(),
+                &value,
+            ));
         }
         seen.push(key);
     }

@@ -1,8 +1,9 @@
 //! Machine: storage classes, CSI drivers and their like (upstream: `pkg/apis/storage`).
 
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::names::NameRule;
 
-use super::super::names::{self, NameRule};
 use super::Kind;
 use super::check;
 use super::fill::{lacks, part, put, set, set_text};

@@ -150,14 +150,14 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
         let shown = Place::new(capacity.path(), capacity.value());
         let value = capacity.value().to_string();
         let supported = ["\"storage\"".to_owned()];
-        errors.push(crate::status::FieldError::not_supported(
+        errors.push(steersman_text::status::FieldError::not_supported(
             shown.path(),
             &value,
             &supported,
         ));
     }
     for (_, at) in capacity.entries() {
-        let sign = amount(&at).map(super::super::quantity::Quantity::sign);
+        let sign = amount(&at).map(steersman_text::quantity::Quantity::sign);
         claim::check_amount(&at, &mut errors);
         if sign.is_some_and(|sign| sign <= 0) {
             errors.invalid(&at, "must be greater than zero");

@@ -1,17 +1,18 @@
 //! Machine: the configurations of admission webhooks (upstream: `pkg/apis/admissionregistration`).
 
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::names::NameRule;
+use steersman_text::status::FieldError;
 
 use super::super::authorities;
 use super::super::cel::{Environment, Type};
-use super::super::names::{self, NameRule};
 use super::Kind;
 use super::check;
 use super::fill::{given, list, part, set};
 use super::place::{Errors, Place};
 use super::reference;
 use super::selector;
-use crate::status::FieldError;
 
 pub(super) const MUTATING: Kind = Kind {
     defaults: |object| defaults(object, true),

@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use steersman_text::quantity::Quantity;
+use steersman_text::times;
 
-use super::super::quantity::Quantity;
-use super::super::times;
 use super::Scalar;
 use super::go;
 use super::table::{self, Node, Type};

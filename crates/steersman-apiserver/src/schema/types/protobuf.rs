@@ -6,8 +6,7 @@ mod wire;
 use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-
-use crate::go::quote;
+use steersman_text::go::quote;
 
 use messages::{Field, Kind, Shape, message};
 use wire::{Content, Reader};

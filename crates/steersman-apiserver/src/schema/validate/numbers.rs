@@ -1,10 +1,10 @@
 //! Machine: compares numbers with the rules of a schema, as Go's numbers compare.
 
 use serde_json::Value;
+use steersman_text::go;
+use steersman_text::status::FieldError;
 
-use crate::go;
 use crate::schema::structural::Structural;
-use crate::status::FieldError;
 
 use super::Path;
 

@@ -1,12 +1,12 @@
 //! Machine: holds an object against the rules of its schema, within a budget.
 
 use serde_json::Value as Json;
+use steersman_text::status::FieldError;
 
 use super::{Rule, Rules, Verdict};
 use crate::schema::cel::program::CALL_LIMIT;
 use crate::schema::cel::run::Failure;
 use crate::schema::cel::value::Value;
-use crate::status::FieldError;
 
 /// What all rules of an object may cost together: about a second.
 const BUDGET: u64 = 10_000_000;

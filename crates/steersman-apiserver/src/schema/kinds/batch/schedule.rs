@@ -1,11 +1,11 @@
 //! Machine: what is checked of the schedule and the time zone of a CronJob.
 
 use serde_json::Value;
+use steersman_text::schedule::Schedule;
+use steersman_text::zones;
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::schedule::Schedule;
-use crate::schema::zones;
 
 /// Checks the schedule, the time zone and the deadline of a spec; `old` is the stored one.
 pub(super) fn check(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {

@@ -1,10 +1,10 @@
 //! Machine: the variables of containers, and where their values come from.
 
 use serde_json::Value;
+use steersman_text::names;
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::names;
 
 /// Fields of a Pod that a variable may show.
 const FIELDS_OF_VARIABLES: &[&str] = &[

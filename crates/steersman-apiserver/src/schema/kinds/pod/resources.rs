@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+use steersman_text::names;
+use steersman_text::quantity::Quantity;
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::names;
-use crate::schema::quantity::Quantity;
 
 /// Resources with a short name, of containers and of quotas.
 const STANDARD: &[&str] = &[

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
+use steersman_text::names;
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
 use crate::schema::kinds::selector;
-use crate::schema::names;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

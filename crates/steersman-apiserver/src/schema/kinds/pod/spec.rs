@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use steersman_text::names;
+use steersman_text::quantity::Quantity;
 
 use crate::schema::kinds::address;
 use crate::schema::kinds::check;
 use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::names;
-use crate::schema::quantity::Quantity;
 
 use super::containers::{self, Around};
 use super::{Whose, resources, scheduling, security, volumes};

@@ -16,7 +16,7 @@ fn completed(spec: &Value) -> Value {
 }
 
 fn told(errors: Errors) -> Vec<String> {
-    let errors: Vec<crate::status::FieldError> = errors.into();
+    let errors: Vec<steersman_text::status::FieldError> = errors.into();
     let shown = errors
         .into_iter()
         .map(|e| format!("{} {}", e.field, e.message));

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
+use steersman_text::names;
+use steersman_text::quantity::Quantity;
 
 use crate::schema::kinds::check;
 use crate::schema::kinds::claim;
@@ -10,8 +12,6 @@ use crate::schema::kinds::place::{Errors, Place};
 use crate::schema::kinds::reference;
 use crate::schema::kinds::selector;
 use crate::schema::kinds::sources::{self, Holder, need};
-use crate::schema::names;
-use crate::schema::quantity::Quantity;
 
 use super::Whose;
 use super::env;

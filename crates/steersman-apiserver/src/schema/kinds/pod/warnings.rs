@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
+use steersman_text::names;
 
 use crate::schema::kinds::claim;
 use crate::schema::kinds::notes;
 use crate::schema::kinds::place::Place;
-use crate::schema::names;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
 use super::{Whose, overlaps};

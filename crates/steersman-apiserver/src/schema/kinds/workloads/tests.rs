@@ -24,7 +24,8 @@ fn told(kind: &Kind, spec: &Value, old: Option<&Value>) -> Vec<String> {
         old
     });
     (kind.prepare)(&mut new, old.as_ref());
-    let errors: Vec<crate::status::FieldError> = (kind.validate)(&new, old.as_ref()).into();
+    let errors: Vec<steersman_text::status::FieldError> =
+        (kind.validate)(&new, old.as_ref()).into();
     let shown = errors
         .into_iter()
         .map(|e| format!("{} {}", e.field, e.message));
@@ -118,7 +119,7 @@ fn a_daemon_set_counts_its_templates() {
 #[test]
 fn a_status_adds_up() {
     let status = |status: Value| json!({"status": status});
-    let errors: Vec<crate::status::FieldError> = (DEPLOYMENT.validate_status)(
+    let errors: Vec<steersman_text::status::FieldError> = (DEPLOYMENT.validate_status)(
         &status(json!({"replicas": 1, "readyReplicas": 2, "availableReplicas": -1})),
         &status(json!({"collisionCount": 1})),
     )

@@ -20,7 +20,7 @@ const UNITS: [(&str, u64); 8] = [
 const MOST: u64 = 1 << 63;
 
 /// Whether a text says yes or no; none where it says neither.
-pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+pub fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
@@ -32,7 +32,7 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
 ///
 /// # Errors
 /// Go's words about a text that is none.
-pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
+pub fn parse_duration(text: &str) -> Result<i64, String> {
     let invalid = || format!("time: invalid duration {}", quoted(text));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -107,7 +107,7 @@ fn part_of(digits: &str, unit: u64) -> u64 {
 
 /// Quotes a text as Go's `strconv.Quote` and the verb `%q` do, which differs from JSON for control
 /// characters (`\x01`, `\a`, `\v`) and for characters that are not printable.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -148,7 +148,7 @@ fn is_printable(c: char) -> bool {
 
 /// Prints a value as upstream's `field.Error` does: a text as [`quote`], everything else as Go's
 /// `json.Marshal`.
-pub(crate) fn printed(value: &Value) -> String {
+pub fn printed(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -158,7 +158,7 @@ pub(crate) fn printed(value: &Value) -> String {
 
 /// Escapes in a JSON document the characters that Go's encoder escapes and JSON does not demand.
 /// They occur only inside texts, where the escape means the same character.
-pub(crate) fn escape_html(json: &str) -> String {
+pub fn escape_html(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -187,6 +187,26 @@ fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// A number as Go's `%g` prints it.
+pub fn print_double(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let text = format!("{number:e}");
+    let Some((digits, exponent)) = text.split_once('e') else {
+        return text;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if number == 0.0 || (-4..6).contains(&exponent) {
+        return format!("{number}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:0>2}", exponent.abs())
 }
 
 #[cfg(test)]

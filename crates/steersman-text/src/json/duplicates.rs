@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 /// The paths of keys that were named before in the same object, for instance `spec.image`. Empty
 /// for a body that is no JSON: that is found out elsewhere.
-pub(crate) fn find(body: &[u8]) -> Vec<String> {
+pub fn find(body: &[u8]) -> Vec<String> {
     let told = in_vain(body, &[]).into_iter();
     told.filter_map(|one| {
         Some(
@@ -21,7 +21,7 @@ pub(crate) fn find(body: &[u8]) -> Vec<String> {
 
 /// What a JSON body says in vain, as the real server tells it: fields that are `unknown` and those
 /// that are named twice, in the order in which they stand.
-pub(crate) fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
+pub fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let walk = Walk {

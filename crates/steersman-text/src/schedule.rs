@@ -60,9 +60,9 @@ const FAR: usize = 5 * 366;
 
 /// When something is due again and again.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     /// The zone that the schedule itself names.
-    pub(crate) zone: Option<TimeZone>,
+    pub zone: Option<TimeZone>,
     when: When,
 }
 
@@ -93,7 +93,7 @@ impl Schedule {
     ///
     /// # Errors
     /// What is wrong with it, in the library's words.
-    pub(crate) fn parse(schedule: &str) -> Result<Self, String> {
+    pub fn parse(schedule: &str) -> Result<Self, String> {
         let (mut rest, mut own) = (schedule, None);
         if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
             let Some((name, after)) = schedule.split_once(' ') else {
@@ -118,7 +118,7 @@ impl Schedule {
 
     /// The first time after this one that the schedule names, in a zone; `None` where there is none
     /// within five years.
-    pub(crate) fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let second = Timestamp::from_second(after.as_second()).ok()?;
         let fields = match &self.when {
             When::Every(seconds) => {

@@ -20,7 +20,7 @@ const PARTS: &[(&str, usize)] = &[
 ///
 /// # Errors
 /// The parser's message.
-pub(crate) fn check(text: &str) -> Result<(), String> {
+pub fn check(text: &str) -> Result<(), String> {
     follow(text, "2006-01-02T15:04:05Z07:00", false)
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The parser's message.
-pub(crate) fn check_micro(text: &str) -> Result<(), String> {
+pub fn check_micro(text: &str) -> Result<(), String> {
     follow(text, "2006-01-02T15:04:05.000000Z07:00", true)
 }
 

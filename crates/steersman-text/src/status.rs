@@ -54,7 +54,6 @@ pub struct StatusMeta {
 /// The subject of a [`Status`] and the causes of a failure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Details {
     /// Name of the object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -373,7 +372,7 @@ impl Status {
 
     /// 405: what custom resources are not there for.
     #[must_use]
-    pub(crate) fn method_not_supported(subject: Subject<'_>, verb: &str) -> Self {
+    pub fn method_not_supported(subject: Subject<'_>, verb: &str) -> Self {
         let message = format!(
             "{verb} is not supported on resources of kind \"{}\"",
             subject.qualified()
@@ -383,7 +382,7 @@ impl Status {
 
     /// 405: what the definition of custom resources that goes does not take any more.
     #[must_use]
-    pub(crate) fn terminating(subject: Subject<'_>) -> Self {
+    pub fn terminating(subject: Subject<'_>) -> Self {
         let message = "create not allowed while custom resource definition is terminating";
         Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
     }

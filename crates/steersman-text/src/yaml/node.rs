@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::schema::cel::print_double;
+use crate::go::print_double;
 
 /// A value; its keys are texts, whatever they were. Numbers that are none in JSON the parser refuses.
 pub(super) struct Node(pub(super) Value);

@@ -27,7 +27,7 @@ enum Format {
 
 /// An amount. Compares as a number, however it was written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     nanos: i128,
     format: Format,
 }
@@ -49,7 +49,7 @@ impl Quantity {
     ///
     /// # Errors
     /// The real server's words about a text that is none.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let (negative, rest) = match text.as_bytes().first() {
             None => return Err(FORMAT),
             Some(sign @ (b'-' | b'+')) => (*sign == b'-', &text[1..]),
@@ -77,7 +77,7 @@ impl Quantity {
 
     /// The amount with no part smaller than a thousandth, rounded away from zero.
     #[must_use]
-    pub(crate) fn in_thousandths(self) -> Self {
+    pub fn in_thousandths(self) -> Self {
         let unit = NANOS / 1000;
         let rest = self.nanos % unit;
         let nanos = self.nanos - rest + rest.signum() * unit;
@@ -86,13 +86,13 @@ impl Quantity {
 
     /// -1, 0 or 1.
     #[must_use]
-    pub(crate) fn sign(self) -> i128 {
+    pub fn sign(self) -> i128 {
         self.nanos.signum()
     }
 
     /// Both amounts together; at the most the greatest amount.
     #[must_use]
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         let nanos = self.nanos.saturating_add(other.nanos).clamp(-MOST, MOST);
         // Nothing has no way of its own of being written.
         let format = if self.nanos == 0 {
@@ -105,7 +105,7 @@ impl Quantity {
 
     /// The amount as a whole number, the next greater one where it is none.
     #[must_use]
-    pub(crate) fn rounded_up(self) -> Self {
+    pub fn rounded_up(self) -> Self {
         let rest = self.nanos.rem_euclid(NANOS);
         let missing = if rest == 0 { 0 } else { NANOS - rest };
         let nanos = self.nanos.saturating_add(missing).min(MOST);
@@ -114,14 +114,14 @@ impl Quantity {
 
     /// The amount the other way round.
     #[must_use]
-    pub(crate) fn negated(self) -> Self {
+    pub fn negated(self) -> Self {
         let nanos = -self.nanos;
         Self { nanos, ..self }
     }
 
     /// A whole number as an amount.
     #[must_use]
-    pub(crate) fn of(number: i64) -> Self {
+    pub fn of(number: i64) -> Self {
         let format = Format::Decimal;
         let nanos = i128::from(number) * NANOS;
         Self { nanos, format }
@@ -129,7 +129,7 @@ impl Quantity {
 
     /// The whole number that the amount is; nothing where it is none.
     #[must_use]
-    pub(crate) fn whole(self) -> Option<i64> {
+    pub fn whole(self) -> Option<i64> {
         let whole = i64::try_from(self.nanos / NANOS).ok();
         whole.filter(|_| self.is_whole())
     }
@@ -140,19 +140,19 @@ impl Quantity {
         clippy::cast_precision_loss,
         reason = "an approximation is what is asked for"
     )]
-    pub(crate) fn approximate(self) -> f64 {
+    pub fn approximate(self) -> f64 {
         self.nanos as f64 / NANOS as f64
     }
 
     /// Whether there is no fraction.
     #[must_use]
-    pub(crate) fn is_whole(self) -> bool {
+    pub fn is_whole(self) -> bool {
         self.nanos % NANOS == 0
     }
 
     /// Whether it is a multiple of `unit`, a whole number above zero.
     #[must_use]
-    pub(crate) fn is_multiple_of(self, unit: Self) -> bool {
+    pub fn is_multiple_of(self, unit: Self) -> bool {
         unit.nanos > 0 && self.nanos % unit.nanos == 0
     }
 }

@@ -32,7 +32,7 @@ const KEY_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.'
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// Fields of `metadata` that exist.
-pub(crate) const METADATA: &[&str] = &[
+pub const METADATA: &[&str] = &[
     "annotations",
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -58,7 +58,8 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-pub(crate) fn is_subdomain(text: &str) -> bool {
+/// Returns whether a text consists of labels of lower-case letters, digits and dashes, joined by dots (RFC 1123).
+pub fn is_subdomain(text: &str) -> bool {
     !text.is_empty() && text.split('.').all(is_label)
 }
 
@@ -70,7 +71,7 @@ fn is_qualified(text: &str) -> bool {
 
 /// What is wrong with an object's name; nothing for a valid one.
 #[must_use]
-pub(crate) fn check_name(rule: NameRule, name: &str) -> Vec<String> {
+pub fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut length = |most: usize| {
         if name.len() > most {
@@ -127,7 +128,7 @@ fn check_address(name: &str) -> Option<String> {
 
 /// What is wrong with what comes before a generated name, which may end with a dash.
 #[must_use]
-pub(crate) fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
+pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
     let most = prefix.len().saturating_sub(2);
     if rule == NameRule::PathSegment {
         let wrong = check_name(rule, prefix);
@@ -148,7 +149,7 @@ pub(crate) fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
 
 /// What is wrong with a lower case RFC 1123 label.
 #[must_use]
-pub(crate) fn check_label(text: &str) -> Vec<String> {
+pub fn check_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 63 {
         wrong.push("must be no more than 63 characters".to_owned());
@@ -168,7 +169,7 @@ pub(crate) fn check_label(text: &str) -> Vec<String> {
 /// What is wrong with a search path of DNS: a subdomain whose labels may begin with and contain
 /// underscores.
 #[must_use]
-pub(crate) fn check_search(text: &str) -> Vec<String> {
+pub fn check_search(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 253 {
         wrong.push("must be no more than 253 characters".to_owned());
@@ -185,7 +186,7 @@ pub(crate) fn check_search(text: &str) -> Vec<String> {
 
 /// What is wrong with the value of a label.
 #[must_use]
-pub(crate) fn check_label_value(value: &str) -> Vec<String> {
+pub fn check_label_value(value: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if value.len() > 63 {
         wrong.push("must be no more than 63 bytes".to_owned());
@@ -198,7 +199,7 @@ pub(crate) fn check_label_value(value: &str) -> Vec<String> {
 
 /// What is wrong with a label key or finalizer: a name with an optional domain in front.
 #[must_use]
-pub(crate) fn check_key(key: &str) -> Vec<String> {
+pub fn check_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = match key.split_once('/') {
         None => key,
@@ -237,7 +238,7 @@ fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[Str
 }
 
 /// Checks labels, annotations and owners of an object's metadata.
-pub(crate) fn check_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
+pub fn check_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
     if let Some(labels) = metadata["labels"].as_object() {
         check_labels("metadata", labels, errors);
     }
@@ -250,7 +251,7 @@ pub(crate) fn check_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks the labels of the metadata at `path`.
-pub(crate) fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+pub fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut Vec<FieldError>) {
     let field = format!("{path}.labels");
     for (key, value) in labels {
         push_all(errors, &field, key, &check_key(key));
@@ -260,7 +261,7 @@ pub(crate) fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut
 }
 
 /// Checks the annotations of the metadata at `path`; their values are free.
-pub(crate) fn check_annotations(
+pub fn check_annotations(
     path: &str,
     annotations: &Map<String, Value>,
     errors: &mut Vec<FieldError>,
@@ -298,7 +299,7 @@ fn is_standard(finalizer: &str) -> bool {
 
 /// What the author of a custom resource is told about a finalizer without a domain.
 #[must_use]
-pub(crate) fn finalizer_warnings(finalizer: &str) -> Vec<String> {
+pub fn finalizer_warnings(finalizer: &str) -> Vec<String> {
     let mut wrong = check_key(finalizer);
     if !finalizer.contains('/') && !is_standard(finalizer) {
         wrong.push("prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers".to_owned());
@@ -310,7 +311,7 @@ pub(crate) fn finalizer_warnings(finalizer: &str) -> Vec<String> {
 }
 
 /// Checks `metadata.finalizers`; those of Kubernetes' own kinds are standard ones or have a domain.
-pub(crate) fn check_finalizers(finalizers: &[Value], own: bool, errors: &mut Vec<FieldError>) {
+pub fn check_finalizers(finalizers: &[Value], own: bool, errors: &mut Vec<FieldError>) {
     for (index, finalizer) in finalizers.iter().enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
         push_all(errors, "metadata.finalizers", name, &check_key(name));
@@ -323,7 +324,7 @@ pub(crate) fn check_finalizers(finalizers: &[Value], own: bool, errors: &mut Vec
 }
 
 /// Checks `metadata.ownerReferences`.
-pub(crate) fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
+pub fn check_owners(owners: &[Value], errors: &mut Vec<FieldError>) {
     let mut controllers: Vec<String> = Vec::new();
     for owner in owners {
         for (field, detail) in [

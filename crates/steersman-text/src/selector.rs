@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::schema::names::{check_key, check_label_value};
+use crate::names::{check_key, check_label_value};
 use crate::status::Status;
 
 /// A parsed `labelSelector`: every requirement must hold.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 use super::plain;
-use crate::schema::cel::print_double;
+use crate::go::print_double;
 
 /// Texts are broken at the next space behind this column.
 const WIDTH: usize = 80;

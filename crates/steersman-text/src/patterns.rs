@@ -19,7 +19,7 @@ type Found = Result<usize, String>;
 
 /// The first mistake in a pattern; nothing where Go would take it.
 #[must_use]
-pub(crate) fn mistake(pattern: &str) -> Option<String> {
+pub fn mistake(pattern: &str) -> Option<String> {
     look(pattern).err()
 }
 

@@ -43,24 +43,24 @@ const MANAGED: &[&str] = &[
 ];
 
 /// Metadata as messages quote them.
-pub(crate) fn metadata(metadata: &Value) -> String {
+pub fn metadata(metadata: &Value) -> String {
     typed(metadata, METADATA)
 }
 
 /// Owner references as messages quote them.
-pub(crate) fn owners(owners: &[Value]) -> String {
+pub fn owners(owners: &[Value]) -> String {
     let printed: Vec<String> = owners.iter().map(owner).collect();
     format!("[{}]", printed.join(","))
 }
 
 /// One owner reference as messages quote it.
-pub(crate) fn owner(owner: &Value) -> String {
+pub fn owner(owner: &Value) -> String {
     typed(owner, OWNER)
 }
 
 /// A patched object: what the patch reached into is in alphabetical order, the rest as it was
 /// written from its type.
-pub(crate) fn patched(object: &Value, reached_metadata: bool) -> String {
+pub fn patched(object: &Value, reached_metadata: bool) -> String {
     let Some(members) = object.as_object() else {
         return object.to_string();
     };

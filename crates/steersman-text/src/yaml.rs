@@ -12,7 +12,7 @@ use node::Node;
 
 /// Reads all documents of a file, each with its place. The error shows where it is; a key that is
 /// there twice is one.
-pub(crate) fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
+pub fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         budget: budget(text.len()),
@@ -55,12 +55,12 @@ fn budget(length: usize) -> Option<Budget> {
 
 /// Reads a document, of a key that is there twice the last. The error is in the words of the real
 /// server.
-pub(crate) fn parse(body: &[u8]) -> Result<Value, String> {
+pub fn parse(body: &[u8]) -> Result<Value, String> {
     read(body, DuplicateKeyPolicy::LastWins)
 }
 
 /// What is told of a key that the first object with such keys has twice: its line and its name.
-pub(crate) fn twice(body: &[u8]) -> Option<String> {
+pub fn twice(body: &[u8]) -> Option<String> {
     let problem = read(body, DuplicateKeyPolicy::Error).err()?;
     let (place, what) = match problem.split_once(": ") {
         Some((place, what)) if place.starts_with("line ") => (place, what),
@@ -154,7 +154,7 @@ fn in_go_words(problem: &str, line: usize, lines: usize) -> (String, usize) {
 }
 
 /// Writes a value that came from JSON, byte for byte as the real server writes it.
-pub(crate) fn write(value: &Value) -> String {
+pub fn write(value: &Value) -> String {
     emit::document(value)
 }
 

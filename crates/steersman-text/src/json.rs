@@ -1,7 +1,7 @@
 //! Machine: parses JSON and words its errors the way Go's decoder does, for clients and people
 //! who know those.
 
-pub(crate) mod duplicates;
+pub mod duplicates;
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
 }
 
 /// Writes numbers without a fraction as whole ones, as Go's encoder writes what it read as floats.
-pub(crate) fn write_whole(value: &mut Value) {
+pub fn write_whole(value: &mut Value) {
     // Beyond this an integer is no longer what the float is.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -94,7 +94,7 @@ fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
 }
 
 /// Why an object's kind and version cannot be read, where one of them is no text.
-pub(crate) fn unreadable_kind(object: &Value) -> Option<String> {
+pub fn unreadable_kind(object: &Value) -> Option<String> {
     ["apiVersion", "kind"].into_iter().find_map(|field| {
         let found = match object.get(field)? {
             Value::Null | Value::String(_) => return None,
@@ -111,7 +111,7 @@ pub(crate) fn unreadable_kind(object: &Value) -> Option<String> {
 }
 
 /// A character in quotes as Go's scanner names it.
-pub(crate) fn quoted(c: char) -> String {
+pub fn quoted(c: char) -> String {
     match c {
         '\'' => "'\\''".to_owned(),
         '"' => "'\"'".to_owned(),
