@@ -1,7 +1,5 @@
 //! Room: which kinds exist, built in or installed, and what a valid object of each looks like.
 
-mod structural;
-pub(crate) mod cel;
 mod resource;
 mod formats;
 pub(crate) mod types;
@@ -24,8 +22,8 @@ pub use resource::{
     FieldRefusal, Generation, MetadataCheck, MetadataChecks, PrinterColumn, Resource, ScalePaths,
     SelectableField, StatusMetadata, StorageKey,
 };
+pub use steersman_cel::structural::{Additional, Rules, Structural};
 pub use steersman_text::names::NameRule;
-pub use structural::{Additional, Rules, Structural};
 pub use subresources::Act;
 pub(crate) use subresources::further;
 pub(crate) use validate::type_name;

@@ -10,8 +10,10 @@ use serde_saphyr::{Budget, Spanned};
 
 use node::Node;
 
-/// Reads all documents of a file, each with its place. The error shows where it is; a key that is
-/// there twice is one.
+/// Reads all documents of a file, each with its position.
+///
+/// # Errors
+/// Says where the text is no YAML, or where a key stands twice.
 pub fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
@@ -53,8 +55,10 @@ fn budget(length: usize) -> Option<Budget> {
     }
 }
 
-/// Reads a document, of a key that is there twice the last. The error is in the words of the real
-/// server.
+/// Reads one document. Of a key that stands twice, the last value counts.
+///
+/// # Errors
+/// Says in the words of kube-apiserver where the body is no YAML.
 pub fn parse(body: &[u8]) -> Result<Value, String> {
     read(body, DuplicateKeyPolicy::LastWins)
 }

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_cel::all_hold;
 use steersman_text::status::Status;
 
 use crate::patch::apply_operations;
 use crate::schema::Resource;
-use crate::schema::cel::all_hold;
 use crate::webhook::{self, Answer, Call, Hook, Verdict};
 
 use super::admission::Admission;

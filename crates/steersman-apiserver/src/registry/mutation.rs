@@ -3,10 +3,10 @@
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating`.
 
 use serde_json::Value as Json;
+use steersman_cel::{Environment, Expression, Type, configuration, operations};
 
 use crate::patch::apply::lay_over;
 use crate::patch::apply_operations;
-use crate::schema::cel::{Environment, Expression, Type, configuration, operations};
 use crate::schema::types::TypeRef;
 
 use super::policy::{BUDGET, Policy, Rules, Scene};

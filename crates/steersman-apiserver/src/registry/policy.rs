@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-
-use crate::auth::{Attributes, Authorizer, User};
-use crate::schema::cel::{
+use steersman_cel::{
     Asked, Authority, Environment, Expression, Made, NAMESPACE, Query, REQUEST, REQUEST_RESOURCE,
     Ruling, Value, all_hold,
 };
+
+use crate::auth::{Attributes, Authorizer, User};
 use crate::webhook::Hook;
 
 /// What all expressions of a policy may cost together.

@@ -3,8 +3,7 @@
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
 
 use serde_json::Value as Json;
-
-use crate::schema::cel::{Environment, Expression, Made, Type, Value};
+use steersman_cel::{Environment, Expression, Made, Type, Value};
 
 use super::policy::{BUDGET, Policy, Rules, Scene};
 

@@ -19,12 +19,12 @@ pub(crate) use fields::decode;
 pub(crate) use openapi::unknown_formats;
 
 use super::builtin::CUSTOM_VERBS;
-use super::cel;
 use super::resource::{
     FieldRefusal, Generation, MetadataChecks, PrinterColumn, Resource, ScalePaths, SelectableField,
     StatusMetadata, StorageKey,
 };
-use super::structural::Structural;
+use steersman_cel as cel;
+use steersman_cel::structural::Structural;
 use steersman_text::names::NameRule;
 
 /// The finalizer that a terminating definition carries while objects of it remain.

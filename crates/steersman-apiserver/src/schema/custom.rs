@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
+use steersman_cel::structural::Structural;
 use steersman_text::names;
 use steersman_text::names::NameRule;
 use steersman_text::status::FieldError;
 
 use super::resource::Resource;
-use super::structural::Structural;
 use super::validate::{quoted, validate, validate_status};
 
 /// Refusals after which rules would not know what they look at.

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use steersman_cel::Url;
 use steersman_text::{go, names};
-
-use super::cel::Url;
 
 /// Whether a text has the format of that name. Formats that nobody knows hold for every text;
 /// dashes in a name do not count.

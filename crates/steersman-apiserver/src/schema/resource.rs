@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_cel::Rules;
+use steersman_cel::structural::Structural;
 use steersman_text::names::NameRule;
 use steersman_text::status::Subject;
-
-use super::cel::Rules;
-use super::structural::Structural;
 
 /// Names where the objects of a resource live: shared by all served versions of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

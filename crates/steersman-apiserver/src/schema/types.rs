@@ -10,8 +10,9 @@ mod openapi;
 
 use std::borrow::Cow;
 
+use steersman_cel::structural::{Additional, Structural};
+
 use super::resource::Resource;
-use super::structural::{Additional, Structural};
 
 pub(crate) use decode::{decode, decode_metadata};
 pub(crate) use go::word;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
+use steersman_cel::structural::Structural;
 use steersman_text::go;
 use steersman_text::status::FieldError;
 
 use super::formats;
-use super::structural::Structural;
 
 mod numbers;
 

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-
-use crate::schema::cel::{Environment, Expression};
+use steersman_cel::{Environment, Expression};
 
 use super::call::Endpoint;
 

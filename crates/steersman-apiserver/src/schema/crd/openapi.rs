@@ -1,12 +1,12 @@
 //! Machine: checks an `openAPIV3Schema`: keywords that are not supported, list types, structure, defaults.
 
 use serde_json::Value;
+use steersman_cel::Rules;
+use steersman_cel::structural::Structural;
 use steersman_text::status::FieldError;
 
 use super::skeleton::{self, is_empty};
 use super::{lists, print, rules};
-use crate::schema::cel::Rules;
-use crate::schema::structural::Structural;
 use crate::schema::validate::{quoted, validate_at};
 
 /// Formats that values are checked against, or that stand for nothing more than their type.

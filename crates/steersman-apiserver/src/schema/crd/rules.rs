@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_cel::structural::Structural;
+use steersman_cel::{Decl, MAX_REQUEST, Rule, Type, escape, field_path};
 use steersman_text::status::FieldError;
 
-use crate::schema::cel::{Decl, MAX_REQUEST, Rule, Type, escape, field_path};
-use crate::schema::structural::Structural;
 use crate::schema::validate::quoted;
 
 /// What one rule may cost at the worst.

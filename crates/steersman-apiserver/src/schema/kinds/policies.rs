@@ -1,10 +1,10 @@
 //! Machine: admission policies and their bindings (upstream: `pkg/apis/admissionregistration`).
 
 use serde_json::{Value, json};
+use steersman_cel::{Environment, Type};
 use steersman_text::names;
 use steersman_text::names::NameRule;
 
-use super::super::cel::{Environment, Type};
 use super::Kind;
 use super::check;
 use super::fill::{given, list, part, set};

@@ -1,12 +1,12 @@
 //! Machine: the configurations of admission webhooks (upstream: `pkg/apis/admissionregistration`).
 
 use serde_json::{Value, json};
+use steersman_cel::{Environment, Type};
 use steersman_text::names;
 use steersman_text::names::NameRule;
 use steersman_text::status::FieldError;
 
 use super::super::authorities;
-use super::super::cel::{Environment, Type};
 use super::Kind;
 use super::check;
 use super::fill::{given, list, part, set};

@@ -1,10 +1,9 @@
 //! Machine: compares numbers with the rules of a schema, as Go's numbers compare.
 
 use serde_json::Value;
+use steersman_cel::structural::Structural;
 use steersman_text::go;
 use steersman_text::status::FieldError;
-
-use crate::schema::structural::Structural;
 
 use super::Path;
 

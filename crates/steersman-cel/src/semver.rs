@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 /// A semantic version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Semver {
+pub struct Semver {
     /// Major, minor and patch.
-    pub(crate) numbers: [u64; 3],
+    pub numbers: [u64; 3],
     pre: Vec<String>,
 }
 
@@ -15,7 +15,7 @@ impl Semver {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(crate) fn parse(text: &str, lenient: bool) -> Result<Self, String> {
+    pub fn parse(text: &str, lenient: bool) -> Result<Self, String> {
         let rest = match text.strip_prefix('v') {
             Some(rest) if lenient => rest,
             _ => text,

@@ -12,26 +12,28 @@ use super::program::Program;
 use super::run::Failure;
 use super::types::{Decl, Type, escape};
 use super::value::Value;
-use crate::schema::structural::{Additional, Structural};
+use crate::structural::{Additional, Structural};
 use steersman_text::status::FieldError;
 
 /// One of `x-kubernetes-validations`, compiled.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub struct Rule {
     text: String,
     message: String,
     reason: String,
     /// Where the error is told, below the value that the rule stands on.
     field: Option<String>,
-    pub(crate) optional_old: bool,
+    /// Whether `oldSelf` is optional (`optionalOldSelf`): then the rule runs on creation, too.
+    pub optional_old: bool,
     /// Nothing where the rule is empty.
-    pub(crate) program: Option<Result<Program, String>>,
-    pub(crate) made_message: Option<Result<Program, String>>,
+    pub program: Option<Result<Program, String>>,
+    /// The compiled `messageExpression`.
+    pub made_message: Option<Result<Program, String>>,
 }
 
 /// The rules of a node of a schema and of those below it.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     here: Vec<Rule>,
     decl: Arc<Decl>,
     /// The JSON type, for messages.
@@ -48,15 +50,16 @@ pub(crate) struct Rules {
 
 /// What rules say of an object.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
-    pub(crate) errors: Vec<FieldError>,
+pub struct Verdict {
+    /// Errors that refuse the object.
+    pub errors: Vec<FieldError>,
     /// Errors in what was stored as it is, of which its author is only told.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Rule {
     /// Compiles a rule on a value of the declared type.
-    pub(crate) fn compile(told: &Json, decl: &Decl, schema: &Structural) -> Self {
+    pub fn compile(told: &Json, decl: &Decl, schema: &Structural) -> Self {
         let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
         let optional_old = told["optionalOldSelf"] == true;
         let kind = decl.kind.clone();
@@ -100,7 +103,7 @@ impl Rule {
     }
 
     /// Whether the rule compares with what was.
-    pub(crate) fn uses_old(&self) -> bool {
+    pub fn uses_old(&self) -> bool {
         matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
     }
 
@@ -171,7 +174,7 @@ impl Rule {
 
 impl Rules {
     /// Compiles the rules of a resource's schema; nothing where it has none.
-    pub(crate) fn compile(schema: &Structural) -> Option<Self> {
+    pub fn compile(schema: &Structural) -> Option<Self> {
         if !has_rules(schema) {
             return None;
         }
@@ -180,7 +183,7 @@ impl Rules {
     }
 
     /// What the rules of a schema, which is that of a whole object at the `root`, say of its default.
-    pub(crate) fn of_default(
+    pub fn of_default(
         schema: &Structural,
         root: bool,
         default: &Json,
@@ -245,7 +248,7 @@ impl Rules {
     ///
     /// CEL-1: whatever they say, they cost no more than their budget.
     #[must_use]
-    pub(crate) fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
+    pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
         check::object(self, object, old)
     }
 }

@@ -13,7 +13,7 @@ const MOST_WORK: u64 = 5_000_000;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// In upstream's words.
     Error(String),
     /// It cost more than it may.
@@ -21,17 +21,18 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn of(message: impl Into<String>) -> Self {
+    /// Returns the failure of an expression, with its message.
+    pub fn of(message: impl Into<String>) -> Self {
         Self::Error(message.into())
     }
 
     /// Arguments that a function does not take.
-    pub(crate) fn missing(name: &str) -> Self {
+    pub fn missing(name: &str) -> Self {
         Self::Error(format!("no such overload: {name}"))
     }
 
     /// Operands that an operator or function does not take.
-    pub(crate) fn overload() -> Self {
+    pub fn overload() -> Self {
         Self::of("no such overload")
     }
 }

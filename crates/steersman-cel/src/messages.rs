@@ -36,7 +36,7 @@ pub(super) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outco
 ///
 /// # Errors
 /// An object in a place that its type does not name, and what has no form in JSON.
-pub(crate) fn configuration(value: &Value<'_>) -> Result<Json, String> {
+pub fn configuration(value: &Value<'_>) -> Result<Json, String> {
     fits(value, "Object").map_err(|why| format!("type mismatch: {why}"))?;
     json(value)
 }
@@ -45,7 +45,7 @@ pub(crate) fn configuration(value: &Value<'_>) -> Result<Json, String> {
 ///
 /// # Errors
 /// A value that does not fit or has no form in JSON.
-pub(crate) fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
+pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     let mut operations = Vec::new();
     for one in value.items()? {
         let Value::Message(message) = &one else {

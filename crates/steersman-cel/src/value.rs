@@ -20,58 +20,85 @@ use super::types::{Decl, Type};
 
 /// A value.
 #[derive(Debug, Clone)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
+    /// `null`.
     Null,
+    /// A `bool`.
     Bool(bool),
+    /// An `int`.
     Int(i64),
+    /// A `uint`.
     Uint(u64),
+    /// A `double`.
     Double(f64),
+    /// A `string`.
     Text(Text<'a>),
+    /// A `bytes`.
     Bytes(Arc<[u8]>),
     /// Nanoseconds.
     Duration(i64),
+    /// A point in time.
     Timestamp(Timestamp),
+    /// A list that the expression made.
     List(Arc<Vec<Self>>),
+    /// A map that the expression made.
     Map(Arc<BTreeMap<Key, Self>>),
     /// A list in an object, and what its schema says of it.
     JsonList(&'a [Json], Option<&'a Decl>),
     /// A map or an object in an object.
     JsonMap(&'a Map<String, Json>, Option<&'a Decl>),
+    /// An optional value.
     Optional(Option<Arc<Self>>),
+    /// A type, by its name.
     Type(Arc<str>),
+    /// A quantity, such as `500m`.
     Quantity(Quantity),
+    /// A URL.
     Url(Arc<Url>),
+    /// An IP address.
     Ip(IpAddr),
+    /// A network.
     Cidr(Cidr),
+    /// A semantic version.
     Semver(Arc<Semver>),
+    /// A named format, such as `dns1123Label`.
     Named(Named),
+    /// An object of a named type that the expression made.
     Message(Arc<Message<'a>>),
     /// A question to the authorizer that is being put together.
     Query(Arc<Query<'a>>),
+    /// The authorizer's decision.
     Ruling(Arc<Ruling>),
 }
 
 /// An object of a named type that the expression made.
 #[derive(Debug, Clone)]
-pub(crate) struct Message<'a> {
-    pub(crate) name: String,
-    pub(crate) fields: BTreeMap<String, Value<'a>>,
+pub struct Message<'a> {
+    /// The name of the type.
+    pub name: String,
+    /// The fields that the expression set.
+    pub fields: BTreeMap<String, Value<'a>>,
 }
 
 /// A text, of an object or made by the expression.
 #[derive(Debug, Clone)]
-pub(crate) enum Text<'a> {
+pub enum Text<'a> {
+    /// A text of an object.
     Json(&'a str),
+    /// A text that the expression made.
     Made(Arc<str>),
 }
 
 /// What stands before the value in a map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
+pub enum Key {
+    /// A `bool`.
     Bool(bool),
+    /// An `int`.
     Int(i64),
     /// Numbers that are no `Int`.
     Uint(u64),
+    /// A `string`.
     Text(Arc<str>),
 }
 
@@ -99,21 +126,23 @@ impl Key {
 
 impl<'a> Value<'a> {
     /// A text that the expression made.
-    pub(crate) fn text(text: impl Into<Arc<str>>) -> Self {
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(Text::Made(text.into()))
     }
 
-    pub(crate) fn some(value: Self) -> Self {
+    /// Returns an optional value that is present.
+    pub fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    pub(crate) const NONE: Self = Self::Optional(None);
+    /// The optional value that is absent.
+    pub const NONE: Self = Self::Optional(None);
 
     /// A value of an object, as its schema declares it.
     ///
     /// # Errors
     /// What is wrong with a value that does not fit.
-    pub(crate) fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
+    pub fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
         let kind = decl.map_or(&Type::Dyn, |decl| &decl.kind);
         Ok(match (json, kind) {
             (Json::Null, Type::Dyn) => Self::Null,
@@ -153,7 +182,7 @@ impl<'a> Value<'a> {
     }
 
     /// The name of the value's type, as `type(x)` has it.
-    pub(crate) fn type_name(&self) -> &str {
+    pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",
@@ -181,7 +210,7 @@ impl<'a> Value<'a> {
     }
 
     /// Characters, bytes, items or members; 1 for everything else, as costs count.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.chars().count(),
             Self::Bytes(bytes) => bytes.len(),
@@ -200,7 +229,7 @@ impl<'a> Value<'a> {
 
     /// Whether what an expression made nests no deeper than this. What it took from an object
     /// nests no deeper than a body may.
-    pub(crate) fn is_below(&self, depth: usize) -> bool {
+    pub fn is_below(&self, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
         };
@@ -214,17 +243,17 @@ impl<'a> Value<'a> {
     }
 
     /// Whether the value has items.
-    pub(crate) fn is_list(&self) -> bool {
+    pub fn is_list(&self) -> bool {
         matches!(self, Self::List(_) | Self::JsonList(..))
     }
 
     /// Whether the value has members.
-    pub(crate) fn is_map(&self) -> bool {
+    pub fn is_map(&self) -> bool {
         matches!(self, Self::Map(_) | Self::JsonMap(..))
     }
 
     /// One item of a list; nothing beyond its end.
-    pub(crate) fn item(&self, index: usize) -> Option<Result<Self, String>> {
+    pub fn item(&self, index: usize) -> Option<Result<Self, String>> {
         match self {
             Self::List(items) => items.get(index).cloned().map(Ok),
             Self::JsonList(items, decl) => {
@@ -239,7 +268,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// An item that does not fit its schema.
-    pub(crate) fn items(&self) -> Result<Vec<Self>, String> {
+    pub fn items(&self) -> Result<Vec<Self>, String> {
         match self {
             Self::List(items) => Ok((**items).clone()),
             _ => (0..).map_while(|index| self.item(index)).collect(),
@@ -247,7 +276,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value for a key of a map.
-    pub(crate) fn member(&self, key: &Key) -> Option<Result<Self, String>> {
+    pub fn member(&self, key: &Key) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),
             Self::JsonMap(members, decl) => {
@@ -268,7 +297,7 @@ impl<'a> Value<'a> {
     }
 
     /// The keys of a map.
-    pub(crate) fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<Key> {
         match self {
             Self::Map(entries) => entries.keys().cloned().collect(),
             Self::JsonMap(members, decl) => match decl.map(|decl| &decl.kind) {
@@ -295,7 +324,7 @@ impl<'a> Value<'a> {
         clippy::cast_precision_loss,
         reason = "compared with what it was made from"
     )]
-    pub(crate) fn key(&self) -> Option<Key> {
+    pub fn key(&self) -> Option<Key> {
         Some(match self {
             Self::Bool(flag) => Key::Bool(*flag),
             Self::Int(number) => Key::Int(*number),
@@ -317,7 +346,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// An item that does not fit its schema.
-    pub(crate) fn elements(&self) -> Result<Option<Vec<Self>>, String> {
+    pub fn elements(&self) -> Result<Option<Vec<Self>>, String> {
         if self.is_list() {
             self.items().map(Some)
         } else if self.is_map() {
@@ -332,7 +361,7 @@ impl<'a> Value<'a> {
         clippy::cast_precision_loss,
         reason = "numbers of different types are compared as floats, as upstream does"
     )]
-    pub(crate) fn compare(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    pub fn compare(&self, other: &Self) -> Option<std::cmp::Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
             (Self::Int(a), Self::Int(b)) | (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::schema::structural::{Additional, Structural};
+use crate::structural::{Additional, Structural};
 
 /// The largest request that the estimates reckon with, in bytes.
-pub(crate) const MAX_REQUEST: u64 = 3 * 1024 * 1024;
+pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
 /// What an object without a declared size counts as.
 const UNBOUNDED: u64 = i64::MAX as u64;
@@ -39,24 +39,38 @@ const RESERVED: &[&str] = &[
 
 /// A type, as the checker knows it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Type {
+pub enum Type {
+    /// Any value: its type is known only when the expression runs.
     Dyn,
     /// The type of what is wrong already; it fits everywhere, so that one mistake is told once.
     Error,
+    /// The type of `null`.
     Null,
+    /// `bool`.
     Bool,
+    /// `int`: 64 bits, signed.
     Int,
+    /// `uint`: 64 bits, unsigned.
     Uint,
+    /// `double`.
     Double,
+    /// `string`.
     String,
+    /// `bytes`.
     Bytes,
+    /// `google.protobuf.Duration`.
     Duration,
+    /// `google.protobuf.Timestamp`.
     Timestamp,
+    /// A list of items of one type.
     List(Arc<Self>),
+    /// A map: the types of its keys and of its values.
     Map(Arc<(Self, Self)>),
+    /// `optional_type` of a type.
     Optional(Arc<Self>),
     /// The type of a type.
     Of(Arc<Self>),
+    /// An object of a schema.
     Object(Arc<Object>),
     /// A type that only functions look into, such as a quantity.
     Opaque(&'static str),
@@ -66,36 +80,40 @@ pub(crate) enum Type {
 
 /// The fields of an object, by the names that expressions use.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub struct Object {
     name: String,
-    pub(crate) fields: BTreeMap<String, Field>,
+    /// The declared fields.
+    pub fields: BTreeMap<String, Field>,
     /// Whether it takes further fields, of any type.
     open: bool,
 }
 
 /// A field of an object.
 #[derive(Debug, Clone)]
-pub(crate) struct Field {
+pub struct Field {
     /// The name in JSON.
-    pub(crate) json: String,
-    pub(crate) decl: Arc<Decl>,
+    pub json: String,
+    /// The declaration of the field's value.
+    pub decl: Arc<Decl>,
 }
 
 /// What a schema says of a value.
 #[derive(Debug, Clone)]
-pub(crate) struct Decl {
-    pub(crate) kind: Type,
+pub struct Decl {
+    /// The type of the value.
+    pub kind: Type,
     /// The most characters, items or members.
-    pub(crate) most: u64,
+    pub most: u64,
     /// The fewest bytes that such a value takes in JSON.
-    pub(crate) least_bytes: u64,
+    pub least_bytes: u64,
     /// Items of a list, values of a map.
-    pub(crate) items: Option<Arc<Self>>,
+    pub items: Option<Arc<Self>>,
     /// `x-kubernetes-list-type`.
-    pub(crate) list_type: String,
+    pub list_type: String,
     /// `x-kubernetes-list-map-keys`.
-    pub(crate) keys: Vec<String>,
-    pub(crate) nullable: bool,
+    pub keys: Vec<String>,
+    /// Whether the value may be `null`.
+    pub nullable: bool,
 }
 
 impl PartialEq for Object {
@@ -106,19 +124,20 @@ impl PartialEq for Object {
 
 impl Object {
     /// The type of a field; nothing where there is none of that name.
-    pub(crate) fn field(&self, name: &str) -> Option<Type> {
+    pub fn field(&self, name: &str) -> Option<Type> {
         let declared = self.fields.get(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
     }
 }
 
 impl Type {
-    pub(crate) fn list(items: Self) -> Self {
+    /// Returns the type of a list of such items.
+    pub fn list(items: Self) -> Self {
         Self::List(Arc::new(items))
     }
 
     /// An object that takes any fields.
-    pub(crate) fn open(name: &str) -> Self {
+    pub fn open(name: &str) -> Self {
         Self::Object(Arc::new(Object {
             name: name.to_owned(),
             fields: BTreeMap::new(),
@@ -126,18 +145,20 @@ impl Type {
         }))
     }
 
-    pub(crate) fn map(key: Self, value: Self) -> Self {
+    /// Returns the type of a map.
+    pub fn map(key: Self, value: Self) -> Self {
         Self::Map(Arc::new((key, value)))
     }
 
-    pub(crate) fn optional(of: Self) -> Self {
+    /// Returns the type of an optional value.
+    pub fn optional(of: Self) -> Self {
         Self::Optional(Arc::new(of))
     }
 
     /// The type of the objects with which expressions say what a policy changes (upstream:
     /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, and for what lies within it
     /// `Object.spec` and so on.
-    pub(crate) fn message(name: &str) -> Option<Self> {
+    pub fn message(name: &str) -> Option<Self> {
         if name == "JSONPatch" {
             let text = || Decl::of_type(Self::String);
             let fields = [
@@ -154,7 +175,7 @@ impl Type {
     }
 
     /// Whether values of the type take no room to speak of.
-    pub(crate) fn is_scalar(&self) -> bool {
+    pub fn is_scalar(&self) -> bool {
         match self {
             Self::Bool
             | Self::Int
@@ -168,7 +189,7 @@ impl Type {
     }
 
     /// Whether the type has fewer parts than are `left`.
-    pub(crate) fn is_below(&self, left: &mut usize) -> bool {
+    pub fn is_below(&self, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         *left > 0
             && match self {
@@ -179,7 +200,7 @@ impl Type {
     }
 
     /// Whether null may stand for a value of the type.
-    pub(crate) fn takes_null(&self) -> bool {
+    pub fn takes_null(&self) -> bool {
         matches!(
             self,
             Self::Object(_) | Self::Duration | Self::Timestamp | Self::Opaque(_)
@@ -214,7 +235,7 @@ impl fmt::Display for Type {
 
 /// The name under which expressions know a field; nothing where they cannot.
 #[must_use]
-pub(crate) fn escape(name: &str) -> Option<String> {
+pub fn escape(name: &str) -> Option<String> {
     if RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
@@ -254,12 +275,12 @@ impl Decl {
     }
 
     /// A value of which no more than its type is known.
-    pub(crate) fn of_type(kind: Type) -> Self {
+    pub fn of_type(kind: Type) -> Self {
         Self::simple(kind, UNBOUNDED, 1)
     }
 
     /// An object whose fields expressions name as they are, of the server's own making.
-    pub(crate) fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
+    pub fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
         let field = |(json, decl): (String, Self)| {
             let decl = Arc::new(decl);
             (json.clone(), Field { json, decl })
@@ -273,7 +294,7 @@ impl Decl {
     }
 
     /// A value about which nothing is known.
-    pub(crate) fn any() -> Self {
+    pub fn any() -> Self {
         Self::simple(Type::Dyn, UNBOUNDED, 1)
     }
 
@@ -282,7 +303,7 @@ impl Decl {
     ///
     /// The sizes follow upstream's `apiserver/pkg/cel/common/schemas.go`.
     #[must_use]
-    pub(crate) fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
+    pub fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
         let mut decl = Self::bare(schema, root, name)?;
         decl.nullable = schema.nullable;
         Some(decl)

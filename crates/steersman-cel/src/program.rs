@@ -18,7 +18,7 @@ pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     root: Node,
     checked: Checked,
     patterns: Patterns,
@@ -29,7 +29,7 @@ impl Program {
     ///
     /// # Errors
     /// What is wrong with it, as upstream's compiler puts it.
-    pub(crate) fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, String> {
+    pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, String> {
         let mut parsed = parse::parse(source)?;
         let checked = check::check(&mut parsed.root, parsed.parts, variables)
             .map_err(|mistakes| parse::describe(source, &mistakes))?;
@@ -46,22 +46,22 @@ impl Program {
     }
 
     /// The type of its value.
-    pub(crate) fn result(&self) -> &Type {
+    pub fn result(&self) -> &Type {
         &self.checked.types[self.root.id]
     }
 
     /// Whether a variable is used.
-    pub(crate) fn uses(&self, variable: &str) -> bool {
+    pub fn uses(&self, variable: &str) -> bool {
         self.checked.used.iter().any(|used| used == variable)
     }
 
     /// What it costs at the worst where its variables are declared by `root`.
-    pub(crate) fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
+    pub fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
         cost::estimate(&self.root, &self.checked, root)
     }
 
     /// Runs it; answers its value and what it cost.
-    pub(crate) fn run<'a>(
+    pub fn run<'a>(
         &self,
         variables: &[(&str, Value<'a>)],
         limit: u64,
@@ -70,7 +70,7 @@ impl Program {
     }
 
     /// The same with what a policy's own variables came to.
-    pub(crate) fn run_composed<'a>(
+    pub fn run_composed<'a>(
         &self,
         variables: &[(&str, Value<'a>)],
         composed: &[(String, Outcome<'a>)],

@@ -6,19 +6,24 @@ use steersman_text::go;
 
 /// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Url {
-    pub(crate) scheme: String,
+pub struct Url {
+    /// The scheme; empty for an absolute path.
+    pub scheme: String,
     /// Name and port.
-    pub(crate) host: String,
-    pub(crate) path: String,
-    pub(crate) query: String,
+    pub host: String,
+    /// The path, with escapes.
+    pub path: String,
+    /// The raw query, without the question mark.
+    pub query: String,
 }
 
 /// A network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cidr {
-    pub(crate) address: IpAddr,
-    pub(crate) length: u8,
+pub struct Cidr {
+    /// An address of the network.
+    pub address: IpAddr,
+    /// The length of the prefix, in bits.
+    pub length: u8,
 }
 
 impl Url {
@@ -26,7 +31,7 @@ impl Url {
     ///
     /// # Errors
     /// Go's words about a text that is neither.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| Err(format!("parse {text:?}: {why}"));
         if text.is_empty() {
             return refused("empty url");
@@ -74,7 +79,7 @@ impl Url {
     }
 
     /// The host without its port and without brackets.
-    pub(crate) fn hostname(&self) -> &str {
+    pub fn hostname(&self) -> &str {
         match self.host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => self
@@ -84,13 +89,14 @@ impl Url {
         }
     }
 
-    pub(crate) fn port(&self) -> &str {
+    /// Returns the port of the host; empty where none is given.
+    pub fn port(&self) -> &str {
         let after = self.host.rsplit(']').next().unwrap_or_default();
         after.rsplit_once(':').map_or("", |(_, port)| port)
     }
 
     /// The parameters of the query, each with its values.
-    pub(crate) fn parameters(&self) -> Vec<(String, Vec<String>)> {
+    pub fn parameters(&self) -> Vec<(String, Vec<String>)> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         for part in self.query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -201,7 +207,7 @@ impl Cidr {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
             format!(
                 "network address parse error during conversion from string: netip.ParsePrefix({text:?}): {why}"
@@ -221,19 +227,22 @@ impl Cidr {
     }
 
     /// The network without the bits of a host.
-    pub(crate) fn masked(self) -> Self {
+    #[must_use]
+    pub fn masked(self) -> Self {
         Self {
             address: masked(self.address, self.length),
             ..self
         }
     }
 
-    pub(crate) fn contains(self, address: IpAddr) -> bool {
+    /// Returns whether an address belongs to the network.
+    pub fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4()
             && masked(address, self.length) == masked(self.address, self.length)
     }
 
-    pub(crate) fn contains_network(self, other: Self) -> bool {
+    /// Returns whether all addresses of another network belong to this one.
+    pub fn contains_network(self, other: Self) -> bool {
         self.length <= other.length && self.contains(other.address)
     }
 }

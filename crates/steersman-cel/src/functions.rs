@@ -10,11 +10,11 @@ use super::types::Type;
 #[derive(Debug)]
 pub(crate) struct Overload {
     /// For instance `add_string`.
-    pub(crate) id: &'static str,
+    pub id: &'static str,
     /// Whether the first argument stands before the name.
-    pub(crate) member: bool,
-    pub(crate) args: Vec<Type>,
-    pub(crate) result: Type,
+    pub member: bool,
+    pub args: Vec<Type>,
+    pub result: Type,
 }
 
 /// Opaque types, by their letters in [`TABLE`].

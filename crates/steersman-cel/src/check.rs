@@ -11,11 +11,11 @@ const MOST_TYPES: usize = 512;
 /// What the checker found out about the parts of an expression, by their numbers.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    pub(crate) types: Vec<Type>,
+    pub types: Vec<Type>,
     /// The overloads that each call may mean.
-    pub(crate) overloads: Vec<Vec<&'static Overload>>,
+    pub overloads: Vec<Vec<&'static Overload>>,
     /// The variables of the environment that are used.
-    pub(crate) used: Vec<String>,
+    pub used: Vec<String>,
 }
 
 /// Checks an expression, and resolves the calls of functions with a dot in their name.

@@ -18,35 +18,36 @@ const MOST_NESTED: usize = 250;
 
 /// An expression with its text; what is wrong with it where it does not compile.
 #[derive(Debug)]
-pub(crate) struct Expression {
+pub struct Expression {
     text: String,
     program: Result<Program, String>,
 }
 
 /// The variables that a policy itself makes, and what they came to.
-pub(crate) type Made<'a> = Vec<(String, Outcome<'a>)>;
+pub type Made<'a> = Vec<(String, Outcome<'a>)>;
 
 impl Expression {
     /// Compiles an expression whose value has one of the types, where any are named.
-    pub(crate) fn of(environment: &Environment, text: &Json, results: &[Type]) -> Self {
+    pub fn of(environment: &Environment, text: &Json, results: &[Type]) -> Self {
         let text = text.as_str().unwrap_or_default().trim().to_owned();
         let program = environment.compile(&text, results);
         Self { text, program }
     }
 
     /// Those of a list of match conditions.
-    pub(crate) fn conditions(environment: &Environment, conditions: &Json) -> Vec<Self> {
+    pub fn conditions(environment: &Environment, conditions: &Json) -> Vec<Self> {
         let all = conditions.as_array().into_iter().flatten();
         all.map(|one| Self::of(environment, &one["expression"], &[Type::Bool]))
             .collect()
     }
 
-    pub(crate) fn text(&self) -> &str {
+    /// Returns the source of the expression.
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The type of its value; any where it does not compile.
-    pub(crate) fn result(&self) -> Type {
+    pub fn result(&self) -> Type {
         let result = self.program.as_ref().map(Program::result);
         result.cloned().unwrap_or(Type::Dyn)
     }
@@ -55,7 +56,7 @@ impl Expression {
     ///
     /// # Errors
     /// Why it has none.
-    pub(crate) fn run<'a>(
+    pub fn run<'a>(
         &self,
         values: &[(&str, Value<'a>)],
         made: &[(String, Outcome<'a>)],
@@ -88,7 +89,7 @@ impl Expression {
     }
 
     /// The value as that of a variable of the policy's own.
-    pub(crate) fn run_variable<'a>(
+    pub fn run_variable<'a>(
         &self,
         name: &str,
         values: &[(&str, Value<'a>)],
@@ -110,10 +111,7 @@ impl Expression {
 ///
 /// # Errors
 /// What went wrong with the others.
-pub(crate) fn all_hold(
-    conditions: &[Expression],
-    values: &[(&str, Value<'_>)],
-) -> Result<bool, String> {
+pub fn all_hold(conditions: &[Expression], values: &[(&str, Value<'_>)]) -> Result<bool, String> {
     let mut left = CONDITIONS_BUDGET;
     let mut wrong = Vec::new();
     for condition in conditions {

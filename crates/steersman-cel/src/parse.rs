@@ -29,8 +29,8 @@ pub(crate) type Mistake = (usize, String);
 /// A parsed expression, and how many parts it has.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    pub(crate) root: Node,
-    pub(crate) parts: usize,
+    pub root: Node,
+    pub parts: usize,
 }
 
 /// Parses an expression.

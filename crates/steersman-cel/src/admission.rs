@@ -9,16 +9,16 @@ use super::program::Program;
 use super::types::{Decl, Type};
 
 /// The variable that asks about what the request is about.
-pub(crate) const REQUEST_RESOURCE: &str = "authorizer.requestResource";
+pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
 /// What a `request` has for expressions: less than a webhook is told.
-pub(crate) static REQUEST: LazyLock<Decl> = LazyLock::new(request);
+pub static REQUEST: LazyLock<Decl> = LazyLock::new(request);
 /// What a `namespaceObject` has.
-pub(crate) static NAMESPACE: LazyLock<Decl> = LazyLock::new(namespace);
+pub static NAMESPACE: LazyLock<Decl> = LazyLock::new(namespace);
 
 /// The variables that an expression may use.
 #[derive(Debug, Clone)]
-pub(crate) struct Environment {
+pub struct Environment {
     known: Vec<(&'static str, Type)>,
     /// Those that the policy itself makes, as `variables.name`.
     made: Vec<(String, Decl)>,
@@ -26,7 +26,7 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// What there always is, the parameters of a policy and the authorizer where there are such.
-    pub(crate) fn new(params: bool, authorizer: bool) -> Self {
+    pub fn new(params: bool, authorizer: bool) -> Self {
         let mut known = vec![
             ("object", Type::Dyn),
             ("oldObject", Type::Dyn),
@@ -47,7 +47,8 @@ impl Environment {
     }
 
     /// The same without the authorizer.
-    pub(crate) fn without_authorizer(&self) -> Self {
+    #[must_use]
+    pub fn without_authorizer(&self) -> Self {
         let mut less = self.clone();
         let asks = |name: &str| name == "authorizer" || name == REQUEST_RESOURCE;
         less.known.retain(|(name, _)| !asks(name));
@@ -55,7 +56,8 @@ impl Environment {
     }
 
     /// The same with the types of which changes are made.
-    pub(crate) fn with_changes(&self) -> Self {
+    #[must_use]
+    pub fn with_changes(&self) -> Self {
         let mut more = self.clone();
         for name in ["Object", "JSONPatch"] {
             let kind = Type::message(name).unwrap_or(Type::Dyn);
@@ -65,7 +67,7 @@ impl Environment {
     }
 
     /// Adds a variable of the policy.
-    pub(crate) fn declare(&mut self, name: &str, kind: Type) {
+    pub fn declare(&mut self, name: &str, kind: Type) {
         self.made.push((name.to_owned(), Decl::of_type(kind)));
     }
 
@@ -73,7 +75,7 @@ impl Environment {
     ///
     /// # Errors
     /// What is wrong with it, as upstream puts it.
-    pub(crate) fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
+    pub fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
         let mut variables = self.known.clone();
         if !self.made.is_empty() {
             let kind = Decl::of_fields("kubernetes.variables", self.made.clone()).kind;

@@ -1,11 +1,11 @@
 //! Words: paths to a field, as rules and selectable fields name it.
 
-use crate::schema::structural::{Additional, Structural};
+use crate::structural::{Additional, Structural};
 
 /// Reads a path such as `.spec['a.b']` against the schema that it starts at; answers it as
 /// errors write it.
 #[must_use]
-pub(crate) fn field_path(path: &str, schema: &Structural) -> Option<String> {
+pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     let mut at = schema;
     let mut out = String::new();
     let mut rest = path;

@@ -56,7 +56,6 @@ pub enum Additional {
 
 /// The validating keywords of one node.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Rules {
     /// `required`.
     pub required: Vec<String>,
@@ -144,7 +143,7 @@ impl Structural {
     ///
     /// # Errors
     /// A version or a kind of such a resource that is no text.
-    pub(crate) fn prune_embedded(
+    pub fn prune_embedded(
         &self,
         value: &mut Value,
         path: &str,

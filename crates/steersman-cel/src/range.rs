@@ -9,8 +9,8 @@ pub(crate) const PER_PATTERN_CHARACTER: f64 = 0.25;
 /// A size or a cost: at least and at most. Sums and products stop at the largest number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
-    pub(crate) min: u64,
-    pub(crate) max: u64,
+    pub min: u64,
+    pub max: u64,
 }
 
 impl Range {

@@ -8,7 +8,7 @@ use super::times;
 
 /// A format that a text can be checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Named(&'static str);
+pub struct Named(&'static str);
 
 /// The formats by name.
 const NAMES: &[&str] = &[
@@ -29,7 +29,7 @@ const NAMES: &[&str] = &[
 
 impl Named {
     /// The format of that name.
-    pub(crate) fn find(name: &str) -> Option<Self> {
+    pub fn find(name: &str) -> Option<Self> {
         NAMES
             .iter()
             .find(|known| **known == name)
@@ -37,7 +37,7 @@ impl Named {
     }
 
     /// What is wrong with a text in this format; nothing is wrong when the list is empty.
-    pub(crate) fn check(self, text: &str) -> Vec<String> {
+    pub fn check(self, text: &str) -> Vec<String> {
         use base64::Engine as _;
 
         let unless = |fine: bool, why: &str| {

@@ -11,53 +11,66 @@ pub(crate) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck"
 pub(crate) const DECISION: &str = "kubernetes.authorization.Decision";
 
 /// Whoever decides what a user may do.
-pub(crate) trait Authority: fmt::Debug + Send + Sync {
+pub trait Authority: fmt::Debug + Send + Sync {
     /// Whether the author of the request, or the account that is asked about, may do it.
     fn decide(&self, verb: &str, asked: &Asked) -> Ruling;
 }
 
 /// What is asked about, as far as it is said.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// Namespace and name of a ServiceAccount; absent where it is about the author of the request.
-    pub(crate) account: Option<(String, String)>,
+    pub account: Option<(String, String)>,
     /// A path that is no resource.
-    pub(crate) path: Option<String>,
-    pub(crate) group: String,
-    pub(crate) resource: String,
-    pub(crate) subresource: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+    pub path: Option<String>,
+    /// The API group.
+    pub group: String,
+    /// The resource, in plural.
+    pub resource: String,
+    /// The subresource; empty for the resource itself.
+    pub subresource: String,
+    /// The namespace; empty for all.
+    pub namespace: String,
+    /// The object's name; empty for all.
+    pub name: String,
 }
 
 /// How far a question has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
+    /// The variable `authorizer` itself.
     Authorizer,
+    /// A path was given.
     Path,
+    /// A group was given.
     Group,
+    /// A resource was given.
     Resource,
 }
 
 /// A question that is being put together.
 #[derive(Debug, Clone)]
-pub(crate) struct Query<'a> {
-    pub(crate) authority: &'a dyn Authority,
-    pub(crate) step: Step,
-    pub(crate) asked: Asked,
+pub struct Query<'a> {
+    /// The authorizer to ask.
+    pub authority: &'a dyn Authority,
+    /// The kind of check so far.
+    pub step: Step,
+    /// The attributes so far.
+    pub asked: Asked,
 }
 
 /// What the authorizer says.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ruling {
-    pub(crate) allowed: bool,
+pub struct Ruling {
+    /// Whether the request is allowed.
+    pub allowed: bool,
     /// Often empty.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl<'a> Query<'a> {
     /// What the variable `authorizer` is.
-    pub(crate) fn new(authority: &'a dyn Authority) -> Self {
+    pub fn new(authority: &'a dyn Authority) -> Self {
         Self {
             authority,
             step: Step::Authorizer,
@@ -66,7 +79,7 @@ impl<'a> Query<'a> {
     }
 
     /// What the variable `authorizer.requestResource` is.
-    pub(crate) fn of_resource(authority: &'a dyn Authority, asked: Asked) -> Self {
+    pub fn of_resource(authority: &'a dyn Authority, asked: Asked) -> Self {
         Self {
             authority,
             step: Step::Resource,
@@ -75,7 +88,7 @@ impl<'a> Query<'a> {
     }
 
     /// The name of its type.
-    pub(crate) fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self.step {
             Step::Authorizer => AUTHORIZER,
             Step::Path => PATH_CHECK,

@@ -4,9 +4,9 @@ use serde_json::Value as Json;
 use steersman_text::status::FieldError;
 
 use super::{Rule, Rules, Verdict};
-use crate::schema::cel::program::CALL_LIMIT;
-use crate::schema::cel::run::Failure;
-use crate::schema::cel::value::Value;
+use crate::program::CALL_LIMIT;
+use crate::run::Failure;
+use crate::value::Value;
 
 /// What all rules of an object may cost together: about a second.
 const BUDGET: u64 = 10_000_000;

@@ -1,4 +1,6 @@
-//! Room: the Common Expression Language of validation rules, typed, costed and bounded.
+//! The Common Expression Language of validation rules, typed, costed and bounded.
+//!
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 //!
 //! The grammar is that of the `cel` crate; types, costs, limits and messages are the server's.
 //!
@@ -6,6 +8,7 @@
 //! it is given (CEL-1); what does not fit by its type is refused when the rule is written, not
 //! when it runs (CEL-2). See `docs/decisions/0009-rules-are-evaluated-here.md`.
 
+pub mod structural;
 mod types;
 mod ast;
 mod parse;
@@ -36,12 +39,16 @@ mod expression;
 mod paths;
 mod rules;
 
-pub(crate) use addresses::Url;
-pub(crate) use admission::{Environment, NAMESPACE, REQUEST, REQUEST_RESOURCE};
-pub(crate) use authority::{Asked, Authority, Query, Ruling};
-pub(crate) use expression::{Expression, Made, all_hold};
-pub(crate) use messages::{configuration, operations};
-pub(crate) use paths::field_path;
-pub(crate) use rules::{Rule, Rules};
-pub(crate) use types::{Decl, MAX_REQUEST, Type, escape};
-pub(crate) use value::Value;
+pub use addresses::{Cidr, Url};
+pub use admission::{Environment, NAMESPACE, REQUEST, REQUEST_RESOURCE};
+pub use authority::{Asked, Authority, Query, Ruling, Step};
+pub use expression::{Expression, Made, all_hold};
+pub use formats::Named;
+pub use messages::{configuration, operations};
+pub use paths::field_path;
+pub use program::Program;
+pub use rules::{Rule, Rules, Verdict};
+pub use run::Failure;
+pub use semver::Semver;
+pub use types::{Decl, Field, MAX_REQUEST, Object, Type, escape};
+pub use value::{Key, Message, Text, Value};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     /// Counts the parts, so that facts about them are kept in lists.
-    pub(crate) id: usize,
+    pub id: usize,
     /// Where it stands in the source, in characters.
-    pub(crate) at: usize,
-    pub(crate) kind: Kind,
+    pub at: usize,
+    pub kind: Kind,
 }
 
 /// What a part is.
@@ -57,32 +57,32 @@ pub(crate) enum Literal {
 /// One field of a message.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
-    pub(crate) name: String,
-    pub(crate) value: Node,
+    pub name: String,
+    pub value: Node,
     /// Whether the field is left out when its value is an optional that has none.
-    pub(crate) optional: bool,
+    pub optional: bool,
 }
 
 /// One entry of a map.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    pub(crate) key: Node,
-    pub(crate) value: Node,
-    pub(crate) optional: bool,
+    pub key: Node,
+    pub value: Node,
+    pub optional: bool,
 }
 
 /// What macros such as `all` become: a loop over `range` that makes `result` of `accu`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
-    pub(crate) range: Node,
-    pub(crate) var: String,
+    pub range: Node,
+    pub var: String,
     /// The second variable, of loops over index and item or key and value.
-    pub(crate) var2: Option<String>,
-    pub(crate) accu: String,
-    pub(crate) init: Node,
-    pub(crate) cond: Node,
-    pub(crate) step: Node,
-    pub(crate) result: Node,
+    pub var2: Option<String>,
+    pub accu: String,
+    pub init: Node,
+    pub cond: Node,
+    pub step: Node,
+    pub result: Node,
 }
 
 impl Node {
