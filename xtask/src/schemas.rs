@@ -17,13 +17,13 @@ use cargo_metadata::MetadataCommand;
 const VERSION: &str = "v1_36";
 
 /// Where the table is, relative to the repository.
-const TABLE: &str = "crates/steersman-apiserver/src/schema/types/builtin.txt";
+const TABLE: &str = "crates/steersman-schema/src/types/builtin.txt";
 
 /// Where the table of the lists that strategic merges merge is, relative to the repository.
 const LISTS: &str = "crates/steersman-client/src/strategic/lists.txt";
 
 /// Where the table of protobuf messages is, relative to the repository.
-const MESSAGES: &str = "crates/steersman-apiserver/src/schema/types/protobuf.txt";
+const MESSAGES: &str = "crates/steersman-schema/src/types/protobuf.txt";
 
 /// Writes the tables, or with `check` compares them with what would be written; with `proto`, the
 /// table of protobuf messages from the sources in that folder.

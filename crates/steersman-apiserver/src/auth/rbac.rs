@@ -1,9 +1,9 @@
 //! Machine: what the roles and bindings in the store let a user do.
 
 use serde_json::Value;
+use steersman_schema::resource::StorageKey;
 use steersman_text::status::{Status, Subject};
 
-use crate::schema::StorageKey;
 use crate::store::{Store, Stored};
 
 use super::attributes::{Attributes, Authorization};

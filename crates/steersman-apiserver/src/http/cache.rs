@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-
-use crate::schema::Resource;
+use steersman_schema::resource::Resource;
 
 /// A document as it is sent.
 #[derive(Debug, Clone)]

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use steersman_schema::resource::StorageKey;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::bell::{Bell, Bells};
-use crate::schema::StorageKey;
 
 /// Who waits for changes. Cheap to clone.
 #[derive(Clone, Default)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use steersman_schema::resource::StorageKey;
 use tokio::sync::watch;
 
 use crate::auth::{Impersonations, User};
@@ -21,7 +22,6 @@ use crate::http::query::Query;
 use crate::http::request_info;
 use crate::http::webhooks::Webhooks;
 use crate::registry::{Attempt, Registry};
-use crate::schema::StorageKey;
 use crate::webhook::Question;
 
 /// Tells the wall time.

@@ -9,9 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::Resource;
+use steersman_schema::subresources::further;
 
 use crate::http::negotiate::DiscoveryVersion;
-use crate::schema::{Resource, further};
 
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 

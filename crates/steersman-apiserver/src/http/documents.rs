@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
 use crate::http::cache::{Document, DocumentCache};
@@ -12,7 +13,6 @@ use crate::http::path::Route;
 use crate::http::query::Query;
 use crate::http::reply::{JSON, Reply};
 use crate::http::{discovery, health, openapi, openapi_v2};
-use crate::schema::Resource;
 
 /// The version of Kubernetes whose behaviour is served.
 const MINOR: &str = "36";

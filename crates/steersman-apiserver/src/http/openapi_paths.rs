@@ -5,9 +5,9 @@
 //! `apiserver/pkg/endpoints/openapi`.
 
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::Resource;
 
 use crate::http::discovery::{Below, subresources};
-use crate::schema::Resource;
 
 /// The components that operations refer to.
 #[derive(Debug, Clone, Copy)]

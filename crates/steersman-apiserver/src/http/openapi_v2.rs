@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::Resource;
 
 use crate::http::openapi;
-use crate::schema::Resource;
 
 /// The media type of the document, as clients ask for it.
 const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_document_in_json_has_the_schemas_and_leads_to_them() {
-        let resources: Vec<_> = crate::schema::built_in()
+        let resources: Vec<_> = steersman_schema::builtin::built_in()
             .into_iter()
             .map(Arc::new)
             .collect();

@@ -1,13 +1,13 @@
 //! Machine: tells what a body says in vain, in the order in which it says so.
 
 use serde_json::Value;
+use steersman_schema::resource::Resource;
 use steersman_text::json::duplicates::in_vain;
 use steersman_text::status::Status;
 use steersman_text::yaml;
 
 use crate::http::negotiate::BodyFormat;
 use crate::registry::{Registry, unknown_fields};
-use crate::schema::Resource;
 
 const UNKNOWN: &str = "unknown field \"";
 const STRICT: &str = "strict decoding error: ";
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_in_vain_is_told_in_the_order_of_the_body() {
-        let resources = crate::schema::built_in();
+        let resources = steersman_schema::builtin::built_in();
         let resource = resources
             .iter()
             .find(|one| one.kind == "ConfigMap")

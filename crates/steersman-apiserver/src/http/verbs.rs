@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_schema::resource::Resource;
+use steersman_schema::subresources::{Act, further};
 use steersman_text::selector::FieldSelector;
 use steersman_text::status::{Details, Status, Subject};
 
@@ -21,7 +23,6 @@ use crate::registry::{
     DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
     check_options, is_review,
 };
-use crate::schema::{Act, Resource, further};
 
 /// Does what the call asks for. All or nothing: nothing in here waits.
 pub(crate) fn perform(

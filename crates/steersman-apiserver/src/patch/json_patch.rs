@@ -152,7 +152,7 @@ fn mistyped(operation: &Value) -> Option<String> {
 
 /// What Go calls the type of a JSON value.
 fn word(value: &Value) -> &'static str {
-    match crate::schema::type_name(value) {
+    match steersman_schema::validate::type_name(value) {
         "integer" => "number",
         "boolean" => "bool",
         found => found,

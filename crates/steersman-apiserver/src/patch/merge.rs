@@ -15,7 +15,7 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
         Value::Object(_) => {}
         Value::Null => return Err(Status::bad_request("Invalid JSON Patch")),
         other => {
-            let found = match crate::schema::type_name(other) {
+            let found = match steersman_schema::validate::type_name(other) {
                 "integer" => "number",
                 "boolean" => "bool",
                 found => found,

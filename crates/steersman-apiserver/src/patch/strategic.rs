@@ -15,7 +15,7 @@ pub(crate) use print::go as print_as_go;
 
 use serde_json::{Map, Value};
 
-use crate::schema::types::{ListPatch, TypeRef};
+use steersman_schema::types::{ListPatch, TypeRef};
 use steersman_text::status::{FieldError, Status, Subject};
 
 use directives::{Directive, drop_nulls, without_directives};
@@ -45,7 +45,7 @@ pub(crate) fn apply(
         // No patch at all changes nothing.
         Value::Null => Members::new(),
         other => {
-            let found = match crate::schema::type_name(&other) {
+            let found = match steersman_schema::validate::type_name(&other) {
                 "integer" => "number",
                 "boolean" => "bool",
                 found => found,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use steersman_schema::resource::Resource;
+
 use crate::auth::User;
 use crate::registry::Registry;
-use crate::schema::Resource;
 
 use super::facts::Kind;
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::Resource;
+use steersman_schema::subresources::Act;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
 
@@ -13,7 +15,6 @@ use crate::auth::User;
 use crate::registry::{
     Deed, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
 };
-use crate::schema::{Act, Resource};
 use crate::store::Stored;
 
 use super::agenda::Agenda;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
 use steersman_text::status::Status;
 
-use crate::schema::StorageKey;
 use crate::store::Stored;
 
 use super::admission::Admission;

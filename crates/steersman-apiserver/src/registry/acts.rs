@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
+use steersman_schema::subresources::Act;
 use steersman_text::status::{FieldError, Status, Subject};
-
-use crate::schema::{Act, StorageKey};
 
 use super::intake;
 use super::metadata;

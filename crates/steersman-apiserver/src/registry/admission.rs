@@ -1,9 +1,9 @@
 //! Words: a write on its way through admission, as webhooks are told of it.
 
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::Resource;
 
 use crate::auth::User;
-use crate::schema::Resource;
 use crate::webhook::Occasion;
 
 use super::compiled::GROUP;

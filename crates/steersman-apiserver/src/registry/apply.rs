@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
 use steersman_text::status::Status;
 
 use crate::patch::apply::{
@@ -9,8 +11,6 @@ use crate::patch::apply::{
     update_field, validate,
 };
 use crate::patch::check_restorable;
-use crate::schema::Resource;
-use crate::schema::types::TypeRef;
 
 use super::create::CreateRequest;
 use super::intake::{self, FieldValidation, Origin};

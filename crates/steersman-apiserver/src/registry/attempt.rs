@@ -9,9 +9,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use serde_json::Value;
+use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::status::Status;
 
-use crate::schema::{Resource, StorageKey};
 use crate::webhook::{Answer, Call, Question};
 
 use super::memory::Memory;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use steersman_schema::resource::StorageKey;
 
 use crate::auth::User;
-use crate::schema::StorageKey;
 use crate::store::Stored;
 
 use super::state::Registry;

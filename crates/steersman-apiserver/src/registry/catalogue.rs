@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::schema::{Resource, StorageKey, built_in};
+use steersman_schema::builtin::built_in;
+use steersman_schema::resource::{Resource, StorageKey};
 
 /// Every served resource. Its version grows with every change.
 #[derive(Debug)]

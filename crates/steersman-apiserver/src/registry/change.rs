@@ -8,10 +8,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
 use steersman_text::status::{Cause, Status};
-
-use crate::schema::Resource;
-use crate::schema::types::TypeRef;
 
 use super::admission::Admission;
 use super::intake::{self, FieldValidation, Origin};

@@ -1,9 +1,8 @@
 //! Machine: what is asked about a connection to a Pod, a Service or a Node before it is refused.
 
 use serde_json::{Map, Value, json};
+use steersman_schema::subresources::further;
 use steersman_text::status::Status;
-
-use crate::schema::further;
 
 use super::admission::Admission;
 use super::options::{Target, WriteOptions};

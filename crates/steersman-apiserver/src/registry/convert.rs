@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_schema::resource::Resource;
+use steersman_schema::{autoscaling, events};
 use steersman_text::status::Status;
 
-use crate::schema::{Resource, autoscaling, events};
 use crate::store::{Draft, Stored};
 use crate::webhook::{Call, Endpoint, conversion};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use steersman_schema::resource::Resource;
 use steersman_text::go;
 use steersman_text::status::{FieldError, Status};
 
-use crate::schema::Resource;
 use crate::store::Stored;
 
 use super::admission::Admission;

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-
-use crate::schema::{Resource, types};
+use steersman_schema::resource::Resource;
+use steersman_schema::types;
 
 use super::due::{FOREGROUND, ORPHAN, Policy};
 use super::intake::is_definition;

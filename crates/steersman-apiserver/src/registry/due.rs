@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_schema::resource::StorageKey;
 
-use crate::schema::StorageKey;
 use crate::store::Stored;
 
 use super::metadata;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::{Cause, Details, Status, Subject};
 
-use crate::schema::StorageKey;
 use crate::store::Stored;
 
 use super::metadata;

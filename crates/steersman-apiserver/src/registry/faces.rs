@@ -1,8 +1,9 @@
 //! Machine: which parts of an object each of its subresources writes.
 
 use serde_json::Value;
+use steersman_schema::resource::Resource;
 
-use crate::schema::{Resource, crd};
+use crate::schema::crd;
 
 use super::intake;
 use super::metadata;

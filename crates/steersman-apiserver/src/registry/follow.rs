@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::schema::StorageKey;
+use steersman_schema::resource::StorageKey;
+
 use crate::store::{Change, Stored};
 
 use super::state::Registry;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
 
-use crate::schema::StorageKey;
 use crate::store::{Draft, Stored};
 
 use super::classes::SYSTEM;

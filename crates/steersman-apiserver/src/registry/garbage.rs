@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_schema::resource::{Resource, StorageKey};
 
-use crate::schema::{Resource, StorageKey};
 use crate::store::Stored;
 
 use super::deletion::may_go;

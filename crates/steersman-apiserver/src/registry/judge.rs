@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_schema::resource::Resource;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::{Cause, Status};
 
-use crate::schema::Resource;
 use crate::store::Stored;
 
 use super::admission::Admission;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_schema::resource::StorageKey;
 
-use crate::schema::StorageKey;
 use crate::store::Stored;
 
 use super::due::Change;

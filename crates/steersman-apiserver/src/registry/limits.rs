@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::StorageKey;
 use steersman_text::quantity::Quantity;
 use steersman_text::status::Status;
 
-use crate::schema::StorageKey;
 use crate::store::Stored;
 
 use super::admission::Admission;

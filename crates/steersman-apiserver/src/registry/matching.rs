@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use steersman_cel::Asked;
+use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::{Status, Subject};
 
-use crate::schema::{Resource, StorageKey};
 use crate::webhook::{self, About, Hook};
 
 use super::admission::Admission;

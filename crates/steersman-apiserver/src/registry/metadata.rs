@@ -1,10 +1,10 @@
 //! Machine: an object's metadata: its types, what the server sets, and what may not change.
 
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::{Generation, MetadataCheck, Resource};
+use steersman_schema::types;
 use steersman_text::status::{FieldError, Status};
 use steersman_text::{go, names};
-
-use crate::schema::{Generation, MetadataCheck, Resource, types};
 
 /// Text of a field; empty where it is absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {

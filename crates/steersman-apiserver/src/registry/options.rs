@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
 use crate::auth::User;
-use crate::schema::Resource;
 use crate::store::{Made, Stored};
 
 /// Which face of an object a verb works on.

@@ -4,10 +4,10 @@
 //! Upstream: `authz.go` of the four kinds in `pkg/registry/admissionregistration`.
 
 use serde_json::Value;
+use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::status::FieldError;
 
 use crate::auth::{Attributes, User};
-use crate::schema::{Resource, StorageKey};
 
 use super::compiled::GROUP;
 use super::mutation::Mutating;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
 use steersman_text::status::{Status, Subject};
 
-use crate::schema::StorageKey;
 use crate::store::Stored;
 
 use super::metadata;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
 use steersman_text::go;
 use steersman_text::json::parse as parse_json;
 use steersman_text::json::quoted;
 use steersman_text::status::{FieldError, Status};
 
-use crate::schema::Resource;
 use crate::store::{Stored, Unreadable};
 
 use super::options::{GetOptions, ListOptions, Object, Page, Subresource, Target};

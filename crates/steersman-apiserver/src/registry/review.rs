@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
 use steersman_text::selector::{FieldSelector, LabelSelector};
 use steersman_text::status::{FieldError, Status, Subject};
 use steersman_text::{go, names, order};
 
 use crate::auth::{Attributes, User};
-use crate::schema::Resource;
 
 use super::admission::Admission;
 use super::create::place;

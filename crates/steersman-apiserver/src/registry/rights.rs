@@ -1,10 +1,10 @@
 //! Machine: the rights that a request needs beyond the verb that authorization saw.
 
 use serde_json::Value;
+use steersman_schema::resource::Resource;
 use steersman_text::status::{FieldError, Status};
 
 use crate::auth::{Attributes, User, node_of_account};
-use crate::schema::Resource;
 
 use super::options::Target;
 use super::state::Registry;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use steersman_schema::resource::Resource;
 use steersman_text::status::{FieldError, Status, Subject};
 
-use crate::schema::Resource;
 use crate::store::Stored;
 
 use super::catalogue::Catalogue;

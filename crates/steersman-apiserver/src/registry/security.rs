@@ -9,9 +9,8 @@ mod checks;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use steersman_schema::resource::StorageKey;
 use steersman_text::status::{FieldError, Status};
-
-use crate::schema::StorageKey;
 
 use super::admission::Admission;
 use super::options::Subresource;

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use steersman_schema::resource::{FieldRefusal, Resource};
 use steersman_text::go;
 use steersman_text::selector::{FieldSelector, LabelSelector};
 use steersman_text::shard::ShardSelector;
 use steersman_text::status::Status;
 
-use crate::schema::{FieldRefusal, Resource};
 use crate::store::{Field, Stored};
 
 /// The parsed selectors of one request, checked against its resource.

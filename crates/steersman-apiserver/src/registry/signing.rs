@@ -3,11 +3,11 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
+use steersman_schema::signing_request::SigningRequest;
 use steersman_text::status::Status;
 
 use crate::auth::{Attributes, MASTERS, User};
-use crate::schema::Resource;
-use crate::schema::signing_request::SigningRequest;
 
 use super::admission::Admission;
 use super::metadata;

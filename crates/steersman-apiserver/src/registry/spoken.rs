@@ -2,10 +2,9 @@
 //! requests for tokens.
 
 use serde_json::{Map, Value};
+use steersman_schema::types;
 use steersman_text::go;
 use steersman_text::status::Status;
-
-use crate::schema::types;
 
 use super::catalogue::Catalogue;
 use super::intake::FieldValidation;

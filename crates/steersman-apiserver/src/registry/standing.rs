@@ -1,6 +1,7 @@
 //! Machine: whether there is anything at all that requests have to be held against.
 
-use crate::schema::StorageKey;
+use steersman_schema::resource::StorageKey;
+
 use crate::store::Store;
 
 /// The kinds whose objects say something about requests for others, by the names of their storages.

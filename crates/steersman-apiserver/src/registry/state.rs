@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::json;
+use steersman_schema::resource::{Resource, StorageKey};
 
 use crate::auth::{Authorization, Authorizer, Key, Tokens, bootstrap_objects};
-use crate::schema::{Resource, StorageKey};
 use crate::store::{Draft, Store, Stored};
 
 use super::catalogue::Catalogue;

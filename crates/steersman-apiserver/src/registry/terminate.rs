@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-use crate::schema::StorageKey;
+use steersman_schema::resource::StorageKey;
 
 use super::deletion::may_go;
 use super::due::Policy;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
 use super::*;
-use crate::schema::Resource;
 
 mod accounts;
 mod acts;

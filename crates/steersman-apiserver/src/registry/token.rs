@@ -2,10 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
 use steersman_text::go;
 use steersman_text::status::{FieldError, Status, Subject};
-
-use crate::schema::StorageKey;
 
 use super::metadata;
 use super::state::Registry;

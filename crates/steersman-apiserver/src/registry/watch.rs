@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::go;
 use steersman_text::status::{FieldError, Status};
 
-use crate::schema::{Resource, StorageKey};
 use crate::store::{Change, Stored};
 
 use super::options::{WatchEvent, WatchOptions};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::schema::StorageKey;
+use steersman_schema::resource::StorageKey;
 
 use super::decoded::Draft;
 use super::object::{Made, Stored, object_key};

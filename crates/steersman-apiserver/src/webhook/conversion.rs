@@ -3,10 +3,9 @@
 //! Kubernetes source: `apiextensions-apiserver/pkg/apiserver/conversion`.
 
 use serde_json::{Map, Value, json};
+use steersman_schema::validate::type_name;
 use steersman_text::go;
 use steersman_text::json::parse as parse_json;
-
-use crate::schema::type_name;
 
 use super::call::Answer;
 

@@ -108,7 +108,7 @@ pub(crate) fn read(
         ))
     })?;
     if !review.is_object() {
-        let found = crate::schema::type_name(&review);
+        let found = steersman_schema::validate::type_name(&review);
         return Err(call(&format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
         )));
@@ -190,7 +190,7 @@ fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
         Value::Null => Ok(Vec::new()),
         other => Err(undecodable(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
-            crate::schema::type_name(&other)
+            steersman_schema::validate::type_name(&other)
         ))),
     }
 }

@@ -2,9 +2,9 @@
 
 use http::HeaderName;
 use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
 
 use crate::auth::Authorization;
-use crate::schema::StorageKey;
 use crate::store::Store;
 
 use super::*;

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
-
-use crate::schema::types::{ListKind, MapKind, TypeRef};
+use steersman_schema::types::{ListKind, MapKind, TypeRef};
 
 use super::path::PathElement;
 use super::set::FieldSet;

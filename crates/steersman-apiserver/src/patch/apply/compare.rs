@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-use crate::schema::types::{Scalar, Shape, TypeRef};
+use steersman_schema::types::{Scalar, Shape, TypeRef};
 
 use super::path::PathElement;
 use super::set::{FieldSet, Node};

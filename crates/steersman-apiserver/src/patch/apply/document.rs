@@ -16,7 +16,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
         Value::Object(_) => Ok((value, warnings)),
         Value::Null => Ok((Value::Object(Map::new()), warnings)),
         other => {
-            let found = match crate::schema::type_name(&other) {
+            let found = match steersman_schema::validate::type_name(&other) {
                 "integer" => "number",
                 "boolean" => "bool",
                 found => found,

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-use crate::schema::types::TypeRef;
+use steersman_schema::types::TypeRef;
 
 use super::combine::{merge, remove};
 use super::compare::compare;

@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-
-use crate::schema::types::TypeRef;
+use steersman_schema::types::TypeRef;
 
 use super::entries::{Entries, Manager, Operation};
 use super::path::{Atom, PathElement};

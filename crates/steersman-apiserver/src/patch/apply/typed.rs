@@ -4,9 +4,8 @@
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
+use steersman_schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
 use steersman_text::go;
-
-use crate::schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
 
 use super::path::{Atom, PathElement};
 use super::set::{FieldSet, Node};

@@ -1,8 +1,7 @@
 //! Machine: whether a merged value is of its type, in the words of Go's converter.
 
 use serde_json::Value;
-
-use crate::schema::types::{Scalar, Shape, TypeRef};
+use steersman_schema::types::{Scalar, Shape, TypeRef};
 
 /// Checks a value and all below it. Null is of every type.
 ///

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use steersman_schema::builtin::built_in;
+use steersman_schema::resource::StorageKey;
 use steersman_text::json::duplicates;
 
 use crate::auth::{Key, Tokens};
-use crate::schema::{StorageKey, built_in};
 use crate::store::Stored;
 
 use super::{FORMAT, Snapshot, SnapshotError};

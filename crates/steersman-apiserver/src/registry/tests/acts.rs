@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proptest::prelude::*;
+use steersman_schema::subresources::Act;
 
 use super::hostile::{anything, whole};
 use super::*;
-use crate::schema::Act;
 
 impl Server {
     fn act(&mut self, act: Act, name: &str, body: &Value) -> Done<Option<Value>> {

@@ -166,7 +166,7 @@ fn labels_from_before_are_left_alone() {
     let mut server = Server::new();
     let mut namespace = server.get("namespaces", "default").unwrap();
     namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = json!("none");
-    let storage = crate::schema::StorageKey::new("", "namespaces");
+    let storage = steersman_schema::resource::StorageKey::new("", "namespaces");
     server.registry.put(&storage, "", "default", namespace);
     label(&mut server, json!({"team": "a"}));
     let worse = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "some"}}});

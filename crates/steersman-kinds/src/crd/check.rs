@@ -1,0 +1,359 @@
+//! Machine: checks a CustomResourceDefinition: names, versions, conversion, and each version's face.
+
+use serde_json::Value;
+use steersman_schema::authorities;
+use steersman_schema::validate::quoted;
+use steersman_text::names;
+use steersman_text::names::NameRule;
+use steersman_text::status::FieldError;
+
+use super::faces::{self, Face};
+use super::{is_established, versions};
+use crate::schema::kinds::webhooks;
+
+/// Groups that belong to the Kubernetes project.
+const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
+
+/// What a definition of such a group carries.
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// Checks a definition; `old` is the stored one on an update.
+#[must_use]
+pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = &crd["spec"];
+    let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
+    let name = text(&crd["metadata"]["name"]);
+    if old.is_none() && name != format!("{plural}.{group}") {
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid("metadata.name", &quoted(name), detail));
+    }
+    check_group(group, &mut errors);
+    one_of(
+        "spec.scope",
+        text(&spec["scope"]),
+        &["Cluster", "Namespaced"],
+        &mut errors,
+    );
+    if spec["preserveUnknownFields"] == true {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let field = "spec.preserveUnknownFields";
+        errors.push(FieldError::invalid(field, "true", detail));
+    }
+    check_versions(crd, &mut errors);
+    check_names(&spec["names"], &mut errors);
+    if let Some(shared) = Face::shared(crd) {
+        shared.check(&mut errors);
+    }
+    check_conversion(&spec["conversion"], old, &mut errors);
+    check_stored_versions(crd, &mut errors);
+    if old.is_none_or(|old| approval(old) != approval(crd)) {
+        check_approval(crd, group, &mut errors);
+    }
+    if let Some(old) = old {
+        check_identity(spec, &old["spec"], is_established(old), &mut errors);
+    }
+    errors
+}
+
+/// Checks what a write of the status brings.
+#[must_use]
+pub(crate) fn validate_status(crd: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let names = &crd["status"]["acceptedNames"];
+    check_words(names, "status.acceptedNames", &mut errors);
+    errors
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn check_group(group: &str, errors: &mut Vec<FieldError>) {
+    let field = "spec.group";
+    if group.is_empty() {
+        errors.push(FieldError::required(field, ""));
+        return;
+    }
+    let wrong = names::check_name(NameRule::Subdomain, group);
+    if !wrong.is_empty() {
+        let detail = wrong.join(",");
+        errors.push(FieldError::invalid(field, &quoted(group), &detail));
+    } else if !group.contains('.') {
+        let detail = "should be a domain with at least one dot";
+        errors.push(FieldError::invalid(field, &quoted(group), detail));
+    }
+}
+
+/// A word out of a closed set.
+fn one_of(field: &str, found: &str, known: &[&str], errors: &mut Vec<FieldError>) {
+    if found.is_empty() {
+        errors.push(FieldError::required(field, ""));
+    } else if !known.contains(&found) {
+        let known: Vec<String> = known.iter().map(|word| quoted(word)).collect();
+        errors.push(FieldError::not_supported(field, &quoted(found), &known));
+    }
+}
+
+/// A word that must be a label of RFC 1035; `lead` comes before the rule's own words.
+fn label(field: &str, found: &str, lead: &str, tested: &str, errors: &mut Vec<FieldError>) {
+    if found.is_empty() {
+        return;
+    }
+    let wrong = names::check_name(NameRule::Label1035, tested);
+    if !wrong.is_empty() {
+        let detail = format!("{lead}{}", wrong.join(","));
+        errors.push(FieldError::invalid(field, &quoted(found), &detail));
+    }
+}
+
+fn check_versions(crd: &Value, errors: &mut Vec<FieldError>) {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut unique = true;
+    let one_for_all = faces::is_shared(crd, "schema");
+    for (index, version) in versions(crd).enumerate() {
+        let field = format!("spec.versions[{index}]");
+        if !version["schema"]["openAPIV3Schema"].is_object() {
+            let field = format!("{field}.schema.openAPIV3Schema");
+            errors.push(FieldError::required(field, ""));
+        }
+        let name = text(&version["name"]);
+        unique &= !seen.contains(&name);
+        seen.push(name);
+        check_version_name(&format!("{field}.name"), name, errors);
+        check_deprecation(version, &field, errors);
+        Face::of_version(crd, version, &field).check(errors);
+    }
+    let mut refuse = |detail: &str| {
+        let printed = faces::print_versions(crd, one_for_all);
+        errors.push(FieldError::invalid("spec.versions", &printed, detail));
+    };
+    if !unique {
+        refuse("must contain unique version names");
+    }
+    if versions(crd).filter(|one| one["storage"] == true).count() != 1 {
+        refuse("must have exactly one version marked as storage version");
+    }
+    // The first version is also the one of the time when a definition had only one.
+    if let Some(first) = versions(crd).next() {
+        label(
+            "spec.version",
+            text(&first["name"]),
+            "",
+            text(&first["name"]),
+            errors,
+        );
+    }
+}
+
+fn check_version_name(field: &str, name: &str, errors: &mut Vec<FieldError>) {
+    let wrong = names::check_name(NameRule::Label1035, name);
+    if !wrong.is_empty() {
+        let detail = wrong.join(",");
+        errors.push(FieldError::invalid(field, &quoted(name), &detail));
+    }
+}
+
+/// The warning of a deprecated version travels in a header, so it is short and printable.
+fn check_deprecation(version: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    const LONGEST: usize = 256;
+    let Some(warning) = version["deprecationWarning"].as_str() else {
+        return;
+    };
+    let field = format!("{field}.deprecationWarning");
+    let mut refuse = |detail: &str| {
+        errors.push(FieldError::invalid(&field, &quoted(warning), detail));
+    };
+    if version["deprecated"] != true {
+        refuse("can only be set for deprecated versions");
+        return;
+    }
+    if warning.len() > LONGEST {
+        refuse("must be <= 256 characters long");
+    }
+    if warning.is_empty() {
+        refuse("must not be an empty string");
+    }
+    // Of white space only the plain blank is printable.
+    let printable = |c: char| c == ' ' || !(c.is_control() || c.is_whitespace());
+    if let Some((at, _)) = warning.char_indices().find(|(_, c)| !printable(*c)) {
+        refuse(&format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        ));
+    }
+}
+
+fn check_names(names: &Value, errors: &mut Vec<FieldError>) {
+    for part in ["plural", "singular", "kind", "listKind"] {
+        if text(&names[part]).is_empty() {
+            errors.push(FieldError::required(format!("spec.names.{part}"), ""));
+        }
+    }
+    check_words(names, "spec.names", errors);
+}
+
+/// What names may be, wherever they stand.
+fn check_words(names: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for part in ["plural", "singular"] {
+        let name = text(&names[part]);
+        label(&format!("{path}.{part}"), name, "", name, errors);
+    }
+    for part in ["kind", "listKind"] {
+        let name = text(&names[part]);
+        let lead = "may have mixed case, but should otherwise match: ";
+        let lower = name.to_lowercase();
+        label(&format!("{path}.{part}"), name, lead, &lower, errors);
+    }
+    let list = |part: &str| names[part].as_array().into_iter().flatten().enumerate();
+    for (index, name) in list("shortNames") {
+        let field = format!("{path}.shortNames[{index}]");
+        label(&field, text(name), "", text(name), errors);
+    }
+    let kind = text(&names["kind"]);
+    if !kind.is_empty() && kind == text(&names["listKind"]) {
+        let detail = "kind and listKind may not be the same";
+        let field = format!("{path}.listKind");
+        errors.push(FieldError::invalid(field, &quoted(kind), detail));
+    }
+    for (index, name) in list("categories") {
+        let field = format!("{path}.categories[{index}]");
+        label(&field, text(name), "", text(name), errors);
+    }
+}
+
+fn check_conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const CLIENT: &str = "spec.conversion.webhookClientConfig";
+    const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
+    if !conversion.is_object() {
+        return;
+    }
+    let strategy = text(&conversion["strategy"]);
+    let field = "spec.conversion.strategy";
+    one_of(field, strategy, &["None", "Webhook"], errors);
+    let webhook = &conversion["webhook"];
+    let client = &webhook["clientConfig"];
+    let reviews = webhook["conversionReviewVersions"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if strategy != "Webhook" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        if client.is_object() {
+            errors.push(FieldError::forbidden(CLIENT, detail));
+        }
+        if !reviews.is_empty() {
+            errors.push(FieldError::forbidden(REVIEWS, detail));
+        }
+        return;
+    }
+    // What is not served yet, or was broken before, may have broken authorities.
+    let bundle = |crd: &Value| {
+        let bundle = crd.pointer("/spec/conversion/webhook/clientConfig/caBundle");
+        authorities::mistake(bundle.and_then(Value::as_str).unwrap_or_default()).is_some()
+    };
+    let any_bundle = old.is_none_or(|old| !is_established(old) || bundle(old));
+    let told = webhooks::check_conversion(webhook, any_bundle, "spec.conversion");
+    errors.extend(told);
+}
+
+fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
+    let stored = crd["status"]["storedVersions"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if stored.is_empty() {
+        let detail = "must have at least one stored version";
+        errors.push(FieldError::invalid("status.storedVersions", "null", detail));
+        return;
+    }
+    for (index, version) in stored.iter().enumerate() {
+        if !versions(crd).any(|served| served["name"] == *version) {
+            let name = text(version);
+            let detail = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            let field = format!("status.storedVersions[{index}]");
+            errors.push(FieldError::invalid(field, &version.to_string(), &detail));
+        }
+    }
+    let storage = versions(crd).filter(|one| one["storage"] == true).last();
+    let name = storage.and_then(|one| one["name"].as_str());
+    if let Some(name) = name
+        && !stored.iter().any(|version| version == name)
+    {
+        let detail = format!("must have the storage version {name}");
+        let listed = Value::from(stored.to_vec()).to_string();
+        errors.push(FieldError::invalid(
+            "status.storedVersions",
+            &listed,
+            &detail,
+        ));
+    }
+}
+
+/// How far a definition says that Kubernetes agrees with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Approval {
+    Missing,
+    Invalid,
+    Given,
+    Bypassed,
+}
+
+fn approval(crd: &Value) -> Approval {
+    match text(&crd["metadata"]["annotations"][APPROVED]) {
+        "" => Approval::Missing,
+        found if found.starts_with("unapproved") => Approval::Bypassed,
+        found => {
+            let url = found.split_once("://");
+            let given = url.is_some_and(|(scheme, rest)| {
+                !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/')
+            });
+            if given {
+                Approval::Given
+            } else {
+                Approval::Invalid
+            }
+        }
+    }
+}
+
+fn check_approval(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
+    let protected = PROTECTED.iter().any(|owner| {
+        group
+            .strip_suffix(owner)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    if !protected {
+        return;
+    }
+    const MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let field = format!("metadata.annotations[{APPROVED}]");
+    let found = text(&crd["metadata"]["annotations"][APPROVED]);
+    if found.is_empty() {
+        let detail =
+            format!("protected groups must have approval annotation \"{APPROVED}\", {MORE}");
+        errors.push(FieldError::required(field, &detail));
+    } else if approval(crd) == Approval::Invalid {
+        let detail = format!(
+            "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a reason starting with \"unapproved\", {MORE}"
+        );
+        errors.push(FieldError::invalid(field, &quoted(found), &detail));
+    }
+}
+
+/// What a definition is known by: its objects are stored under group and plural, and under the
+/// scope and the kind that were accepted.
+fn check_identity(new: &Value, old: &Value, established: bool, errors: &mut Vec<FieldError>) {
+    for (field, pointer, always) in [
+        ("spec.scope", "/scope", false),
+        ("spec.names.kind", "/names/kind", false),
+        ("spec.group", "/group", true),
+        ("spec.names.plural", "/names/plural", true),
+    ] {
+        let of = |spec: &Value| spec.pointer(pointer).cloned().unwrap_or_default();
+        let (new, old) = (of(new), of(old));
+        if new != old && (always || established) {
+            let detail = "field is immutable";
+            errors.push(FieldError::invalid(field, &new.to_string(), detail));
+        }
+    }
+}

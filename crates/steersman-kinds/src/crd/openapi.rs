@@ -1,0 +1,261 @@
+//! Machine: checks an `openAPIV3Schema`: keywords that are not supported, list types, structure, defaults.
+
+use serde_json::Value;
+use steersman_cel::Rules;
+use steersman_cel::structural::Structural;
+use steersman_schema::validate::{quoted, validate_at};
+use steersman_text::status::FieldError;
+
+use super::skeleton::{self, is_empty};
+use super::{lists, print, rules};
+
+/// Formats that values are checked against, or that stand for nothing more than their type.
+const FORMATS: &[&str] = &[
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8s-long-name",
+    "k8s-short-name",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// The types that a schema may name.
+const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+
+/// What the server itself fills in at the root of an object.
+const OWN_TYPE: [&str; 3] = ["metadata", "kind", "apiVersion"];
+
+/// Keywords of JSON schema that definitions do not know.
+const UNSUPPORTED: &[&str] = &[
+    "id",
+    "additionalItems",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+    "$ref",
+];
+
+/// Checks a whole schema.
+pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<FieldError>) {
+    if status {
+        check_root(schema, path, errors);
+    }
+    if schema["nullable"] == true {
+        let detail = "nullable cannot be true at the root";
+        errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
+    }
+    let mut told = Vec::new();
+    keywords(schema, path, true, Above::default(), &mut told);
+    let mut wrong = Vec::new();
+    if is_structured(schema) {
+        skeleton::check(schema, path, &mut wrong);
+        if wrong.is_empty() {
+            defaults(schema, path, true, &mut wrong);
+        }
+        if wrong.is_empty() {
+            told.extend(rules::check(schema, path, &told));
+        }
+    }
+    errors.extend(wrong);
+    errors.extend(told);
+}
+
+/// Where the status is checked on its own, the root says little else than what there is.
+fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let kind = schema["type"].as_str().unwrap_or_default();
+    if !kind.is_empty() && kind != "object" {
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        let field = format!("{path}.type");
+        errors.push(FieldError::invalid(field, &quoted(kind), detail));
+    } else if let Some(detail) = print::beyond_root(schema) {
+        errors.push(FieldError::invalid(path, &print::schema(schema), &detail));
+    }
+}
+
+/// The formats in a schema that mean nothing to the server, by alphabet.
+#[must_use]
+pub(crate) fn unknown_formats(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    each(schema, "", &mut |node, _| {
+        let format = node["format"].as_str().unwrap_or_default();
+        let known =
+            FORMATS.contains(&format.replace('-', "").as_str()) || FORMATS.contains(&format);
+        if node["type"] == "string" && !format.is_empty() && !known {
+            found.push(format.to_owned());
+        }
+    });
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Visits a schema and the schemas in it.
+fn each<'a>(schema: &'a Value, path: &str, visit: &mut dyn FnMut(&'a Value, &str)) {
+    visit(schema, path);
+    below(schema, path, &mut |sub, path, _| each(sub, path, visit));
+}
+
+/// Sees a schema, where it stands, and the name that a property has.
+type Visit<'v, 'a> = dyn FnMut(&'a Value, &str, Option<&'a str>) + 'v;
+
+/// Visits the schemas that a schema holds itself, with the name that a property has.
+fn below<'a>(schema: &'a Value, path: &str, visit: &mut Visit<'_, 'a>) {
+    let single = |name: &str| schema.get(name).filter(|sub| sub.is_object());
+    if let Some(sub) = single("additionalProperties") {
+        visit(sub, &format!("{path}.additionalProperties"), None);
+    }
+    for (name, sub) in schema["properties"].as_object().into_iter().flatten() {
+        visit(sub, &format!("{path}.properties[{name}]"), Some(name));
+    }
+    if let Some(sub) = single("not") {
+        visit(sub, &format!("{path}.not"), None);
+    }
+    for name in ["allOf", "oneOf", "anyOf"] {
+        let listed = schema[name].as_array().into_iter().flatten();
+        for (index, sub) in listed.enumerate() {
+            visit(sub, &format!("{path}.{name}[{index}]"), None);
+        }
+    }
+    if let Some(sub) = single("items") {
+        visit(sub, &format!("{path}.items"), None);
+    }
+}
+
+/// Whether a schema has a structure to check: no keyword hides it.
+fn is_structured(schema: &Value) -> bool {
+    let mut hidden = false;
+    each(schema, "", &mut |node, _| {
+        let unsupported = |name: &&str| node.get(*name).is_some_and(|value| !is_empty(value));
+        hidden |= node["items"].is_array() || UNSUPPORTED.iter().any(unsupported);
+    });
+    !hidden
+}
+
+/// What stands above a node that matters to it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Above<'a> {
+    /// Which of the parts that the server fills in at the root it is in.
+    own_type: Option<&'a str>,
+    /// Whether it is in such a part of an object, be that the root or an embedded one.
+    in_metadata: bool,
+}
+
+/// The rules about keywords: what a node may not say, then what is below it, then the rest about
+/// the node. That is the order of upstream's `ValidateCustomResourceDefinitionOpenAPISchema`.
+fn keywords(node: &Value, path: &str, root: bool, above: Above<'_>, errors: &mut Vec<FieldError>) {
+    unsupported(node, path, above, errors);
+    let embedded = node["x-kubernetes-embedded-resource"] == true;
+    below(node, path, &mut |sub, path, property| {
+        let mut above = above;
+        if let Some(name) = property.filter(|name| OWN_TYPE.contains(name))
+            && (root || embedded)
+        {
+            above.in_metadata = true;
+            if root {
+                above.own_type = Some(name);
+            }
+        }
+        keywords(sub, path, false, above, errors);
+    });
+    if node["x-kubernetes-preserve-unknown-fields"] == false {
+        let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
+        let detail = "must be true or undefined";
+        errors.push(FieldError::invalid(field, "false", detail));
+    }
+    lists::check(node, path, errors);
+    rules::fields(node, path, errors);
+}
+
+/// What a node may not say.
+fn unsupported(node: &Value, path: &str, above: Above<'_>, errors: &mut Vec<FieldError>) {
+    let at = |name: &str| format!("{path}.{name}");
+    let kind = node["type"].as_str().unwrap_or_default();
+    if !kind.is_empty() && !TYPES.contains(&kind) {
+        let known: Vec<String> = TYPES.iter().map(|known| quoted(known)).collect();
+        errors.push(FieldError::not_supported(at("type"), &quoted(kind), &known));
+    }
+    if let Some(name) = above.own_type.filter(|_| node.get("default").is_some()) {
+        let detail = format!("must not be set in top-level {name}");
+        errors.push(FieldError::forbidden(at("default"), &detail));
+    }
+    for name in UNSUPPORTED {
+        if node.get(*name).is_some_and(|value| !is_empty(value)) {
+            let detail = format!("{name} is not supported");
+            errors.push(FieldError::forbidden(at(name), &detail));
+        }
+    }
+    if kind == "null" {
+        let detail = "type cannot be set to null, use nullable as an alternative";
+        errors.push(FieldError::forbidden(at("type"), detail));
+    }
+    if node["items"].is_array() {
+        let detail = "items must be a schema object and not an array";
+        errors.push(FieldError::forbidden(at("items"), detail));
+    }
+    if above.in_metadata && node["x-kubernetes-embedded-resource"] == true {
+        let detail = "must not be used inside of resource meta";
+        let field = at("x-kubernetes-embedded-resource");
+        errors.push(FieldError::forbidden(field, detail));
+    }
+    if node["uniqueItems"] == true {
+        let detail =
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        errors.push(FieldError::forbidden(at("uniqueItems"), detail));
+    }
+    let additional = &node["additionalProperties"];
+    let named = node["properties"]
+        .as_object()
+        .is_some_and(|p| !p.is_empty());
+    if named && !additional.is_null() && *additional != true {
+        let detail = "additionalProperties and properties are mutual exclusive";
+        errors.push(FieldError::forbidden(at("additionalProperties"), detail));
+    }
+}
+
+/// Every default fits its own schema, and nothing of it would be pruned.
+fn defaults(node: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
+    if let Some(default) = node.get("default") {
+        let field = format!("{path}.default");
+        let schema = Structural::compile(node);
+        let mut pruned = default.clone();
+        schema.prune(&mut pruned, "", schema.embedded, &mut Vec::new());
+        if pruned != *default {
+            let detail = "must not have unknown fields";
+            errors.push(FieldError::invalid(&field, &default.to_string(), detail));
+        }
+        let wrong = validate_at(&schema, default, &field);
+        if wrong.is_empty() {
+            errors.extend(Rules::of_default(&schema, root, default, &field));
+        }
+        errors.extend(wrong);
+    }
+    for (name, sub) in node["properties"].as_object().into_iter().flatten() {
+        if !(root && name == "metadata") {
+            defaults(sub, &format!("{path}.properties[{name}]"), false, errors);
+        }
+    }
+    // Not into the values of maps: upstream's `ValidateDefaults` takes it that they have no defaults.
+    if node["items"].is_object() {
+        defaults(&node["items"], &format!("{path}.items"), false, errors);
+    }
+}

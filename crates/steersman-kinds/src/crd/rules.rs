@@ -1,0 +1,314 @@
+//! Machine: checks the validation rules in a schema: their fields, whether they compile, what they may cost.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_cel::structural::Structural;
+use steersman_cel::{Decl, MAX_REQUEST, Rule, Type, escape, field_path};
+use steersman_schema::validate::quoted;
+use steersman_text::status::FieldError;
+
+/// What one rule may cost at the worst.
+const RULE_LIMIT: u64 = 10_000_000;
+
+/// What all rules of a schema may cost at the worst.
+const SCHEMA_LIMIT: u64 = 100_000_000;
+
+/// So many of the most expensive rules are named when all together cost too much.
+const NAMED: usize = 4;
+
+const REASONS: &[&str] = &[
+    "FieldValueDuplicate",
+    "FieldValueForbidden",
+    "FieldValueInvalid",
+    "FieldValueRequired",
+];
+
+/// Checks the fields of the rules on one node.
+pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let listed = node["x-kubernetes-validations"].as_array();
+    let mut schema = None;
+    for (index, rule) in listed.into_iter().flatten().enumerate() {
+        let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
+        let text = |name: &str| rule[name].as_str().unwrap_or_default();
+        let has_breaks = |text: &str| text.contains(['\n', '\r']);
+        let mut refuse = |name: &str, detail: &str| {
+            let value = quoted(text(name));
+            errors.push(FieldError::invalid(at(name), &value, detail));
+        };
+        let (told, message) = (text("rule").trim(), text("message").trim());
+        let empty = "must be non-empty if specified";
+        if told.is_empty() {
+            errors.push(FieldError::required(at("rule"), "rule is not specified"));
+        } else if !text("message").is_empty() && message.is_empty() {
+            refuse("message", empty);
+        } else if has_breaks(message) {
+            refuse("message", "must not contain line breaks");
+        } else if has_breaks(told) && message.is_empty() {
+            let detail = "must be specified if rule contains line breaks";
+            errors.push(FieldError::required(at("message"), detail));
+        }
+        let maker = text("messageExpression");
+        if !maker.is_empty() && maker.trim().is_empty() {
+            errors.push(FieldError::required(at("messageExpression"), empty));
+        }
+        if let Some(reason) = rule["reason"].as_str()
+            && !REASONS.contains(&reason)
+        {
+            let known: Vec<String> = REASONS.iter().map(|known| quoted(known)).collect();
+            errors.push(FieldError::not_supported(
+                at("reason"),
+                &quoted(reason),
+                &known,
+            ));
+        }
+        let field = text("fieldPath");
+        let mut refuse = |detail: &str| {
+            errors.push(FieldError::invalid(at("fieldPath"), &quoted(field), detail));
+        };
+        if !field.is_empty() && field.trim().is_empty() {
+            refuse(empty);
+        }
+        if has_breaks(field) {
+            refuse("must not contain line breaks");
+        }
+        if !field.is_empty() {
+            let schema = schema.get_or_insert_with(|| Structural::compile(node));
+            if field_path(field, schema).is_none() {
+                refuse("must be a valid path");
+            }
+        }
+    }
+}
+
+/// Compiles all rules of a schema, and adds up what they may cost. `known` are the errors that
+/// the schema has already: rules above them are left alone.
+pub(super) fn check(schema: &Value, path: &str, known: &[FieldError]) -> Vec<FieldError> {
+    let mut walk = Walk {
+        known,
+        errors: Vec::new(),
+        total: 0,
+        expensive: Vec::new(),
+    };
+    let decl = Decl::of(&Structural::compile(schema), true, "selfType");
+    let place = Place {
+        path: path.to_owned(),
+        decl: decl.map(Arc::new),
+        times: Some(1),
+        uncorrelated: None,
+    };
+    walk.node(schema, &place);
+    if walk.total > SCHEMA_LIMIT {
+        for (_, field) in &walk.expensive {
+            let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+            walk.errors.push(FieldError::forbidden(field, detail));
+        }
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let detail = too_expensive(what, walk.total, SCHEMA_LIMIT);
+        walk.errors.push(FieldError::forbidden(path, &detail));
+    }
+    walk.errors
+}
+
+/// Where a node stands.
+#[derive(Clone)]
+struct Place {
+    path: String,
+    /// What expressions see there; nothing where they see nothing.
+    decl: Option<Arc<Decl>>,
+    /// How often such a value may occur; nothing where there is no limit but a request's size.
+    times: Option<u64>,
+    /// The node above whose parts cannot be found again in an older object.
+    uncorrelated: Option<String>,
+}
+
+struct Walk<'a> {
+    known: &'a [FieldError],
+    errors: Vec<FieldError>,
+    total: u64,
+    /// The most expensive rules, with where they stand.
+    expensive: Vec<(u64, String)>,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &Value, place: &Place) {
+        let path = &place.path;
+        let most = |name: &str| {
+            let most = node[name].as_u64();
+            place
+                .times
+                .and_then(|times| Some(times.saturating_mul(most?)))
+        };
+        let items = place.decl.as_ref().and_then(|decl| decl.items.clone());
+        if node["additionalProperties"].is_object() {
+            let below = Place {
+                path: format!("{path}.additionalProperties"),
+                decl: items.clone(),
+                times: most("maxProperties"),
+                uncorrelated: place.uncorrelated.clone(),
+            };
+            self.node(&node["additionalProperties"], &below);
+        }
+        for (name, sub) in node["properties"].as_object().into_iter().flatten() {
+            let atomic = node["x-kubernetes-map-type"] == "atomic";
+            let below = Place {
+                path: format!("{path}.properties[{name}]"),
+                decl: property(place.decl.as_deref(), name, sub),
+                times: place.times,
+                uncorrelated: place
+                    .uncorrelated
+                    .clone()
+                    .or_else(|| atomic.then(|| path.clone())),
+            };
+            self.node(sub, &below);
+        }
+        if node["items"].is_object() {
+            let keyed = node["x-kubernetes-list-type"] == "map";
+            let below = Place {
+                path: format!("{path}.items"),
+                decl: items,
+                times: most("maxItems"),
+                uncorrelated: place
+                    .uncorrelated
+                    .clone()
+                    .or_else(|| (!keyed).then(|| path.clone())),
+            };
+            self.node(&node["items"], &below);
+        }
+        self.rules(node, place);
+    }
+
+    fn rules(&mut self, node: &Value, place: &Place) {
+        let Some(listed) = node["x-kubernetes-validations"].as_array() else {
+            return;
+        };
+        let path = &place.path;
+        let below = |error: &FieldError| error.field.starts_with(path.as_str());
+        if listed.is_empty() || self.known.iter().any(below) {
+            return;
+        }
+        let Some(decl) = &place.decl else {
+            let field = format!("{path}.x-kubernetes-validations");
+            let detail =
+                "internal error: failed to retrieve type information for x-kubernetes-validations";
+            self.errors.push(FieldError::internal(field, detail));
+            return;
+        };
+        let schema = Structural::compile(node);
+        for (index, told) in listed.iter().enumerate() {
+            let rule = Rule::compile(told, decl, &schema);
+            let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
+            match &rule.program {
+                Some(Ok(program)) => {
+                    let times = place.times.unwrap_or(MAX_REQUEST / (decl.least_bytes + 1));
+                    let cost = program.worst_cost(decl).saturating_mul(times);
+                    self.observe("estimated rule cost", at("rule"), cost);
+                }
+                Some(Err(wrong)) => {
+                    let wrong = FieldError::invalid(at("rule"), &printed(told), wrong);
+                    self.errors.push(wrong);
+                }
+                None => {}
+            }
+            match &rule.made_message {
+                Some(Ok(program)) => {
+                    let cost = program.worst_cost(decl);
+                    let what = "estimated messageExpression cost";
+                    self.observe(what, at("messageExpression"), cost);
+                }
+                Some(Err(wrong)) => {
+                    let field = at("messageExpression");
+                    self.errors
+                        .push(FieldError::invalid(field, &printed(told), wrong));
+                }
+                None => {}
+            }
+            if rule.uses_old() {
+                if let Some(within) = &place.uncorrelated {
+                    let detail = format!(
+                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+                    );
+                    let value = told["rule"].to_string();
+                    self.errors
+                        .push(FieldError::invalid(at("rule"), &value, &detail));
+                }
+            } else if let Some(flag) = told["optionalOldSelf"].as_bool() {
+                let detail = "may not be set if oldSelf is not used in rule";
+                let field = at("optionalOldSelf");
+                self.errors
+                    .push(FieldError::invalid(field, &flag.to_string(), detail));
+            }
+        }
+    }
+
+    fn observe(&mut self, what: &str, field: String, cost: u64) {
+        if cost > RULE_LIMIT {
+            let detail = too_expensive(what, cost, RULE_LIMIT);
+            self.errors.push(FieldError::forbidden(&field, &detail));
+        }
+        self.total = self.total.saturating_add(cost);
+        if cost > 0 {
+            self.expensive.push((cost, field));
+            self.expensive
+                .sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+            self.expensive.truncate(NAMED);
+        }
+    }
+}
+
+/// What expressions see of a property.
+fn property(decl: Option<&Decl>, name: &str, schema: &Value) -> Option<Arc<Decl>> {
+    match (&decl?.kind, escape(name)) {
+        (Type::Object(object), Some(name)) => object
+            .fields
+            .get(&name)
+            .map(|field| Arc::clone(&field.decl)),
+        (_, None) => {
+            let schema = Structural::compile(schema);
+            Decl::of(&schema, schema.embedded, "selfType").map(Arc::new)
+        }
+        _ => None,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a factor for people")]
+fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+/// A rule as Go's encoder writes it.
+pub(super) fn printed(rule: &Value) -> String {
+    let text = |name: &str| escaped(rule[name].as_str().unwrap_or_default());
+    let reason = rule["reason"]
+        .as_str()
+        .map_or_else(|| "null".to_owned(), escaped);
+    let optional = rule["optionalOldSelf"].as_bool();
+    format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{reason},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        text("fieldPath"),
+        optional.map_or_else(|| "null".to_owned(), |flag| flag.to_string()),
+    )
+}
+
+/// A text as Go's encoder quotes it, which spares browsers what they take for markup.
+pub(super) fn escaped(text: &str) -> String {
+    quoted(text)
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}

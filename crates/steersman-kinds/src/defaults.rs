@@ -1,0 +1,119 @@
+//! Machine: what kube-apiserver fills in for built-in kinds, kind by kind.
+
+mod absent;
+
+use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
+use steersman_schema::{events, types};
+
+use super::kinds::{self, fill::set};
+
+/// Fills in a built-in object's defaults and brings it into the shape it is stored in. Applies
+/// to creates and updates alike; what depends on the server's state is the registry's.
+pub(crate) fn apply(resource: &Resource, object: &mut Value) {
+    for part in ["data", "binaryData"] {
+        // A null in a map of strings is the empty string, not an absent member.
+        for value in object
+            .get_mut(part)
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten()
+        {
+            if value.1.is_null() {
+                *value.1 = json!("");
+            }
+        }
+    }
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("apiextensions.k8s.io", _) => {
+            drop_nulls(object);
+            return;
+        }
+        ("", "Event") => events::complete_core(object),
+        ("events.k8s.io", "Event") => events::complete_newer(object),
+        _ => drop_nulls(object),
+    }
+    let is_event = resource.kind == "Event";
+    let version = resource.api_version();
+    if !is_event {
+        types::drop_zeros(&version, &resource.kind, object);
+    }
+    absent::lists(resource, object);
+    if let Some(kind) = kinds::of(resource) {
+        (kind.defaults)(object);
+    }
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Pod") => absent::container_statuses(object),
+        ("", "Node") => absent::node(object),
+        _ => {}
+    }
+    if resource.status {
+        set(object, "status", json!({}));
+    }
+    absent::times_of_conditions(resource, object);
+    if !is_event {
+        types::write_required(&version, &resource.kind, object);
+    }
+}
+
+/// Typed objects have no nulls, but for the defaults that a schema gives.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, member| !member.is_null() || name == "default");
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steersman_schema::builtin::built_in;
+
+    fn defaulted(kind: &str, mut object: Value) -> Value {
+        let resource = built_in().into_iter().find(|r| r.kind == kind).unwrap();
+        apply(&resource, &mut object);
+        object
+    }
+
+    #[test]
+    fn a_deployment_is_filled_in_as_the_server_does() {
+        let made = defaulted(
+            "Deployment",
+            json!({"metadata": {"name": "d"}, "spec": {
+                "selector": {"matchLabels": {"app": "d"}},
+                "template": {"metadata": {"creationTimestamp": null, "labels": {"app": "d"}},
+                    "spec": {"containers": [{"name": "a", "image": "img:1"}]}}}}),
+        );
+        assert_eq!(
+            made,
+            json!({"metadata": {"name": "d"}, "spec": {
+                "replicas": 1, "selector": {"matchLabels": {"app": "d"}},
+                "template": {"metadata": {"labels": {"app": "d"}}, "spec": {
+                    "containers": [{"name": "a", "image": "img:1", "resources": {},
+                        "terminationMessagePath": "/dev/termination-log",
+                        "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent"}],
+                    "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
+                    "dnsPolicy": "ClusterFirst", "securityContext": {},
+                    "schedulerName": "default-scheduler"}},
+                "strategy": {"type": "RollingUpdate",
+                    "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+                "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}, "status": {}})
+        );
+    }
+
+    #[test]
+    fn defaulting_twice_changes_nothing() {
+        for resource in built_in() {
+            let mut once = json!({"metadata": {"name": "x"}, "spec": {"template": {"spec": {
+                "containers": [{"name": "a", "ports": [{"containerPort": 1}]}]}}}});
+            apply(&resource, &mut once);
+            let mut twice = once.clone();
+            apply(&resource, &mut twice);
+            assert_eq!(once, twice, "{}", resource.kind);
+        }
+    }
+}

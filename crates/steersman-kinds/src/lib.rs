@@ -1,0 +1,181 @@
+//! Machine: what each of Kubernetes' own kinds fills in, sets by itself and refuses, by group and kind.
+
+mod place;
+pub(super) mod fill;
+mod check;
+mod selector;
+mod address;
+mod notes;
+mod reference;
+mod quota;
+mod claim;
+mod sources;
+mod config;
+mod cluster;
+mod ingress;
+pub(crate) mod service;
+mod endpoints;
+mod network;
+mod budget;
+mod rbac;
+mod pod;
+mod volume;
+mod scheduling;
+mod workloads;
+mod batch;
+mod autoscaler;
+mod storage;
+pub(super) mod webhooks;
+mod policies;
+mod flow;
+mod certificates;
+mod devices;
+
+use serde_json::Value;
+use steersman_schema::resource::Resource;
+use steersman_text::status::FieldError;
+
+pub(crate) use quota::COMPUTE;
+pub(crate) use selector::selects;
+
+use place::Errors;
+
+/// The group of webhooks and policies.
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// What one kind does with its objects, beyond what all objects have in common. The metadata is
+/// checked elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// Fills in what a client left out (upstream: `pkg/apis/*/v1/defaults.go`).
+    pub(crate) defaults: fn(&mut Value),
+    /// Sets and drops what a client may not decide, before validation (upstream: the strategy's
+    /// `PrepareForCreate` without, and `PrepareForUpdate` with an old object). The status is kept
+    /// or dropped already.
+    pub(crate) prepare: fn(&mut Value, Option<&Value>),
+    /// The same for a write to the status subresource.
+    pub(crate) prepare_status: fn(&mut Value, &Value),
+    /// What a write to the status subresource sets at this time, of which the writer owns nothing.
+    pub(crate) finish_status: fn(&mut Value, &Value, &str),
+    /// Checks a new object, or with an old one an update by the main path.
+    pub(crate) validate: fn(&Value, Option<&Value>) -> Errors,
+    /// Checks a write to the status subresource.
+    pub(crate) validate_status: fn(&Value, &Value) -> Errors,
+    /// What the author of a new object, or of a change of an old one, is warned of.
+    pub(crate) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// What the author of a status is warned of.
+    pub(crate) status_warnings: fn(&Value) -> Vec<String>,
+}
+
+impl Kind {
+    /// A kind without rules of its own.
+    const PLAIN: Self = Self {
+        defaults: |_| {},
+        prepare: |_, _| {},
+        prepare_status: |_, _| {},
+        finish_status: |_, _, _| {},
+        validate: |_, _| Errors::default(),
+        validate_status: |_, _| Errors::default(),
+        warnings: |_, _| Vec::new(),
+        status_warnings: |_| Vec::new(),
+    };
+}
+
+/// The table: the rules of a built-in kind, if they are kept here.
+pub(crate) fn of(resource: &Resource) -> Option<&'static Kind> {
+    if !resource.built_in {
+        return None;
+    }
+    Some(match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "ConfigMap") => &config::CONFIG_MAP,
+        ("", "Secret") => &config::SECRET,
+        ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,
+        ("", "Namespace") => &cluster::NAMESPACE,
+        ("", "Node") => &cluster::NODE,
+        ("", "Service") => &service::SERVICE,
+        ("", "Endpoints") => &endpoints::ENDPOINTS,
+        ("discovery.k8s.io", "EndpointSlice") => &endpoints::ENDPOINT_SLICE,
+        ("networking.k8s.io", "Ingress") => &ingress::INGRESS,
+        ("networking.k8s.io", "IngressClass") => &ingress::INGRESS_CLASS,
+        ("networking.k8s.io", "NetworkPolicy") => &network::NETWORK_POLICY,
+        ("networking.k8s.io", "ServiceCIDR") => &network::SERVICE_CIDR,
+        ("networking.k8s.io", "IPAddress") => &network::IP_ADDRESS,
+        ("", "PersistentVolume") => &volume::VOLUME,
+        ("", "PersistentVolumeClaim") => &claim::CLAIM,
+        ("", "LimitRange") => &quota::LIMIT_RANGE,
+        ("", "ResourceQuota") => &quota::RESOURCE_QUOTA,
+        ("policy", "PodDisruptionBudget") => &budget::DISRUPTION_BUDGET,
+        ("rbac.authorization.k8s.io", "Role") => &rbac::ROLE,
+        ("rbac.authorization.k8s.io", "ClusterRole") => &rbac::CLUSTER_ROLE,
+        ("rbac.authorization.k8s.io", "RoleBinding") => &rbac::ROLE_BINDING,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
+        ("scheduling.k8s.io", "PriorityClass") => &scheduling::PRIORITY_CLASS,
+        ("node.k8s.io", "RuntimeClass") => &scheduling::RUNTIME_CLASS,
+        ("coordination.k8s.io", "Lease") => &scheduling::LEASE,
+        ("", "Pod") => &pod::POD,
+        ("", "PodTemplate") => &pod::POD_TEMPLATE,
+        ("", "ReplicationController") => &workloads::REPLICATION_CONTROLLER,
+        ("apps", "Deployment") => &workloads::DEPLOYMENT,
+        ("apps", "ControllerRevision") => &workloads::CONTROLLER_REVISION,
+        ("apps", "ReplicaSet") => &workloads::REPLICA_SET,
+        ("apps", "StatefulSet") => &workloads::STATEFUL_SET,
+        ("apps", "DaemonSet") => &workloads::DAEMON_SET,
+        ("batch", "Job") => &batch::JOB,
+        ("batch", "CronJob") => &batch::CRON_JOB,
+        ("autoscaling", "HorizontalPodAutoscaler") => &autoscaler::AUTOSCALER,
+        ("storage.k8s.io", "StorageClass") => &storage::STORAGE_CLASS,
+        ("storage.k8s.io", "VolumeAttributesClass") => &storage::ATTRIBUTES_CLASS,
+        ("storage.k8s.io", "CSIDriver") => &storage::DRIVER,
+        ("storage.k8s.io", "CSINode") => &storage::CSI_NODE,
+        ("storage.k8s.io", "CSIStorageCapacity") => &storage::CAPACITY,
+        ("storage.k8s.io", "VolumeAttachment") => &storage::ATTACHMENT,
+        (ADMISSION, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
+        (ADMISSION, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        (ADMISSION, "ValidatingAdmissionPolicy") => &policies::VALIDATING_POLICY,
+        (ADMISSION, "ValidatingAdmissionPolicyBinding") => &policies::VALIDATING_BINDING,
+        (ADMISSION, "MutatingAdmissionPolicy") => &policies::MUTATING_POLICY,
+        (ADMISSION, "MutatingAdmissionPolicyBinding") => &policies::MUTATING_BINDING,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &flow::FLOW_SCHEMA,
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &flow::PRIORITY_LEVEL,
+        ("certificates.k8s.io", "CertificateSigningRequest") => &certificates::SIGNING_REQUEST,
+        ("apiregistration.k8s.io", "APIService") => &certificates::API_SERVICE,
+        ("resource.k8s.io", "DeviceClass") => &devices::DEVICE_CLASS,
+        ("resource.k8s.io", "ResourceClaim") => &devices::RESOURCE_CLAIM,
+        ("resource.k8s.io", "ResourceClaimTemplate") => &devices::CLAIM_TEMPLATE,
+        ("resource.k8s.io", "ResourceSlice") => &devices::RESOURCE_SLICE,
+        _ => return None,
+    })
+}
+
+/// Checks a new object, or an update of `old`.
+#[must_use]
+pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    (kind.validate)(object, old).into()
+}
+
+/// Checks what a write to the status subresource brings.
+#[must_use]
+pub(crate) fn validate_status(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
+    (kind.validate_status)(object, old).into()
+}
+
+/// Checks what a write to a Pod's ephemeral containers brings.
+#[must_use]
+pub(crate) fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
+    pod::check_ephemeral(object, old).into()
+}
+
+/// Checks what an approval of a CertificateSigningRequest brings.
+#[must_use]
+pub(crate) fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
+    certificates::check_approval(object, old).into()
+}
+
+/// Checks what a resize of a Pod brings.
+#[must_use]
+pub(crate) fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
+    pod::check_resize(object, old).into()
+}
+
+#[cfg(test)]
+mod tests;

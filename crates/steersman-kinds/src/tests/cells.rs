@@ -1,0 +1,111 @@
+//! Whether the table of rules says what the code does.
+
+use std::fmt::Write as _;
+use std::ptr::fn_addr_eq;
+
+use steersman_schema::builtin::built_in;
+use steersman_schema::builtin::rules::rules;
+
+use super::super::{Kind, of};
+
+/// Columns of the table by their names.
+const COLUMNS: [(&str, usize); 5] = [
+    ("defaults", 6),
+    ("prepare", 7),
+    ("checks", 8),
+    ("statusck", 9),
+    ("warnings", 10),
+];
+
+/// Kinds whose rules are not among those of this module.
+const ELSEWHERE: [&str; 2] = ["Event", "CustomResourceDefinition"];
+
+/// The page that lists what is missing.
+const PAGE: &str = include_str!("../../../../guide/kinds.md");
+
+/// Which columns a kind has rules for.
+fn kept(kind: &Kind) -> [bool; 5] {
+    let plain = &Kind::PLAIN;
+    [
+        !fn_addr_eq(kind.defaults, plain.defaults),
+        !fn_addr_eq(kind.prepare, plain.prepare)
+            || !fn_addr_eq(kind.prepare_status, plain.prepare_status)
+            || !fn_addr_eq(kind.finish_status, plain.finish_status),
+        !fn_addr_eq(kind.validate, plain.validate),
+        !fn_addr_eq(kind.validate_status, plain.validate_status),
+        !fn_addr_eq(kind.warnings, plain.warnings)
+            || !fn_addr_eq(kind.status_warnings, plain.status_warnings),
+    ]
+}
+
+/// SRV-KIND-1.
+#[test]
+fn the_cells_say_which_rules_are_kept() {
+    let mut wrong = String::new();
+    for resource in built_in() {
+        let rules = rules();
+        let same = |rule: &&steersman_schema::builtin::rules::Rule| {
+            (rule.group, rule.version, rule.kind)
+                == (&resource.group, &resource.version, &resource.kind)
+        };
+        let rule = rules.iter().find(same).unwrap();
+        if ELSEWHERE.contains(&rule.kind) {
+            continue;
+        }
+        let kept = of(&resource).map_or([false; 5], kept);
+        for ((name, at), kept) in COLUMNS.iter().zip(kept) {
+            let cell = rule.cells[*at];
+            let fits = kept == (cell == "own") || cell == "gap";
+            if !fits {
+                let _ = writeln!(
+                    wrong,
+                    "{} {}: {name} says {cell}",
+                    resource.api_version(),
+                    rule.kind
+                );
+            }
+        }
+    }
+    assert_eq!(wrong, "");
+}
+
+/// SRV-KIND-1: the page lists each gap, and nothing else as one.
+#[test]
+fn the_page_on_kinds_lists_what_is_missing() {
+    let (mut gaps, mut table) = (Vec::new(), Vec::new());
+    for rule in rules() {
+        let version = if rule.group.is_empty() {
+            rule.version.to_owned()
+        } else {
+            format!("{}/{}", rule.group, rule.version)
+        };
+        for (name, at) in COLUMNS {
+            if rule.cells[at] == "gap" {
+                gaps.push(format!("- {version} {}, {name}:", rule.kind));
+            }
+        }
+        let (status, labels) = (rule.cells[3], rule.cells[1].replace(',', ", "));
+        table.push(format!(
+            "| {version} | {} | {status} | {labels} |",
+            rule.kind
+        ));
+    }
+    let listed: Vec<&str> = PAGE
+        .lines()
+        .filter(|line| line.starts_with("- ") && line.contains(':'))
+        .collect();
+    let listed: Vec<&str> = listed
+        .iter()
+        .map(|line| line.split_inclusive(':').next().unwrap())
+        .collect();
+    gaps.sort();
+    let mut sorted = listed.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, gaps);
+    let rows: Vec<&str> = PAGE
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| ---"))
+        .skip(1)
+        .collect();
+    assert_eq!(rows, table, "the rows of the page, and those of the table");
+}

@@ -1,0 +1,59 @@
+//! Words: whether a bundle of certificate authorities can be read, and what is wrong with it.
+//!
+//! Upstream: `rootCertPool` of `client-go/transport`, above Go's `encoding/pem` and `crypto/x509`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::pem::Pem;
+use x509_parser::prelude::FromDer as _;
+
+/// What is wrong with a bundle: PEM, in base64. Nothing where it is empty, or where one certificate
+/// of it can be read.
+pub fn mistake(bundle: &str) -> Option<&'static str> {
+    if bundle.is_empty() {
+        return None;
+    }
+    let text = STANDARD.decode(bundle).unwrap_or_default();
+    let blocks: Vec<Pem> = Pem::iter_from_buffer(&text).flatten().collect();
+    let certificates = blocks.iter().filter(|block| block.label == "CERTIFICATE");
+    let mut read = certificates
+        .map(|block| {
+            X509Certificate::from_der(&block.contents).is_ok_and(|(rest, _)| rest.is_empty())
+        })
+        .peekable();
+    if read.peek().is_none() {
+        return Some(if blocks.is_empty() {
+            "unable to parse bytes as PEM block"
+        } else {
+            "no valid certificate authority data seen"
+        });
+    }
+    (!read.any(|read| read)).then_some("failed to parse certificate: x509: malformed certificate")
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    #[test]
+    fn one_certificate_is_enough() {
+        let key = KeyPair::generate().unwrap();
+        let made = CertificateParams::new(Vec::new()).unwrap();
+        let good = made.self_signed(&key).unwrap().pem();
+        let broken = "-----BEGIN CERTIFICATE-----\neHg=\n-----END CERTIFICATE-----\n";
+        let told = |text: &str| mistake(&STANDARD.encode(text));
+        assert_eq!(mistake(""), None);
+        assert_eq!(told(&good), None);
+        assert_eq!(told(&format!("{broken}{good}")), None);
+        assert_eq!(told("x"), Some("unable to parse bytes as PEM block"));
+        let other = told(&key.serialize_pem());
+        assert_eq!(other, Some("no valid certificate authority data seen"));
+        assert_eq!(
+            told(broken),
+            Some("failed to parse certificate: x509: malformed certificate")
+        );
+    }
+}

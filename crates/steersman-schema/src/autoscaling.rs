@@ -1,0 +1,438 @@
+//! Machine: HorizontalPodAutoscalers, which are stored in v2 and shown in v1 as well.
+//!
+//! What v1 has no fields for stands in annotations there, as pkg/apis/autoscaling/v1/conversion.go
+//! of Kubernetes puts it.
+
+use serde_json::{Map, Value, json};
+
+use super::resource::Resource;
+
+/// Metrics beside the one of the processor.
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+/// What the metrics were when they were last looked at.
+const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+/// The status's conditions.
+const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+/// How fast is scaled.
+const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+
+/// The fields of a metric's source in v1, in the order in which they are written, and where v2
+/// has each. The first is the source's name.
+type Source = (
+    &'static str,
+    &'static [(&'static str, &'static [&'static str])],
+);
+
+const SPECS: &[Source] = &[
+    (
+        "object",
+        &[
+            ("target", &["describedObject"]),
+            ("metricName", &["metric", "name"]),
+            ("targetValue", &["target", "value"]),
+            ("selector", &["metric", "selector"]),
+            ("averageValue", &["target", "averageValue"]),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            ("metricName", &["metric", "name"]),
+            ("targetAverageValue", &["target", "averageValue"]),
+            ("selector", &["metric", "selector"]),
+        ],
+    ),
+    (
+        "resource",
+        &[
+            ("name", &["name"]),
+            (
+                "targetAverageUtilization",
+                &["target", "averageUtilization"],
+            ),
+            ("targetAverageValue", &["target", "averageValue"]),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            ("name", &["name"]),
+            (
+                "targetAverageUtilization",
+                &["target", "averageUtilization"],
+            ),
+            ("targetAverageValue", &["target", "averageValue"]),
+            ("container", &["container"]),
+        ],
+    ),
+    (
+        "external",
+        &[
+            ("metricName", &["metric", "name"]),
+            ("metricSelector", &["metric", "selector"]),
+            ("targetValue", &["target", "value"]),
+            ("targetAverageValue", &["target", "averageValue"]),
+        ],
+    ),
+];
+
+const STATUSES: &[Source] = &[
+    (
+        "object",
+        &[
+            ("target", &["describedObject"]),
+            ("metricName", &["metric", "name"]),
+            ("currentValue", &["current", "value"]),
+            ("selector", &["metric", "selector"]),
+            ("averageValue", &["current", "averageValue"]),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            ("metricName", &["metric", "name"]),
+            ("currentAverageValue", &["current", "averageValue"]),
+            ("selector", &["metric", "selector"]),
+        ],
+    ),
+    (
+        "resource",
+        &[
+            ("name", &["name"]),
+            (
+                "currentAverageUtilization",
+                &["current", "averageUtilization"],
+            ),
+            ("currentAverageValue", &["current", "averageValue"]),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            ("name", &["name"]),
+            (
+                "currentAverageUtilization",
+                &["current", "averageUtilization"],
+            ),
+            ("currentAverageValue", &["current", "averageValue"]),
+            ("container", &["container"]),
+        ],
+    ),
+    (
+        "external",
+        &[
+            ("metricName", &["metric", "name"]),
+            ("metricSelector", &["metric", "selector"]),
+            ("currentValue", &["current", "value"]),
+            ("currentAverageValue", &["current", "averageValue"]),
+        ],
+    ),
+];
+
+/// Whether the resource shows autoscalers in the older shape.
+pub fn is_older(resource: &Resource) -> bool {
+    resource.built_in && resource.group == "autoscaling" && resource.version == "v1"
+}
+
+fn find<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
+    let mut at = value;
+    for key in path {
+        at = &at[*key];
+    }
+    at
+}
+
+fn members<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    let parent = value.as_object_mut()?;
+    let member = parent.entry(name).or_insert_with(|| json!({}));
+    member.as_object_mut()
+}
+
+fn elements(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Whether a metric is the processor's utilization, for which v1 has a field.
+fn is_processor(metric: &Value) -> bool {
+    metric["type"] == "Resource"
+        && metric["resource"]["name"] == "cpu"
+        && !metric["resource"]["target"]["averageUtilization"].is_null()
+}
+
+/// A metric in the words of v1, with its fields in the order of the Go struct.
+fn metric_to_v1(metric: &Value, sources: &[Source]) -> String {
+    let mut text = format!("{{\"type\":{}", metric["type"]);
+    for (source, fields) in sources {
+        let given = &metric[*source];
+        if !given.is_object() {
+            continue;
+        }
+        let written: Vec<String> = fields
+            .iter()
+            .map(|(name, path)| (name, find(given, path)))
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
+        text.push_str(&format!(",\"{source}\":{{{}}}", written.join(",")));
+    }
+    text.push('}');
+    text
+}
+
+/// A metric of v1 in the words of v2.
+fn metric_to_v2(metric: &Value, sources: &[Source], status: bool) -> Value {
+    let mut made = json!({ "type": metric["type"] });
+    for (source, fields) in sources {
+        let given = &metric[*source];
+        if !given.is_object() {
+            continue;
+        }
+        let mut built = json!({});
+        for (name, path) in *fields {
+            if given[*name].is_null() {
+                continue;
+            }
+            match path {
+                [only] => built[*only] = given[*name].clone(),
+                [outer, inner] => built[*outer][*inner] = given[*name].clone(),
+                _ => {}
+            }
+        }
+        if !status {
+            let target = &built["target"];
+            let kind = if !target["averageUtilization"].is_null() {
+                "Utilization"
+            } else if !target["averageValue"].is_null() {
+                "AverageValue"
+            } else {
+                "Value"
+            };
+            built["target"]["type"] = json!(kind);
+        }
+        made[*source] = built;
+    }
+    made
+}
+
+/// An autoscaler of v2 in the shape of v1.
+#[must_use]
+pub fn to_v1(stored: &Value) -> Value {
+    let mut shown = stored.clone();
+    shown["apiVersion"] = json!("autoscaling/v1");
+    let mut notes: Vec<(&str, String)> = Vec::new();
+    let metrics = elements(&stored["spec"]["metrics"]);
+    let others: Vec<String> = metrics
+        .iter()
+        .filter(|metric| !is_processor(metric))
+        .map(|metric| metric_to_v1(metric, SPECS))
+        .collect();
+    if !others.is_empty() {
+        notes.push((METRICS, format!("[{}]", others.join(","))));
+    }
+    let current = elements(&stored["status"]["currentMetrics"]);
+    if !current.is_empty() {
+        let told: Vec<String> = current
+            .iter()
+            .map(|metric| metric_to_v1(metric, STATUSES))
+            .collect();
+        notes.push((CURRENT, format!("[{}]", told.join(","))));
+    }
+    let conditions = elements(&stored["status"]["conditions"]);
+    if !conditions.is_empty() {
+        let fields = ["type", "status", "lastTransitionTime", "reason", "message"];
+        let told: Vec<String> = conditions
+            .iter()
+            .map(|condition| ordered(condition, &fields))
+            .collect();
+        notes.push((CONDITIONS, format!("[{}]", told.join(","))));
+    }
+    if stored["spec"]["behavior"].is_object() {
+        notes.push((BEHAVIOR, behavior_text(&stored["spec"]["behavior"])));
+    }
+    if let Some(spec) = members(&mut shown, "spec") {
+        spec.remove("metrics");
+        spec.remove("behavior");
+        if let Some(metric) = metrics.iter().find(|metric| is_processor(metric)) {
+            let wanted = metric["resource"]["target"]["averageUtilization"].clone();
+            spec.insert("targetCPUUtilizationPercentage".to_owned(), wanted);
+        }
+    }
+    if let Some(status) = members(&mut shown, "status") {
+        status.remove("currentMetrics");
+        status.remove("conditions");
+        status.entry("currentReplicas").or_insert(json!(0));
+        status.entry("desiredReplicas").or_insert(json!(0));
+        let processor = current
+            .iter()
+            .find(|metric| metric["type"] == "Resource" && metric["resource"]["name"] == "cpu");
+        let used = processor.map(|metric| &metric["resource"]["current"]["averageUtilization"]);
+        if let Some(used) = used.filter(|used| !used.is_null()) {
+            status.insert("currentCPUUtilizationPercentage".to_owned(), used.clone());
+        }
+    }
+    if !notes.is_empty()
+        && let Some(metadata) = shown.get_mut("metadata")
+        && let Some(annotations) = members(metadata, "annotations")
+    {
+        for (name, text) in notes {
+            annotations.insert(name.to_owned(), Value::String(text));
+        }
+    }
+    shown
+}
+
+/// The members that are there, in the order of their names.
+fn ordered(value: &Value, names: &[&str]) -> String {
+    let told: Vec<String> = names
+        .iter()
+        .filter_map(|name| Some(format!("\"{name}\":{}", value.get(*name)?)))
+        .collect();
+    format!("{{{}}}", told.join(","))
+}
+
+fn behavior_text(behavior: &Value) -> String {
+    let mut told = Vec::new();
+    for side in ["scaleUp", "scaleDown"] {
+        let Some(rules) = behavior.get(side).filter(|rules| rules.is_object()) else {
+            continue;
+        };
+        let mut fields = Vec::new();
+        for name in ["stabilizationWindowSeconds", "selectPolicy"] {
+            if let Some(value) = rules.get(name) {
+                fields.push(format!("\"{name}\":{value}"));
+            }
+        }
+        if let Some(policies) = rules["policies"].as_array() {
+            let each: Vec<String> = policies
+                .iter()
+                .map(|policy| ordered(policy, &["type", "value", "periodSeconds"]))
+                .collect();
+            fields.push(format!("\"policies\":[{}]", each.join(",")));
+        }
+        if let Some(tolerance) = rules.get("tolerance") {
+            fields.push(format!("\"tolerance\":{tolerance}"));
+        }
+        told.push(format!("\"{side}\":{{{}}}", fields.join(",")));
+    }
+    format!("{{{}}}", told.join(","))
+}
+
+/// An autoscaler of v1 as it is stored. An annotation that does not parse is dropped with the
+/// others.
+#[must_use]
+pub fn to_v2(shown: &Value) -> Value {
+    let mut stored = shown.clone();
+    stored["apiVersion"] = json!("autoscaling/v2");
+    let note = |name: &str| -> Value {
+        let text = shown["metadata"]["annotations"][name].as_str();
+        text.and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default()
+    };
+    let mut metrics = Vec::new();
+    let wanted = &shown["spec"]["targetCPUUtilizationPercentage"];
+    if !wanted.is_null() {
+        metrics.push(processor(wanted));
+    }
+    let others = note(METRICS);
+    metrics.extend(
+        elements(&others)
+            .iter()
+            .map(|metric| metric_to_v2(metric, SPECS, false)),
+    );
+    if metrics.is_empty() {
+        metrics.push(processor(&json!(80)));
+    }
+    let behavior = note(BEHAVIOR);
+    if let Some(spec) = members(&mut stored, "spec") {
+        spec.remove("targetCPUUtilizationPercentage");
+        spec.insert("metrics".to_owned(), Value::Array(metrics));
+        if behavior.is_object() {
+            spec.insert("behavior".to_owned(), behavior);
+        }
+    }
+    let (current, conditions) = (note(CURRENT), note(CONDITIONS));
+    if let Some(status) = members(&mut stored, "status") {
+        let used = status.remove("currentCPUUtilizationPercentage");
+        let mut told: Vec<Value> = elements(&current)
+            .iter()
+            .map(|metric| metric_to_v2(metric, STATUSES, true))
+            .collect();
+        if let (true, Some(used)) = (told.is_empty(), used.filter(Value::is_number)) {
+            told.push(json!({"type": "Resource", "resource": {"name": "cpu",
+                "current": {"averageUtilization": used}}}));
+        }
+        let told = if told.is_empty() {
+            Value::Null
+        } else {
+            Value::Array(told)
+        };
+        status.insert("currentMetrics".to_owned(), told);
+        if conditions.is_array() {
+            status.insert("conditions".to_owned(), conditions);
+        }
+        if status.get("currentReplicas").is_some_and(|n| *n == 0) {
+            status.remove("currentReplicas");
+        }
+    }
+    if let Some(metadata) = stored.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(annotations) = metadata
+            .get_mut("annotations")
+            .and_then(Value::as_object_mut)
+    {
+        for name in [METRICS, CURRENT, CONDITIONS, BEHAVIOR] {
+            annotations.remove(name);
+        }
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    stored
+}
+
+/// The metric for which v1 has a field.
+pub fn processor(utilization: &Value) -> Value {
+    json!({"type": "Resource", "resource": {"name": "cpu",
+        "target": {"type": "Utilization", "averageUtilization": utilization}}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_v1_has_no_field_for_survives_in_annotations() {
+        let stored = json!({"apiVersion": "autoscaling/v2", "metadata": {"name": "h"},
+            "spec": {"maxReplicas": 3, "metrics": [
+                {"type": "Resource", "resource": {"name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": 50}}},
+                {"type": "Pods", "pods": {"metric": {"name": "m"},
+                    "target": {"type": "AverageValue", "averageValue": "10"}}}],
+                "behavior": {"scaleUp": {"policies":
+                    [{"type": "Pods", "value": 4, "periodSeconds": 60}]}}},
+            "status": {"desiredReplicas": 0, "currentMetrics": null}});
+        let shown = to_v1(&stored);
+        assert_eq!(
+            shown["spec"],
+            json!({"maxReplicas": 3, "targetCPUUtilizationPercentage": 50})
+        );
+        assert_eq!(
+            shown["status"],
+            json!({"currentReplicas": 0, "desiredReplicas": 0})
+        );
+        assert_eq!(
+            shown["metadata"]["annotations"],
+            json!({
+                METRICS: r#"[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"10"}}]"#,
+                BEHAVIOR: r#"{"scaleUp":{"policies":[{"type":"Pods","value":4,"periodSeconds":60}]}}"#,
+            })
+        );
+        assert_eq!(to_v2(&shown), stored);
+    }
+
+    #[test]
+    fn without_any_metric_the_processor_is_watched() {
+        let made = to_v2(&json!({"metadata": {"annotations": {METRICS: "no json"}}, "spec": {}}));
+        assert_eq!(made["spec"]["metrics"], json!([processor(&json!(80))]));
+        assert_eq!(made["metadata"], json!({}));
+    }
+}

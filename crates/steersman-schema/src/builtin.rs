@@ -1,0 +1,239 @@
+//! Machine: the table of Kubernetes' own kinds that are served.
+
+pub mod rules;
+
+use super::name_rules::name_rule;
+use super::resource::{FieldRefusal, Generation, Resource, ScalePaths, StatusMetadata, StorageKey};
+
+use rules::{Rule, rules};
+
+/// Verbs of a custom resource, in discovery's order.
+pub const CUSTOM_VERBS: &[&str] = &[
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
+/// Verbs of a full resource, in discovery's order.
+const VERBS: &[&str] = &[
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+/// A Binding or a review is only made.
+const CREATE_VERBS: &[&str] = &["create"];
+
+/// The statuses of components are only read.
+const COMPONENT_VERBS: &[&str] = &["get", "list"];
+
+/// Namespaces have no deletecollection.
+const NAMESPACE_VERBS: &[&str] = &[
+    "create", "delete", "get", "list", "patch", "update", "watch",
+];
+
+/// Every kind, a line each; the file says how.
+const TABLE: &str = include_str!("builtin/kinds.txt");
+
+/// One line of the table.
+struct Row {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static str,
+    flags: &'static str,
+}
+
+/// The lines of the table. A line that lacks a word would be left out: a test counts them.
+fn rows() -> Vec<Row> {
+    let (mut group, mut version) = ("", "");
+    let mut rows = Vec::new();
+    for line in TABLE.lines() {
+        if let Some(head) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            (group, version) = head.split_once('/').unwrap_or(("", head));
+            continue;
+        }
+        let mut words = line.split_ascii_whitespace();
+        let (Some(kind), Some(plural), Some(short), Some(flags), None) = (
+            words.next().filter(|word| !word.starts_with('#')),
+            words.next(),
+            words.next(),
+            words.next(),
+            words.next(),
+        ) else {
+            continue;
+        };
+        rows.push(Row {
+            group,
+            version,
+            kind,
+            plural,
+            short: short.trim_start_matches('-'),
+            flags,
+        });
+    }
+    rows
+}
+
+/// Every built-in resource, groups in discovery's order.
+#[must_use]
+pub fn built_in() -> Vec<Resource> {
+    let rules = rules();
+    let resources = rows().into_iter().map(|row| {
+        let rule = rules.iter().find(|rule| rule.is_of(&row));
+        resource(&row, rule)
+    });
+    resources.collect()
+}
+
+fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
+    let has = |flag: char| row.flags.contains(flag);
+    let keys = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+    Resource {
+        group: row.group.to_owned(),
+        version: row.version.to_owned(),
+        kind: row.kind.to_owned(),
+        list_kind: format!("{}List", row.kind),
+        plural: row.plural.to_owned(),
+        singular: row.kind.to_lowercase(),
+        short_names: row
+            .short
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        categories: categories(row),
+        namespaced: has('n'),
+        verbs: match row.kind {
+            _ if has('r') => CREATE_VERBS,
+            "ComponentStatus" => COMPONENT_VERBS,
+            "Namespace" => NAMESPACE_VERBS,
+            _ => VERBS,
+        },
+        status: has('s'),
+        scale: has('c').then(|| ScalePaths {
+            spec_replicas: keys("spec.replicas"),
+            status_replicas: keys("status.replicas"),
+            selector: Some(keys("spec.selector")),
+        }),
+        columns: Vec::new(),
+        fields: rule.map_or_else(Vec::new, Rule::fields),
+        field_refusal: rule.map_or(FieldRefusal::OnlyMetadata, Rule::refusal),
+        status_metadata: rule.map_or(StatusMetadata::Taken, Rule::status_metadata),
+        metadata_checks: rule.map(Rule::metadata_checks).unwrap_or_default(),
+        schema: None,
+        structural: None,
+        rules: None,
+        storage_structural: None,
+        conversion: None,
+        terminating: false,
+        built_in: true,
+        generation: match (has('g'), has('G')) {
+            (true, _) => Generation::Spec,
+            (_, true) => Generation::OutsideMetadata,
+            _ => Generation::Unmanaged,
+        },
+        delete_returns_object: has('o'),
+        create_on_update: has('u'),
+        unconditional_update: !has('v'),
+        names: name_rule(row.group, row.kind),
+        storage: match row.kind {
+            // Both groups show the same Events.
+            "Event" => StorageKey::new("", row.plural),
+            _ => StorageKey::new(row.group, row.plural),
+        },
+        storage_version: match row.group {
+            "autoscaling" => "v2".to_owned(),
+            _ => row.version.to_owned(),
+        },
+        definition_versions: [].into(),
+        deprecation_warning: match row.kind {
+            "ComponentStatus" => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
+            "Endpoints" => Some(
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                    .to_owned(),
+            ),
+            _ => None,
+        },
+        defaults_on_read: false,
+        installation: 0,
+    }
+}
+
+fn categories(row: &Row) -> Vec<String> {
+    let all = [('a', "all"), ('e', "api-extensions")];
+    let of_row = all.iter().filter(|(flag, _)| row.flags.contains(*flag));
+    of_row.map(|(_, name)| (*name).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What only a subresource speaks, and the server's own answer.
+    const SPOKEN: &[&str] = &["Eviction", "Scale", "TokenRequest", "Status"];
+
+    #[test]
+    fn every_kind_is_served_once_and_has_its_names() {
+        let all = built_in();
+        let mut paths: Vec<_> = all
+            .iter()
+            .map(|r| (r.group.clone(), r.version.clone(), r.plural.clone()))
+            .collect();
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), all.len());
+        let deployment = all.iter().find(|r| r.kind == "Deployment").unwrap();
+        assert_eq!(deployment.short_names, ["deploy"]);
+        assert_eq!(deployment.categories, ["all"]);
+        assert_eq!(
+            (deployment.status, deployment.scale.is_some()),
+            (true, true)
+        );
+        assert_eq!(deployment.api_version(), "apps/v1");
+        assert!(
+            all.iter()
+                .all(|r| r.singular.chars().all(char::is_lowercase))
+        );
+    }
+
+    /// The types come from the sources of k8s-openapi; what is a kind there is a kind here.
+    #[test]
+    fn every_stable_kind_that_k8s_openapi_knows_is_served() {
+        let all = built_in();
+        let mut missing = Vec::new();
+        for line in include_str!("types/builtin.txt").lines() {
+            let Some((name, rest)) = line.split_once(' ') else {
+                continue;
+            };
+            let Some((_, version)) = rest
+                .split_whitespace()
+                .find_map(|word| word.split_once("@kind:"))
+            else {
+                continue;
+            };
+            let kind = name.rsplit('.').next().unwrap_or_default();
+            let served = all
+                .iter()
+                .any(|r| r.kind == kind && r.api_version() == version);
+            if !served && !SPOKEN.contains(&kind) {
+                missing.push(format!("{version} {kind}"));
+            }
+        }
+        assert_eq!(missing, Vec::<String>::new());
+        let lines = TABLE.lines();
+        let kinds = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+        assert_eq!(rows().len(), kinds.count());
+    }
+}

@@ -1,0 +1,133 @@
+//! Machine: the table of rules, one row per built-in kind and group version (SRV-KIND-1).
+
+use super::super::resource::{
+    FieldRefusal, MetadataCheck, MetadataChecks, SelectableField, StatusMetadata,
+};
+use super::Row;
+
+/// The rows; the head of the file explains their cells.
+const TABLE: &str = include_str!("rules.txt");
+
+/// The number of cells of a row.
+const CELLS: usize = 12;
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Rule {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version of the group.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The kind's row, cell by cell.
+    pub cells: [&'static str; CELLS],
+}
+
+/// The rows. A line with another number of cells is left out; a test counts the rows.
+pub fn rules() -> Vec<Rule> {
+    let (mut group, mut version) = ("", "");
+    let mut rules = Vec::new();
+    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(head) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            (group, version) = head.split_once('/').unwrap_or(("", head));
+            continue;
+        }
+        let mut cells = [""; CELLS];
+        let found = line.split('|').map(str::trim).enumerate();
+        let count = found.fold(0, |_, (at, text)| {
+            if let Some(cell) = cells.get_mut(at) {
+                *cell = text;
+            }
+            at + 1
+        });
+        if count == CELLS {
+            rules.push(Rule {
+                group,
+                version,
+                kind: cells[0],
+                cells,
+            });
+        }
+    }
+    rules
+}
+
+impl Rule {
+    /// Whether this is the row of that kind.
+    pub(super) fn is_of(&self, row: &Row) -> bool {
+        (self.group, self.version, self.kind) == (row.group, row.version, row.kind)
+    }
+
+    /// The wording for a field label that the kind does not know.
+    pub(super) fn refusal(&self) -> FieldRefusal {
+        match self.cells[2] {
+            "plain" => FieldRefusal::NotSupported,
+            "kind" => FieldRefusal::NotSupportedForKind,
+            "version" => FieldRefusal::NotSupportedForVersion,
+            _ => FieldRefusal::OnlyMetadata,
+        }
+    }
+
+    /// What a write to the status does with the metadata.
+    pub(super) fn status_metadata(&self) -> StatusMetadata {
+        match self.cells[3] {
+            "keeps" => StatusMetadata::Kept,
+            "keeps-but-owns" => StatusMetadata::KeptButOwned,
+            "keeps-labels" => StatusMetadata::LabelsKept,
+            "keeps-owners" => StatusMetadata::OwnersKept,
+            _ => StatusMetadata::Taken,
+        }
+    }
+
+    /// How the strategies of the kind and of its status check the metadata of an update.
+    pub(super) fn metadata_checks(&self) -> MetadataChecks {
+        let (main, status) = self.cells[4].split_once('/').unwrap_or_default();
+        let parse = |letters: &str| {
+            let checks = letters.chars().filter_map(|letter| match letter {
+                'N' => Some(MetadataCheck::New),
+                'U' => Some(MetadataCheck::Update),
+                _ => None,
+            });
+            checks.collect()
+        };
+        MetadataChecks {
+            main: parse(main),
+            status: parse(status),
+        }
+    }
+
+    /// The field labels beside those of the metadata.
+    pub(super) fn fields(&self) -> Vec<SelectableField> {
+        let labels = self.cells[1].split(',').filter(|label| *label != "-");
+        let fields = labels.map(|entry| {
+            let (label, default) = entry.split_once('=').unwrap_or((entry, ""));
+            SelectableField {
+                label: label.to_owned(),
+                path: path_of(label),
+                default,
+            }
+        });
+        fields.collect()
+    }
+}
+
+/// Where the value of a label is in the stored object.
+fn path_of(label: &str) -> Vec<String> {
+    let path = match label {
+        "source" => "source.component",
+        // Old clients send this label.
+        "spec.host" => "spec.nodeName",
+        // The label is accepted, and no Pod has a value for it.
+        "status.podIPs" => "status.podIPs.none",
+        "status.successful" => "status.succeeded",
+        // Events of both groups are stored in the shape of the core group.
+        "reportingController" => "reportingComponent",
+        other => other,
+    };
+    let path = path.replace("regarding.", "involvedObject.");
+    path.split('.').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! Words: `Resource`, everything routing, discovery and the registry know about one served kind.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_cel::Rules;
+use steersman_cel::structural::Structural;
+use steersman_text::names::NameRule;
+use steersman_text::status::Subject;
+
+/// Names where the objects of a resource live: shared by all served versions of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StorageKey(Arc<str>);
+
+impl StorageKey {
+    /// The storage of `plural` in `group`.
+    #[must_use]
+    pub fn new(group: &str, plural: &str) -> Self {
+        Self(format!("{plural}.{group}").into())
+    }
+
+    /// The storage that [`as_str`](Self::as_str) names.
+    pub fn parse(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// Its name in a snapshot: plural and group with a dot between them.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// One resource in one served version.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about a kind, as discovery lists them"
+)]
+pub struct Resource {
+    /// API group, empty for core.
+    pub group: String,
+    /// Served version, for instance `v1`.
+    pub version: String,
+    /// Kind, for instance `Deployment`.
+    pub kind: String,
+    /// Kind of the list, for instance `DeploymentList`.
+    pub list_kind: String,
+    /// Plural name as in paths.
+    pub plural: String,
+    /// Singular name as in discovery.
+    pub singular: String,
+    /// Short names for kubectl.
+    pub short_names: Vec<String>,
+    /// Groups of resources for kubectl, for instance `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in a namespace.
+    pub namespaced: bool,
+    /// Verbs of the main resource, in discovery's order.
+    pub verbs: &'static [&'static str],
+    /// Whether there is a `/status`.
+    pub status: bool,
+    /// What a write to the `/status` does with the metadata.
+    pub status_metadata: StatusMetadata,
+    /// How updates check the metadata.
+    pub metadata_checks: MetadataChecks,
+    /// Whether there is a `/scale`, and where its numbers are.
+    pub scale: Option<ScalePaths>,
+    /// A custom resource's printer columns; empty for built-in kinds, whose tables are the
+    /// presentation's own.
+    pub columns: Vec<PrinterColumn>,
+    /// Field labels beside `metadata.name` and `metadata.namespace` that a field selector may use.
+    pub fields: Vec<SelectableField>,
+    /// How a field selector's unknown label is refused.
+    pub field_refusal: FieldRefusal,
+    /// The `openAPIV3Schema` of a custom resource version, as it was given.
+    pub schema: Option<Arc<Value>>,
+    /// The same schema compiled; absent for built-in kinds.
+    pub structural: Option<Arc<Structural>>,
+    /// The validation rules in that schema, compiled; absent where there are none.
+    pub rules: Option<Arc<Rules>>,
+    /// The compiled schema of the stored version; absent for built-in kinds.
+    pub storage_structural: Option<Arc<Structural>>,
+    /// The `spec.conversion.webhook` of a definition whose versions a webhook converts.
+    pub conversion: Option<Arc<Value>>,
+    /// Whether its definition is on its way out: nothing new is taken.
+    pub terminating: bool,
+    /// Whether the kind is one of Kubernetes' own.
+    pub built_in: bool,
+    /// What counts as a change of the desired state.
+    pub generation: Generation,
+    /// Whether a delete of this kind answers the object rather than a `Status`.
+    pub delete_returns_object: bool,
+    /// Whether a PUT of an absent object creates it.
+    pub create_on_update: bool,
+    /// Whether a PUT without a resource version is taken.
+    pub unconditional_update: bool,
+    /// Which names are allowed.
+    pub names: NameRule,
+    /// Where the objects live.
+    pub storage: StorageKey,
+    /// The version in which objects are stored.
+    pub storage_version: String,
+    /// The names of all versions of a definition, served or not; empty for built-in kinds.
+    pub definition_versions: Arc<[String]>,
+    /// Whether clients are warned off this version, and the text they get.
+    pub deprecation_warning: Option<String>,
+    /// Whether objects may be older than the schema, so that its defaults are due on reads.
+    pub defaults_on_read: bool,
+    /// Tells one installation of a custom resource from a later one of the same name; zero for
+    /// built-in kinds.
+    pub installation: u64,
+}
+
+impl Resource {
+    /// Whether this is the built-in kind of that group, in whatever version.
+    #[must_use]
+    pub fn is(&self, group: &str, kind: &str) -> bool {
+        self.built_in && self.group == group && self.kind == kind
+    }
+
+    /// Group and plural, for messages.
+    #[must_use]
+    pub fn subject(&self) -> Subject<'_> {
+        Subject::new(&self.group, &self.plural)
+    }
+
+    /// Group and kind, for messages about invalid objects.
+    #[must_use]
+    pub fn kind_subject(&self) -> Subject<'_> {
+        // Events are judged in the shape of the core group.
+        let event = self.built_in && self.kind == "Event";
+        let group = if event { "" } else { self.group.as_str() };
+        Subject::new(group, &self.kind)
+    }
+
+    /// `v1` or `group/version`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// When `metadata.generation` grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// The server does not manage it: what the client sends is kept.
+    Unmanaged,
+    /// Starts at 1 and grows with every change of `spec`.
+    Spec,
+    /// Starts at 1 and grows with every change outside `metadata` and, where the kind has a
+    /// status subresource, `status`.
+    OutsideMetadata,
+}
+
+/// The wording that refuses a field label which the kind does not know, as its group version has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldRefusal {
+    /// `"x" is not a known field selector: only "metadata.name", "metadata.namespace"`.
+    OnlyMetadata,
+    /// `field label not supported: x`.
+    NotSupported,
+    /// `field label "x" not supported for Job`.
+    NotSupportedForKind,
+    /// `field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: x`.
+    NotSupportedForVersion,
+}
+
+/// What a write to the status subresource does with the metadata that it brings (SRV-KIND-2).
+///
+/// Source: `PrepareForUpdate` and `GetResetFields` of the kinds' status strategies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusMetadata {
+    /// The metadata is written as by the main path.
+    Taken,
+    /// The labels stay as stored; the rest is written.
+    LabelsKept,
+    /// The owner references stay as stored; the rest is written.
+    OwnersKept,
+    /// Labels, annotations, finalizers and owner references stay as stored.
+    Kept,
+    /// As [`Kept`](Self::Kept), but the writer owns in `managedFields` the fields that it sent.
+    KeptButOwned,
+}
+
+/// How a strategy checks the metadata of an update, beside the checks that all kinds share. Each
+/// check reports its own causes, so wrong labels are reported once per check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetadataCheck {
+    /// As that of a new object (upstream: `ValidateObjectMeta`).
+    New,
+    /// As that of a changed object (upstream: `ValidateObjectMetaUpdate`).
+    Update,
+}
+
+/// The checks of metadata by the path of the write, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetadataChecks {
+    /// Checks of a write to the object.
+    pub main: Vec<MetadataCheck>,
+    /// Checks of a write to its status.
+    pub status: Vec<MetadataCheck>,
+}
+
+impl MetadataChecks {
+    /// The checks of custom resources: one as of an update, by each path.
+    pub fn one_update() -> Self {
+        Self {
+            main: vec![MetadataCheck::Update],
+            status: vec![MetadataCheck::Update],
+        }
+    }
+}
+
+impl StatusMetadata {
+    /// The fields of the metadata that stay as stored.
+    pub fn kept(self) -> &'static [&'static str] {
+        match self {
+            Self::Taken => &[],
+            Self::LabelsKept => &["labels"],
+            Self::OwnersKept => &["ownerReferences", "deletionTimestamp"],
+            Self::Kept | Self::KeptButOwned => &[
+                "labels",
+                "annotations",
+                "finalizers",
+                "ownerReferences",
+                "deletionTimestamp",
+            ],
+        }
+    }
+}
+
+/// A label a field selector may use, and where its value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectableField {
+    /// The label, for instance `status.phase`.
+    pub label: String,
+    /// Keys from the object's root to the value.
+    pub path: Vec<String>,
+    /// The value of an object that has none.
+    pub default: &'static str,
+}
+
+/// Where `/scale` reads and writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// Keys to the wanted number.
+    pub spec_replicas: Vec<String>,
+    /// Keys to the observed number.
+    pub status_replicas: Vec<String>,
+    /// Keys to the selector: a string, or a label selector object; absent where there is none.
+    pub selector: Option<Vec<String>>,
+}
+
+/// One of a custom resource's `additionalPrinterColumns`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrinterColumn {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub kind: String,
+    /// For instance `int32`; may be empty.
+    pub format: String,
+    /// May be empty.
+    pub description: String,
+    /// Zero is always shown, higher only with `-o wide`.
+    pub priority: i64,
+    /// JSONPath without braces, for instance `.spec.replicas`.
+    pub json_path: String,
+}

@@ -1,0 +1,109 @@
+//! Words: the subresources of Kubernetes' own kinds beside status and scale.
+
+use super::resource::Resource;
+
+/// What a subresource does. Each is asked for by verbs of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// Gives a Pod its node.
+    Bind,
+    /// Deletes a Pod unless a disruption budget forbids it.
+    Evict,
+    /// What a Pod's container wrote.
+    Log,
+    /// Makes a token for a ServiceAccount.
+    Token,
+    /// Answers a question about users or permissions.
+    Review,
+    /// A connection to something that runs: nothing does.
+    Connect,
+}
+
+/// One such subresource, as discovery lists it.
+#[derive(Debug, Clone, Copy)]
+pub struct Further {
+    /// Plural name of the core kind it belongs to.
+    plural: &'static str,
+    /// For instance `binding`.
+    pub name: &'static str,
+    /// Group of the kind it speaks, empty for core.
+    pub group: &'static str,
+    /// Version of the kind, empty where the group is that of the resource.
+    pub version: &'static str,
+    /// For instance `Binding`.
+    pub kind: &'static str,
+    /// In discovery's order.
+    pub verbs: &'static [&'static str],
+    /// What it does.
+    pub act: Act,
+}
+
+const CREATE: &[&str] = &["create"];
+const STREAM: &[&str] = &["create", "get"];
+const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
+
+const TABLE: &[Further] = &[
+    connect("nodes", "proxy", "NodeProxyOptions", PROXY),
+    connect("pods", "attach", "PodAttachOptions", STREAM),
+    core("pods", "binding", "Binding", CREATE, Act::Bind),
+    Further {
+        plural: "pods",
+        name: "eviction",
+        group: "policy",
+        version: "v1",
+        kind: "Eviction",
+        verbs: CREATE,
+        act: Act::Evict,
+    },
+    connect("pods", "exec", "PodExecOptions", STREAM),
+    core("pods", "log", "Pod", &["get"], Act::Log),
+    connect("pods", "portforward", "PodPortForwardOptions", STREAM),
+    connect("pods", "proxy", "PodProxyOptions", PROXY),
+    Further {
+        plural: "serviceaccounts",
+        name: "token",
+        group: "authentication.k8s.io",
+        version: "v1",
+        kind: "TokenRequest",
+        verbs: CREATE,
+        act: Act::Token,
+    },
+    connect("services", "proxy", "ServiceProxyOptions", PROXY),
+];
+
+const fn core(
+    plural: &'static str,
+    name: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+    act: Act,
+) -> Further {
+    Further {
+        plural,
+        name,
+        group: "",
+        version: "",
+        kind,
+        verbs,
+        act,
+    }
+}
+
+const fn connect(
+    plural: &'static str,
+    name: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+) -> Further {
+    core(plural, name, kind, verbs, Act::Connect)
+}
+
+/// The subresources of a resource, by name.
+pub fn further(resource: &Resource) -> impl Iterator<Item = &'static Further> {
+    let plural = if resource.built_in && resource.group.is_empty() {
+        resource.plural.as_str()
+    } else {
+        ""
+    };
+    TABLE.iter().filter(move |row| row.plural == plural)
+}

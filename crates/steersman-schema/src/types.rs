@@ -1,0 +1,320 @@
+//! Words: `TypeRef`, what one place of an object may hold: one view of Kubernetes' own types and
+//! of custom schemas, for patches that merge by type.
+
+mod table;
+mod go;
+mod decode;
+mod protobuf;
+mod zeros;
+mod openapi;
+
+use std::borrow::Cow;
+
+use steersman_cel::structural::{Additional, Structural};
+
+use super::resource::Resource;
+
+pub use decode::{decode, decode_metadata};
+pub use go::word;
+pub use openapi::{describe, describe_metadata, describe_named};
+pub use protobuf::Envelope;
+use table::{Node, Type};
+pub use zeros::{drop_zeros, write_required};
+
+/// The type of one place in an object. Cheap to copy; it borrows the custom schema it views.
+#[derive(Debug, Clone, Copy)]
+pub struct TypeRef<'a>(View<'a>);
+
+#[derive(Debug, Clone, Copy)]
+enum View<'a> {
+    /// A built-in struct.
+    Struct(&'static Type),
+    /// A scalar, list or map in a built-in struct.
+    Node(&'static Node),
+    /// A place of a custom schema; `root` is the object itself or an embedded one.
+    Custom { schema: &'a Structural, root: bool },
+    /// Anything at all.
+    Any { granular: bool },
+}
+
+/// What a place holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// One value, replaced as a whole.
+    Scalar(Scalar),
+    /// Named fields, see [`TypeRef::field`].
+    Struct,
+    /// Free keys, all values of one type, see [`TypeRef::field`].
+    Map,
+    /// See [`TypeRef::items`] and [`TypeRef::list`].
+    List,
+    /// No type is known: maps merge or not by [`TypeRef::map_kind`], lists are atomic.
+    Any,
+}
+
+/// What a single value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scalar {
+    /// A string, times and quantities in built-in types apart.
+    String,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// True or false.
+    Boolean,
+    /// Base64 text.
+    Bytes,
+    /// RFC 3339 text.
+    Time,
+    /// A string or a number.
+    Quantity,
+    /// A string or a whole number.
+    IntOrString,
+}
+
+/// How elements of a list are told apart when writers share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListKind<'a> {
+    /// One value as a whole.
+    Atomic,
+    /// Elements are their own identity.
+    Set,
+    /// Elements are identified by these fields, in the schema's order.
+    Map(&'a [String]),
+}
+
+/// How fields of an object are owned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapKind {
+    /// Each field on its own.
+    Granular,
+    /// One value as a whole.
+    Atomic,
+}
+
+/// What a strategic merge does with a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListPatch<'a> {
+    /// The patch's list takes the place of the old one.
+    Replace,
+    /// Elements merge by this field.
+    MergeBy(&'a str),
+    /// Elements are single values; new ones are added.
+    Union,
+}
+
+impl<'a> TypeRef<'a> {
+    /// The type of a resource's objects.
+    #[must_use]
+    pub fn of(resource: &'a Resource) -> Self {
+        if let Some(schema) = &resource.structural {
+            return Self(View::Custom { schema, root: true });
+        }
+        let found = table::kind(&resource.api_version(), &resource.kind);
+        found.map_or(Self::untyped(), |found| Self(View::Struct(found)))
+    }
+
+    /// The type of a built-in kind, for instance `autoscaling/v1` and `Scale`.
+    #[must_use]
+    pub fn built_in(api_version: &str, kind: &str) -> Option<TypeRef<'static>> {
+        table::kind(api_version, kind).map(|found| TypeRef(View::Struct(found)))
+    }
+
+    /// A place of a custom schema.
+    #[must_use]
+    pub fn custom(schema: &'a Structural, root: bool) -> Self {
+        Self(View::Custom { schema, root })
+    }
+
+    /// A place about which nothing is known: maps merge by key, lists are atomic.
+    #[must_use]
+    pub const fn untyped() -> Self {
+        Self(View::Any { granular: true })
+    }
+
+    /// The last part of a built-in struct's name, for instance `PodSpec`; nothing for others.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        match self.0 {
+            View::Struct(found) => found.name.rsplit('.').next(),
+            _ => None,
+        }
+    }
+
+    /// Whether a custom schema (or none) says what this place holds, rather than a built-in type.
+    #[must_use]
+    pub fn is_custom(self) -> bool {
+        matches!(self.0, View::Custom { .. } | View::Any { granular: true })
+    }
+
+    /// What this place holds.
+    #[must_use]
+    pub fn shape(self) -> Shape {
+        match self.0 {
+            View::Struct(_) => Shape::Struct,
+            View::Node(Node::Scalar(scalar)) => Shape::Scalar(*scalar),
+            View::Node(Node::Int32) => Shape::Scalar(Scalar::Integer),
+            View::Node(Node::List { .. }) => Shape::List,
+            View::Node(Node::Map { .. }) => Shape::Map,
+            View::Node(Node::Ref(_) | Node::Any) | View::Any { .. } => Shape::Any,
+            View::Custom { schema, root } => custom_shape(schema, root),
+        }
+    }
+
+    /// The type of a member: of the field of this name, or of a free key's value. Nothing where
+    /// the type has no such field.
+    #[must_use]
+    pub fn field(self, name: &str) -> Option<Self> {
+        match self.0 {
+            View::Struct(found) => found.fields.get(name).map(Self::node),
+            View::Node(Node::Map { values, .. }) => Some(Self::node(values)),
+            View::Node(Node::Any) => Some(self),
+            View::Any { .. } => Some(self),
+            View::Node(_) => None,
+            View::Custom { schema, root } => custom_field(schema, root, name),
+        }
+    }
+
+    /// Whether the type itself names this field, whatever else it takes.
+    #[must_use]
+    pub fn declares(self, name: &str) -> bool {
+        match self.0 {
+            View::Struct(found) => found.fields.contains_key(name),
+            View::Custom { schema, root } => {
+                schema.properties.contains_key(name)
+                    || (root && matches!(name, "apiVersion" | "kind" | "metadata"))
+            }
+            _ => false,
+        }
+    }
+
+    /// The type of a list's elements; untyped for what is no list.
+    #[must_use]
+    pub fn items(self) -> Self {
+        match self.0 {
+            View::Node(Node::List { items, .. }) => Self::node(items),
+            View::Custom { schema, .. } => match schema.items.as_deref() {
+                Some(items) => Self::custom(items, items.embedded),
+                None => Self::untyped(),
+            },
+            _ => Self::untyped(),
+        }
+    }
+
+    /// How a list's elements are told apart; atomic for what is no list.
+    #[must_use]
+    pub fn list(self) -> ListKind<'a> {
+        match self.0 {
+            View::Node(Node::List { kind, .. }) => kind.view(),
+            View::Custom { schema, .. } => match schema.rules.list_type.as_str() {
+                "set" => ListKind::Set,
+                "map" => ListKind::Map(&schema.rules.list_map_keys),
+                _ => ListKind::Atomic,
+            },
+            _ => ListKind::Atomic,
+        }
+    }
+
+    /// How the members of a struct or map are owned.
+    #[must_use]
+    pub fn map_kind(self) -> MapKind {
+        let atomic = match self.0 {
+            View::Struct(found) => found.atomic,
+            View::Node(Node::Map { atomic, .. }) => *atomic,
+            View::Node(_) => true,
+            View::Any { granular } => !granular,
+            View::Custom { schema, .. } => schema.rules.map_type == "atomic",
+        };
+        if atomic {
+            MapKind::Atomic
+        } else {
+            MapKind::Granular
+        }
+    }
+
+    /// What stands for a key field that an element of this list leaves out, for instance `TCP`
+    /// for the protocol of a port.
+    #[must_use]
+    pub fn key_default(self, key: &str) -> Option<Cow<'a, serde_json::Value>> {
+        match self.0 {
+            View::Node(Node::List { kind, .. }) => kind.default_of(key).map(Cow::Owned),
+            View::Custom { schema, .. } => {
+                let items = schema.items.as_deref()?;
+                let default = items.properties.get(key)?.default.as_ref()?;
+                Some(Cow::Borrowed(default))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a strategic merge does with this list.
+    #[must_use]
+    pub fn list_patch(self) -> ListPatch<'static> {
+        match self.0 {
+            View::Node(Node::List { patch, .. }) => patch.view(),
+            _ => ListPatch::Replace,
+        }
+    }
+
+    fn node(node: &'static Node) -> Self {
+        match node {
+            Node::Ref(named) => match named.ty() {
+                Some(found) => Self(View::Struct(found)),
+                None => Self(View::Any { granular: false }),
+            },
+            Node::Any => Self(View::Any { granular: false }),
+            other => Self(View::Node(other)),
+        }
+    }
+}
+
+fn custom_shape(schema: &Structural, root: bool) -> Shape {
+    if schema.int_or_string {
+        return Shape::Scalar(Scalar::IntOrString);
+    }
+    match schema.kind.as_str() {
+        "string" => Shape::Scalar(Scalar::String),
+        "integer" => Shape::Scalar(Scalar::Integer),
+        "number" => Shape::Scalar(Scalar::Number),
+        "boolean" => Shape::Scalar(Scalar::Boolean),
+        "array" => Shape::List,
+        _ if root || !schema.properties.is_empty() => Shape::Struct,
+        _ if matches!(schema.additional, Additional::Schema(_) | Additional::Any) => Shape::Map,
+        "object" if !schema.preserve_unknown => Shape::Struct,
+        _ => Shape::Any,
+    }
+}
+
+fn custom_field<'a>(schema: &'a Structural, root: bool, name: &str) -> Option<TypeRef<'a>> {
+    if root || schema.embedded {
+        match name {
+            "metadata" => return TypeRef::metadata(),
+            "apiVersion" | "kind" => {
+                return Some(TypeRef(View::Node(&Node::Scalar(Scalar::String))));
+            }
+            _ => {}
+        }
+    }
+    if let Some(field) = schema.properties.get(name) {
+        return Some(TypeRef::custom(field, field.embedded));
+    }
+    match &schema.additional {
+        Additional::Schema(values) => Some(TypeRef::custom(values, values.embedded)),
+        Additional::Any => Some(TypeRef::untyped()),
+        Additional::None if schema.preserve_unknown => Some(TypeRef::untyped()),
+        // A place without any keyword takes everything.
+        Additional::None if custom_shape(schema, root) == Shape::Any => Some(TypeRef::untyped()),
+        Additional::None => None,
+    }
+}
+
+impl TypeRef<'_> {
+    /// The type of every object's `metadata`.
+    fn metadata() -> Option<Self> {
+        table::named("meta.v1.ObjectMeta").map(|found| Self(View::Struct(found)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Words: what messages call the Go types of fields, where that is not their JSON type.
+
+use serde_json::Value;
+
+use super::Scalar;
+use super::table::Node;
+
+/// Fields whose times have microseconds.
+pub(super) const MICRO_TIMES: &[&str] = &[
+    "acquireTime",
+    "eventTime",
+    "lastObservedTime",
+    "pingTime",
+    "renewTime",
+];
+
+/// Texts with a Go type of their own: the owner (any, where it is empty), the field, the type.
+const NAMED: &[(&str, &str, &str)] = &[
+    ("", "accessModes", "[]v1.PersistentVolumeAccessMode"),
+    ("", "completionMode", "v1.CompletionMode"),
+    ("", "concurrencyPolicy", "v1.ConcurrencyPolicy"),
+    ("", "dnsPolicy", "v1.DNSPolicy"),
+    ("", "effect", "v1.TaintEffect"),
+    (
+        "",
+        "externalTrafficPolicy",
+        "v1.ServiceExternalTrafficPolicy",
+    ),
+    ("", "failurePolicy", "v1.FailurePolicyType"),
+    ("", "fsGroupChangePolicy", "v1.PodFSGroupChangePolicy"),
+    ("", "imagePullPolicy", "v1.PullPolicy"),
+    (
+        "",
+        "internalTrafficPolicy",
+        "v1.ServiceInternalTrafficPolicy",
+    ),
+    ("", "ipFamilies", "[]v1.IPFamily"),
+    ("", "ipFamilyPolicy", "v1.IPFamilyPolicy"),
+    ("", "matchPolicy", "v1.MatchPolicyType"),
+    ("", "medium", "v1.StorageMedium"),
+    ("", "mountPropagation", "v1.MountPropagationMode"),
+    ("", "nodeAffinityPolicy", "v1.NodeInclusionPolicy"),
+    ("", "nodeTaintsPolicy", "v1.NodeInclusionPolicy"),
+    ("", "pathType", "v1.PathType"),
+    (
+        "",
+        "persistentVolumeReclaimPolicy",
+        "v1.PersistentVolumeReclaimPolicy",
+    ),
+    ("", "podManagementPolicy", "v1.PodManagementPolicyType"),
+    ("", "podReplacementPolicy", "v1.PodReplacementPolicy"),
+    ("", "policyTypes", "[]v1.PolicyType"),
+    ("", "preemptionPolicy", "v1.PreemptionPolicy"),
+    ("", "procMount", "v1.ProcMountType"),
+    ("", "protocol", "v1.Protocol"),
+    ("", "reclaimPolicy", "v1.PersistentVolumeReclaimPolicy"),
+    ("", "recursiveReadOnly", "v1.RecursiveReadOnlyMode"),
+    ("", "scheme", "v1.URIScheme"),
+    ("", "sessionAffinity", "v1.ServiceAffinity"),
+    ("", "sideEffects", "v1.SideEffectClass"),
+    (
+        "",
+        "supplementalGroupsPolicy",
+        "v1.SupplementalGroupsPolicy",
+    ),
+    (
+        "",
+        "terminationMessagePolicy",
+        "v1.TerminationMessagePolicy",
+    ),
+    ("", "uid", "types.UID"),
+    (
+        "",
+        "unhealthyPodEvictionPolicy",
+        "v1.UnhealthyPodEvictionPolicyType",
+    ),
+    ("", "volumeBindingMode", "v1.VolumeBindingMode"),
+    ("", "volumeMode", "v1.PersistentVolumeMode"),
+    (
+        "",
+        "whenDeleted",
+        "v1.PersistentVolumeClaimRetentionPolicyType",
+    ),
+    (
+        "",
+        "whenScaled",
+        "v1.PersistentVolumeClaimRetentionPolicyType",
+    ),
+    ("", "whenUnsatisfiable", "v1.UnsatisfiableConstraintAction"),
+    ("AppArmorProfile", "type", "v1.AppArmorProfileType"),
+    ("Capabilities", "add", "[]v1.Capability"),
+    ("Capabilities", "drop", "[]v1.Capability"),
+    ("Container", "restartPolicy", "v1.ContainerRestartPolicy"),
+    (
+        "CustomResourceConversion",
+        "strategy",
+        "v1.ConversionStrategyType",
+    ),
+    ("CustomResourceDefinitionSpec", "scope", "v1.ResourceScope"),
+    (
+        "DaemonSetUpdateStrategy",
+        "type",
+        "v1.DaemonSetUpdateStrategyType",
+    ),
+    ("DeploymentStrategy", "type", "v1.DeploymentStrategyType"),
+    ("EndpointSlice", "addressType", "v1.AddressType"),
+    (
+        "EphemeralContainer",
+        "restartPolicy",
+        "v1.ContainerRestartPolicy",
+    ),
+    ("HostPathVolumeSource", "type", "v1.HostPathType"),
+    ("JSONSchemaProps", "$schema", "v1.JSONSchemaURL"),
+    ("JSONSchemaProps", "enum", "[]v1.JSON"),
+    (
+        "JSONSchemaProps",
+        "x-kubernetes-validations",
+        "v1.ValidationRules",
+    ),
+    (
+        "LabelSelectorRequirement",
+        "operator",
+        "v1.LabelSelectorOperator",
+    ),
+    ("LimitRangeItem", "type", "v1.LimitType"),
+    ("MetricSpec", "type", "v2.MetricSourceType"),
+    ("NamespaceSpec", "finalizers", "[]v1.FinalizerName"),
+    ("NamespaceStatus", "phase", "v1.NamespacePhase"),
+    (
+        "NodeSelectorRequirement",
+        "operator",
+        "v1.NodeSelectorOperator",
+    ),
+    (
+        "PersistentVolumeClaimStatus",
+        "phase",
+        "v1.PersistentVolumeClaimPhase",
+    ),
+    (
+        "PersistentVolumeStatus",
+        "phase",
+        "v1.PersistentVolumePhase",
+    ),
+    (
+        "PodFailurePolicyRule",
+        "action",
+        "v1.PodFailurePolicyAction",
+    ),
+    ("PodSpec", "restartPolicy", "v1.RestartPolicy"),
+    ("PodStatus", "phase", "v1.PodPhase"),
+    ("PodStatus", "qosClass", "v1.PodQOSClass"),
+    ("SeccompProfile", "type", "v1.SeccompProfileType"),
+    ("Secret", "type", "v1.SecretType"),
+    ("ServiceSpec", "type", "v1.ServiceType"),
+    (
+        "StatefulSetUpdateStrategy",
+        "type",
+        "v1.StatefulSetUpdateStrategyType",
+    ),
+    ("Toleration", "operator", "v1.TolerationOperator"),
+];
+
+/// The Go type of a field, or of what its list or map holds.
+pub(super) fn type_of(node: &Node, owner: &str, field: &str) -> String {
+    let named = NAMED
+        .iter()
+        .find(|(of, name, _)| *name == field && (of.is_empty() || *of == owner));
+    match (named, node) {
+        (Some((_, _, named)), Node::List { .. }) => (*named).to_owned(),
+        (Some((_, _, named)), Node::Scalar(Scalar::String)) => {
+            named.trim_start_matches("[]").to_owned()
+        }
+        _ => plain(node),
+    }
+}
+
+fn plain(node: &Node) -> String {
+    match node {
+        Node::Any => "interface {}".to_owned(),
+        Node::Int32 => "int32".to_owned(),
+        Node::Scalar(scalar) => match scalar {
+            Scalar::String | Scalar::Time => "string",
+            Scalar::Integer => "int64",
+            Scalar::Number => "float64",
+            Scalar::Boolean => "bool",
+            Scalar::Bytes => "[]uint8",
+            Scalar::Quantity => "resource.Quantity",
+            Scalar::IntOrString => "int32",
+        }
+        .to_owned(),
+        Node::Ref(named) => {
+            let mut parts = named.name.rsplit('.');
+            let name = parts.next().unwrap_or_default();
+            format!("{}.{name}", parts.next().unwrap_or_default())
+        }
+        Node::List { items, .. } => format!("[]{}", plain(items)),
+        Node::Map { values, .. } => match &**values {
+            Node::Scalar(Scalar::Quantity) => "v1.ResourceList".to_owned(),
+            values => format!("map[string]{}", plain(values)),
+        },
+    }
+}
+
+/// What the decoder calls a JSON value.
+pub fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

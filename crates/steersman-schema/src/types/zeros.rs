@@ -1,0 +1,215 @@
+//! Machine: which members Go writes again: drops zeros that are the same as nothing, and writes those that must be there.
+
+use serde_json::{Map, Value, json};
+
+use super::Scalar;
+use super::protobuf::zero_stands;
+use super::table::{self, Node, Type};
+
+/// Texts of a type of their own that are pointers: an empty one is refused, or means something.
+/// `*` is any type.
+const POINTERS: &[(&str, &[&str])] = &[
+    (
+        "*",
+        &[
+            "cachingMode",
+            "completionMode",
+            "concurrencyPolicy",
+            "failurePolicy",
+            "fsGroupChangePolicy",
+            "fsGroupPolicy",
+            "internalTrafficPolicy",
+            "ipFamilyPolicy",
+            "matchPolicy",
+            "mountPropagation",
+            "nodeAffinityPolicy",
+            "nodeTaintsPolicy",
+            "parameterNotFoundAction",
+            "pathType",
+            "podReplacementPolicy",
+            "preemptionPolicy",
+            "procMount",
+            "reclaimPolicy",
+            "recursiveReadOnly",
+            "reinvocationPolicy",
+            "scope",
+            "seLinuxChangePolicy",
+            "selectPolicy",
+            "sideEffects",
+            "stopSignal",
+            "supplementalGroupsPolicy",
+            "unhealthyPodEvictionPolicy",
+            "volumeBindingMode",
+            "volumeMode",
+        ],
+    ),
+    ("core.v1.AzureDiskVolumeSource", &["kind"]),
+    ("core.v1.Container", &["restartPolicy"]),
+    ("core.v1.HostPathVolumeSource", &["type"]),
+    ("discovery.v1.EndpointPort", &["protocol"]),
+    ("networking.v1.NetworkPolicyPort", &["protocol"]),
+];
+
+/// Required members that are pointers: nothing is not the same as an empty one.
+const REQUIRED_POINTERS: &[(&str, &[&str])] = &[
+    ("*", &["selector", "sideEffects", "timeoutSeconds"]),
+    ("networking.v1.HTTPIngressPath", &["pathType"]),
+    ("networking.v1.IPAddressSpec", &["parentRef"]),
+];
+
+/// Drops the members of an object that Go's types do not tell from absent ones: lists and maps
+/// without elements, and zeros that are no pointers. The metadata is not looked at.
+pub fn drop_zeros(api_version: &str, kind: &str, object: &mut Value) {
+    if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
+        for (name, value) in members.iter_mut() {
+            if name != "metadata" {
+                walk(ty.fields.get(name.as_str()), value, retain);
+            }
+        }
+        retain(ty, members);
+    }
+}
+
+/// Writes the members that a type requires where nobody did, as Go writes them.
+pub fn write_required(api_version: &str, kind: &str, object: &mut Value) {
+    if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
+        for (name, value) in members.iter_mut() {
+            if name != "metadata" {
+                walk(ty.fields.get(name.as_str()), value, write_in);
+            }
+        }
+        for name in &ty.required {
+            if *name != "metadata" {
+                write_member(ty, name, members);
+            }
+        }
+    }
+}
+
+/// What is done with the members of one struct.
+type Each = fn(&'static Type, &mut Map<String, Value>);
+
+/// Does something with each struct in a value, from the outside in.
+fn walk(node: Option<&'static Node>, value: &mut Value, each: Each) {
+    match (node, value) {
+        (Some(Node::Ref(named)), Value::Object(members)) => {
+            let Some(ty) = named.ty() else {
+                return;
+            };
+            each(ty, members);
+            for (name, value) in members.iter_mut() {
+                walk(ty.fields.get(name.as_str()), value, each);
+            }
+        }
+        (Some(Node::List { items, .. }), Value::Array(list)) => {
+            for item in list {
+                walk(Some(items), item, each);
+            }
+        }
+        (Some(Node::Map { values, .. }), Value::Object(members)) => {
+            for value in members.values_mut() {
+                walk(Some(values), value, each);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
+    members.retain(|name, value| {
+        let Some(node) = ty.fields.get(name.as_str()) else {
+            return true;
+        };
+        // A list without elements does not survive storage, even one that is required.
+        if let (Node::List { .. }, Value::Array(list)) = (node, &*value) {
+            return !list.is_empty();
+        }
+        if ty.required.contains(&name.as_str()) {
+            return true;
+        }
+        let zero = match (node, &*value) {
+            (Node::Map { .. }, Value::Object(members)) => return !members.is_empty(),
+            (Node::Scalar(Scalar::String), Value::String(text)) => {
+                text.is_empty() && !listed(POINTERS, ty.name, name)
+            }
+            (Node::Scalar(Scalar::Boolean), Value::Bool(on)) => !on,
+            (Node::Int32 | Node::Scalar(Scalar::Integer), Value::Number(number)) => {
+                number.as_i64() == Some(0)
+            }
+            _ => false,
+        };
+        !zero || zero_stands(ty.name, name)
+    });
+}
+
+fn write_in(ty: &'static Type, members: &mut Map<String, Value>) {
+    for name in &ty.required {
+        write_member(ty, name, members);
+    }
+}
+
+fn write_member(ty: &'static Type, name: &str, members: &mut Map<String, Value>) {
+    if members.contains_key(name) || listed(REQUIRED_POINTERS, ty.name, name) {
+        return;
+    }
+    let zero = match ty.fields.get(name) {
+        Some(Node::Scalar(Scalar::String)) => json!(""),
+        Some(Node::Scalar(Scalar::Boolean)) => json!(false),
+        Some(Node::Int32 | Node::Scalar(Scalar::Integer | Scalar::IntOrString)) => json!(0),
+        Some(Node::Scalar(Scalar::Quantity)) => json!("0"),
+        Some(Node::List { .. } | Node::Scalar(Scalar::Time)) => Value::Null,
+        Some(Node::Ref(_)) => {
+            let mut made = json!({});
+            walk(ty.fields.get(name), &mut made, write_in);
+            made
+        }
+        _ => return,
+    };
+    members.insert(name.to_owned(), zero);
+}
+
+fn listed(facts: &[(&str, &[&str])], owner: &str, field: &str) -> bool {
+    facts
+        .iter()
+        .any(|(name, fields)| (*name == "*" || *name == owner) && fields.contains(&field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_that_are_no_pointers_go() {
+        let mut pod = json!({"metadata": {"labels": {}}, "spec": {"hostNetwork": false,
+            "nodeName": "", "nodeSelector": {}, "shareProcessNamespace": false,
+            "containers": [{"name": "", "command": [], "stdin": false, "resources": {"limits": {}},
+                "securityContext": {"privileged": false, "runAsUser": 0},
+                "ports": [{"hostPort": 0, "containerPort": 0, "name": ""}]}],
+            "volumes": [{"name": "v", "emptyDir": {"medium": ""}},
+                {"name": "h", "hostPath": {"path": "", "type": ""}}]}});
+        drop_zeros("v1", "Pod", &mut pod);
+        assert_eq!(
+            pod,
+            json!({"metadata": {"labels": {}}, "spec": {"shareProcessNamespace": false,
+                "containers": [{"name": "", "resources": {},
+                    "securityContext": {"privileged": false, "runAsUser": 0},
+                    "ports": [{"containerPort": 0}]}],
+                "volumes": [{"name": "v", "emptyDir": {}},
+                    {"name": "h", "hostPath": {"path": "", "type": ""}}]}})
+        );
+    }
+
+    #[test]
+    fn what_is_required_is_written() {
+        let mut binding = json!({"subjects": [{"kind": "User"}]});
+        write_required("rbac.authorization.k8s.io/v1", "RoleBinding", &mut binding);
+        assert_eq!(
+            binding,
+            json!({"roleRef": {"kind": "", "name": ""},
+                "subjects": [{"kind": "User", "name": ""}]})
+        );
+        let mut node = json!({"spec": {}});
+        write_required("storage.k8s.io/v1", "CSINode", &mut node);
+        assert_eq!(node, json!({"spec": {"drivers": null}}));
+    }
+}
