@@ -58,7 +58,6 @@
 
 pub mod error;
 mod bell;
-pub mod schema;
 pub mod manifests;
 pub mod store;
 pub mod auth;

@@ -14,9 +14,9 @@ mod openapi;
 mod faces;
 mod check;
 
-pub(crate) use check::{validate, validate_status};
-pub(crate) use fields::decode;
-pub(crate) use openapi::unknown_formats;
+pub use check::{validate, validate_status};
+pub use fields::decode;
+pub use openapi::unknown_formats;
 
 use steersman_cel as cel;
 use steersman_cel::structural::Structural;
@@ -28,10 +28,10 @@ use steersman_schema::resource::{
 use steersman_text::names::NameRule;
 
 /// The finalizer that a terminating definition carries while objects of it remain.
-pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Fills in what a client may leave out, and records the stored version in the status.
-pub(crate) fn apply_defaults(crd: &mut Value) {
+pub fn apply_defaults(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
@@ -73,7 +73,7 @@ pub(crate) fn apply_defaults(crd: &mut Value) {
 }
 
 /// Records in the status that objects are stored in the storage version.
-pub(crate) fn remember_storage(crd: &mut Value) {
+pub fn remember_storage(crd: &mut Value) {
     let storage = storage_version(crd).map(str::to_owned);
     if let Some(storage) = storage
         && let Some(root) = crd.as_object_mut()
@@ -103,7 +103,7 @@ fn storage_version(crd: &Value) -> Option<&str> {
 
 /// Whether the definition is served.
 #[must_use]
-pub(crate) fn is_established(crd: &Value) -> bool {
+pub fn is_established(crd: &Value) -> bool {
     holds(crd, "Established")
 }
 
@@ -114,13 +114,7 @@ fn holds(crd: &Value, condition: &str) -> bool {
 }
 
 /// Sets one condition, keeping its transition time while its status stays.
-pub(crate) fn set_condition(
-    crd: &mut Value,
-    kind: &str,
-    holds: bool,
-    why: (&str, &str),
-    now: &str,
-) {
+pub fn set_condition(crd: &mut Value, kind: &str, holds: bool, why: (&str, &str), now: &str) {
     let status = if holds { "True" } else { "False" };
     let Some(root) = crd.as_object_mut() else {
         return;
@@ -154,7 +148,7 @@ pub(crate) fn set_condition(
 }
 
 /// Accepts the definition's names: what the naming and establishing controllers do.
-pub(crate) fn accept(crd: &mut Value, names: Value, now: &str) {
+pub fn accept(crd: &mut Value, names: Value, now: &str) {
     let why = ("NoConflicts", "no conflicts found");
     set_condition(crd, "NamesAccepted", true, why, now);
     let why = (
@@ -167,7 +161,7 @@ pub(crate) fn accept(crd: &mut Value, names: Value, now: &str) {
 
 /// Refuses some of the definition's names because another definition of the group has them;
 /// `names` are the others. What is established stays so.
-pub(crate) fn refuse_names(crd: &mut Value, names: Value, why: (&str, &str), now: &str) {
+pub fn refuse_names(crd: &mut Value, names: Value, why: (&str, &str), now: &str) {
     set_condition(crd, "NamesAccepted", false, why, now);
     if !is_established(crd) {
         let why = ("NotAccepted", "not all names are accepted");
@@ -184,7 +178,7 @@ fn set_names(crd: &mut Value, names: Value) {
 
 /// The resources that a definition serves, preferred version first.
 #[must_use]
-pub(crate) fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
+pub fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
     let storage = storage_version(crd).unwrap_or_default().to_owned();
     let storage_structural = versions(crd)
         .find(|version| version["storage"] == true)
@@ -210,7 +204,7 @@ pub(crate) fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
 }
 
 /// The resource of the version that a definition stores, served or not.
-pub(crate) fn stored_resource(crd: &Value) -> Option<Resource> {
+pub fn stored_resource(crd: &Value) -> Option<Resource> {
     let name = storage_version(crd)?;
     let version = versions(crd).find(|version| version["storage"] == true)?;
     Some(resource(crd, version, name))

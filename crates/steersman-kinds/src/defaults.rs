@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use steersman_schema::resource::Resource;
 use steersman_schema::{events, types};
 
-use super::kinds::{self, fill::set};
+use crate as kinds;
+use crate::fill::set;
 
 /// Fills in a built-in object's defaults and brings it into the shape it is stored in. Applies
 /// to creates and updates alike; what depends on the server's state is the registry's.
-pub(crate) fn apply(resource: &Resource, object: &mut Value) {
+pub fn apply(resource: &Resource, object: &mut Value) {
     for part in ["data", "binaryData"] {
         // A null in a map of strings is the empty string, not an absent member.
         for value in object

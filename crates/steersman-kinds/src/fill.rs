@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Sets a member that is absent or null.
-pub(in crate::schema) fn set(object: &mut Value, name: &str, default: Value) {
+pub(crate) fn set(object: &mut Value, name: &str, default: Value) {
     if let Some(members) = object.as_object_mut()
         && members.get(name).is_none_or(Value::is_null)
     {
@@ -35,7 +35,7 @@ pub(super) fn drop(object: &mut Value, name: &str) {
 }
 
 /// The member as an object, made when absent; nothing when it is something else.
-pub(in crate::schema) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+pub(crate) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     set(object, name, json!({}));
     object.get_mut(name).filter(|part| part.is_object())
 }
@@ -46,7 +46,7 @@ pub(super) fn given<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Val
 }
 
 /// The elements of a member that is a list; none when it is absent or something else.
-pub(in crate::schema) fn list<'a>(
+pub(crate) fn list<'a>(
     object: &'a mut Value,
     name: &str,
 ) -> impl Iterator<Item = &'a mut Value> + use<'a> {

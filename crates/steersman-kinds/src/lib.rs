@@ -1,7 +1,9 @@
-//! Machine: what each of Kubernetes' own kinds fills in, sets by itself and refuses, by group and kind.
+//! What each of Kubernetes' own kinds fills in, sets by itself and refuses, by group and kind.
+//!
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
 mod place;
-pub(super) mod fill;
+mod fill;
 mod check;
 mod selector;
 mod address;
@@ -13,7 +15,7 @@ mod sources;
 mod config;
 mod cluster;
 mod ingress;
-pub(crate) mod service;
+pub mod service;
 mod endpoints;
 mod network;
 mod budget;
@@ -25,46 +27,47 @@ mod workloads;
 mod batch;
 mod autoscaler;
 mod storage;
-pub(super) mod webhooks;
+mod webhooks;
 mod policies;
 mod flow;
 mod certificates;
 mod devices;
+pub mod crd;
+pub mod defaults;
 
 use serde_json::Value;
 use steersman_schema::resource::Resource;
 use steersman_text::status::FieldError;
 
-pub(crate) use quota::COMPUTE;
-pub(crate) use selector::selects;
-
-use place::Errors;
+pub use place::Errors;
+pub use quota::COMPUTE;
+pub use selector::selects;
 
 /// The group of webhooks and policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// What one kind does with its objects, beyond what all objects have in common. The metadata is
 /// checked elsewhere.
-#[derive(Clone, Copy)]
-pub(crate) struct Kind {
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
     /// Fills in what a client left out (upstream: `pkg/apis/*/v1/defaults.go`).
-    pub(crate) defaults: fn(&mut Value),
+    pub defaults: fn(&mut Value),
     /// Sets and drops what a client may not decide, before validation (upstream: the strategy's
     /// `PrepareForCreate` without, and `PrepareForUpdate` with an old object). The status is kept
     /// or dropped already.
-    pub(crate) prepare: fn(&mut Value, Option<&Value>),
+    pub prepare: fn(&mut Value, Option<&Value>),
     /// The same for a write to the status subresource.
-    pub(crate) prepare_status: fn(&mut Value, &Value),
+    pub prepare_status: fn(&mut Value, &Value),
     /// What a write to the status subresource sets at this time, of which the writer owns nothing.
-    pub(crate) finish_status: fn(&mut Value, &Value, &str),
+    pub finish_status: fn(&mut Value, &Value, &str),
     /// Checks a new object, or with an old one an update by the main path.
-    pub(crate) validate: fn(&Value, Option<&Value>) -> Errors,
+    pub validate: fn(&Value, Option<&Value>) -> Errors,
     /// Checks a write to the status subresource.
-    pub(crate) validate_status: fn(&Value, &Value) -> Errors,
+    pub validate_status: fn(&Value, &Value) -> Errors,
     /// What the author of a new object, or of a change of an old one, is warned of.
-    pub(crate) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// What the author of a status is warned of.
-    pub(crate) status_warnings: fn(&Value) -> Vec<String>,
+    pub status_warnings: fn(&Value) -> Vec<String>,
 }
 
 impl Kind {
@@ -82,7 +85,7 @@ impl Kind {
 }
 
 /// The table: the rules of a built-in kind, if they are kept here.
-pub(crate) fn of(resource: &Resource) -> Option<&'static Kind> {
+pub fn of(resource: &Resource) -> Option<&'static Kind> {
     if !resource.built_in {
         return None;
     }
@@ -149,31 +152,31 @@ pub(crate) fn of(resource: &Resource) -> Option<&'static Kind> {
 
 /// Checks a new object, or an update of `old`.
 #[must_use]
-pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     (kind.validate)(object, old).into()
 }
 
 /// Checks what a write to the status subresource brings.
 #[must_use]
-pub(crate) fn validate_status(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_status(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
     (kind.validate_status)(object, old).into()
 }
 
 /// Checks what a write to a Pod's ephemeral containers brings.
 #[must_use]
-pub(crate) fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
     pod::check_ephemeral(object, old).into()
 }
 
 /// Checks what an approval of a CertificateSigningRequest brings.
 #[must_use]
-pub(crate) fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
     certificates::check_approval(object, old).into()
 }
 
 /// Checks what a resize of a Pod brings.
 #[must_use]
-pub(crate) fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
     pod::check_resize(object, old).into()
 }
 

@@ -186,7 +186,7 @@ impl<'a> Place<'a> {
 
 /// What is wrong with an object, in the order in which it was found.
 #[derive(Debug, Default)]
-pub(crate) struct Errors(Vec<FieldError>);
+pub struct Errors(Vec<FieldError>);
 
 impl From<Errors> for Vec<FieldError> {
     fn from(errors: Errors) -> Self {

@@ -38,7 +38,7 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
 };
 
 /// What a quota can say of the resources that Pods compute with.
-pub(crate) const COMPUTE: &[&str] = &[
+pub const COMPUTE: &[&str] = &[
     "cpu",
     "memory",
     "ephemeral-storage",

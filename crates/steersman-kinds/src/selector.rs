@@ -40,7 +40,7 @@ pub(super) fn check(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Whether a valid selector selects these labels. None selects nothing, an empty one everything.
-pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
+pub fn selects(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;
     }

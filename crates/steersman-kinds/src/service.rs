@@ -13,7 +13,7 @@ use super::fill::{drop, given, lacks, list, part, set, set_text};
 use super::place::{Errors, Place};
 use addresses::{balancer_class, check_addresses, update};
 
-pub(crate) use addresses::address_errors;
+pub use addresses::address_errors;
 
 pub(super) const SERVICE: Kind = Kind {
     defaults,
@@ -44,12 +44,12 @@ fn on_nodes(spec: &Value) -> bool {
 }
 
 /// Whether nodes tell a balancer if they have an endpoint.
-pub(crate) fn needs_health_port(spec: &Value) -> bool {
+pub fn needs_health_port(spec: &Value) -> bool {
     is(spec, "LoadBalancer") && spec["externalTrafficPolicy"] == "Local"
 }
 
 /// Whether the Service has an address in the cluster, or none on purpose.
-pub(crate) fn needs_address(spec: &Value) -> bool {
+pub fn needs_address(spec: &Value) -> bool {
     is(spec, "ClusterIP") || on_nodes(spec)
 }
 
@@ -59,7 +59,7 @@ fn is_outside(spec: &Value) -> bool {
 }
 
 /// Whether it has no address on purpose.
-pub(crate) fn is_headless(spec: &Value) -> bool {
+pub fn is_headless(spec: &Value) -> bool {
     spec["clusterIPs"] == json!(["None"])
 }
 

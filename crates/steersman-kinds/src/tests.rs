@@ -5,7 +5,7 @@ use steersman_schema::builtin::built_in;
 use steersman_schema::types;
 
 use super::*;
-use crate::schema::defaults;
+use crate::defaults;
 
 fn resource(version: &str, kind: &str) -> Resource {
     let all = built_in().into_iter();

@@ -154,11 +154,7 @@ fn check_hook(hook: &Place<'_>, strict: bool, mutating: bool, errors: &mut Error
 #[must_use]
 ///
 /// A broken bundle of authorities passes with `any_bundle`.
-pub(in crate::schema) fn check_conversion(
-    webhook: &Value,
-    any_bundle: bool,
-    path: &str,
-) -> Vec<FieldError> {
+pub(crate) fn check_conversion(webhook: &Value, any_bundle: bool, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let config = Place::new(
         format!("{path}.webhookClientConfig"),

@@ -1,8 +1,7 @@
 //! Machine: the ClusterRoles and bindings that a server with permissions begins with.
 
 use serde_json::{Map, Value, json};
-
-use crate::schema::kinds::selects;
+use steersman_kinds::selects;
 
 use super::rbac::GROUP;
 

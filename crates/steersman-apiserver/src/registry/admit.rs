@@ -3,11 +3,10 @@
 //! ADM-2: all of this comes before the first change that the verb makes.
 
 use serde_json::Value;
+use steersman_kinds as kinds;
 use steersman_schema::resource::Generation;
 use steersman_schema::subresources::Act;
 use steersman_text::status::Status;
-
-use crate::schema::kinds;
 
 use super::acts::Deed;
 use super::admission::Admission;

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_kinds as kinds;
 use steersman_schema::resource::{Generation, Resource, StorageKey};
 use steersman_text::status::{Cause, Details, Status};
 
-use crate::schema::kinds;
 use crate::store::Draft;
 
 use super::admission::Admission;

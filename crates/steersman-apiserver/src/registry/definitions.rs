@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_kinds::crd;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::go;
 use steersman_text::status::Status;
 
-use crate::schema::crd;
 use crate::store::Stored;
 
 use super::due::Policy;

@@ -1,9 +1,8 @@
 //! Machine: which parts of an object each of its subresources writes.
 
 use serde_json::Value;
+use steersman_kinds::crd;
 use steersman_schema::resource::Resource;
-
-use crate::schema::crd;
 
 use super::intake;
 use super::metadata;

@@ -1,12 +1,12 @@
 //! Machine: takes in what a client sends: options, kind, unknown fields, defaults, validation.
 
 use serde_json::Value;
+use steersman_kinds as kinds;
+use steersman_kinds::{crd, defaults};
 use steersman_schema::resource::Resource;
 use steersman_schema::{custom, types};
 use steersman_text::status::{FieldError, Status, Subject};
 use steersman_text::{go, json, order};
-
-use crate::schema::{crd, defaults, kinds};
 
 use super::catalogue::Catalogue;
 use super::manager;

@@ -1,11 +1,10 @@
 //! Machine: the built-in kinds' own validation rules.
 
 use serde_json::Value;
+use steersman_kinds as kinds;
 use steersman_schema::events;
 use steersman_schema::resource::Resource;
 use steersman_text::status::FieldError;
-
-use crate::schema::kinds;
 
 /// Checks what lies outside the metadata.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -4,10 +4,9 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
+use steersman_kinds::service;
 use steersman_schema::resource::StorageKey;
 use steersman_text::status::{FieldError, Status, Subject};
-
-use crate::schema::kinds::service;
 
 use super::metadata;
 use super::state::Registry;

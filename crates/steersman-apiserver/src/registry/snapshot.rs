@@ -6,10 +6,10 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::json;
+use steersman_kinds::crd;
 use steersman_schema::resource::StorageKey;
 
 use crate::auth::{Key, Tokens};
-use crate::schema::crd;
 use crate::store::Stored;
 
 use super::due::Due;

@@ -1,10 +1,9 @@
 //! Machine: what an object uses of the resources that quotas count (upstream: `pkg/quota/v1/evaluator/core`).
 
 use serde_json::Value;
+use steersman_kinds as kinds;
 use steersman_schema::resource::StorageKey;
 use steersman_text::quantity::Quantity;
-
-use crate::schema::kinds;
 
 use super::limits::{Amounts, add, amounts, asked_by_pod};
 

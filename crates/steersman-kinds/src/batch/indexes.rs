@@ -1,6 +1,6 @@
 //! Machine: sets of indexes as Jobs write them: `1,3-5,7`.
 
-use crate::schema::kinds::place::Place;
+use crate::place::Place;
 
 /// How many indexes a text names (upstream: `validateIndexesFormat`).
 ///

@@ -4,8 +4,8 @@ use serde_json::Value;
 use steersman_text::schedule::Schedule;
 use steersman_text::zones;
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
+use crate::check;
+use crate::place::{Errors, Place};
 
 /// Checks the schedule, the time zone and the deadline of a spec; `old` is the stored one.
 pub(super) fn check(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {

@@ -9,7 +9,7 @@ use steersman_text::status::FieldError;
 
 use super::faces::{self, Face};
 use super::{is_established, versions};
-use crate::schema::kinds::webhooks;
+use crate::webhooks;
 
 /// Groups that belong to the Kubernetes project.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
@@ -19,7 +19,7 @@ const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// Checks a definition; `old` is the stored one on an update.
 #[must_use]
-pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &crd["spec"];
     let (plural, group) = (text(&spec["names"]["plural"]), text(&spec["group"]));
@@ -58,7 +58,7 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 /// Checks what a write of the status brings.
 #[must_use]
-pub(crate) fn validate_status(crd: &Value) -> Vec<FieldError> {
+pub fn validate_status(crd: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let names = &crd["status"]["acceptedNames"];
     check_words(names, "status.acceptedNames", &mut errors);

@@ -124,7 +124,7 @@ const SCHEMA: Fields = &[
 
 /// Drops what a definition does not have, naming it in `unknown`, and what is not stored. A null is
 /// as good as nothing, a default of null too: Go's decoder leaves a pointer nil for it.
-pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
+pub fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         members(spec, SPEC, "spec", unknown);
     }

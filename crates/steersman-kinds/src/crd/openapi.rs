@@ -94,7 +94,7 @@ fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 
 /// The formats in a schema that mean nothing to the server, by alphabet.
 #[must_use]
-pub(crate) fn unknown_formats(schema: &Value) -> Vec<String> {
+pub fn unknown_formats(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     each(schema, "", &mut |node, _| {
         let format = node["format"].as_str().unwrap_or_default();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::schema::kinds::fill::{list, set};
+use crate::fill::{list, set};
 
 /// Lists without elements are not stored. The ones a kind requires are shown as null.
 pub(super) fn lists(resource: &Resource, object: &mut Value) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::kinds::claim;
-use crate::schema::kinds::fill::{list, part, set};
+use crate::claim;
+use crate::fill::{list, part, set};
 
 /// A Pod as it is read: its spec, and the phase it starts in.
 pub(super) fn pod(object: &mut Value) {
@@ -75,7 +75,7 @@ fn tolerate(pod: &mut Value) {
 }
 
 /// The template of an object that makes Pods, in its spec or itself.
-pub(in crate::schema::kinds) fn template(holder: &mut Value) {
+pub(crate) fn template(holder: &mut Value) {
     if let Some(template) = part(holder, "template") {
         part(template, "metadata");
         if let Some(pod) = part(template, "spec") {
@@ -85,7 +85,7 @@ pub(in crate::schema::kinds) fn template(holder: &mut Value) {
 }
 
 /// A Pod's spec, alone or in a template.
-pub(in crate::schema::kinds) fn spec(spec: &mut Value) {
+pub(crate) fn spec(spec: &mut Value) {
     set(spec, "restartPolicy", json!("Always"));
     set(spec, "terminationGracePeriodSeconds", json!(30));
     set(spec, "dnsPolicy", json!("ClusterFirst"));

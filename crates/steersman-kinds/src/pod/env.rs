@@ -3,8 +3,8 @@
 use serde_json::Value;
 use steersman_text::names;
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
+use crate::check;
+use crate::place::{Errors, Place};
 
 /// Fields of a Pod that a variable may show.
 const FIELDS_OF_VARIABLES: &[&str] = &[

@@ -1,7 +1,7 @@
 //! Machine: probes and lifecycle hooks of containers.
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
+use crate::check;
+use crate::place::{Errors, Place};
 
 /// Checks the hooks and the probes of a container that may have them.
 pub(super) fn check(container: &Place<'_>, grace: Option<i64>, errors: &mut Errors) {

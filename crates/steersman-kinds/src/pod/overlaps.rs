@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::schema::kinds::place::Place;
+use crate::place::Place;
 
 /// A file, and which source of a projected volume brings it.
 #[derive(Debug, Clone)]

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::fill::{list, part, put};
-use crate::schema::kinds::place::{Errors, Place};
+use crate::check;
+use crate::fill::{list, part, put};
+use crate::place::{Errors, Place};
 
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
+use crate::check;
+use crate::place::{Errors, Place};
 
 /// Resources with a short name, of containers and of quotas.
 const STANDARD: &[&str] = &[

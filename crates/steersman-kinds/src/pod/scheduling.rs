@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use steersman_text::names;
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::kinds::selector;
+use crate::check;
+use crate::place::{Errors, Place};
+use crate::selector;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -45,7 +45,7 @@ fn check_weight(term: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a selector of nodes (upstream: `ValidateNodeSelector`).
-pub(in crate::schema::kinds) fn check_node_selector(at: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_node_selector(at: &Place<'_>, errors: &mut Errors) {
     let terms = at.at("nodeSelectorTerms");
     if terms.is_empty() {
         errors.required(&terms, "must have at least one node selector term");
@@ -163,7 +163,7 @@ fn check_merged(keys: &Place<'_>, labels: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks what taints a Pod tolerates (upstream: `ValidateTolerations`).
-pub(in crate::schema::kinds) fn check_tolerations(at: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_tolerations(at: &Place<'_>, errors: &mut Errors) {
     for one in at.items() {
         let (key, operator, effect) = (one.at("key"), one.at("operator"), one.at("effect"));
         if !key.is_empty() {

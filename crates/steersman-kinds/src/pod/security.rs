@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
+use crate::check;
+use crate::place::{Errors, Place};
 
 use super::profiles::containers;
 

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
-use crate::schema::kinds::address;
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
+use crate::address;
+use crate::check;
+use crate::place::{Errors, Place};
 
 use super::containers::{self, Around};
 use super::{Whose, resources, scheduling, security, volumes};
@@ -105,7 +105,7 @@ fn check_classes(spec: &Place<'_>, errors: &mut Errors) {
 
 /// Checks what running a Pod takes beside its containers (upstream: `ValidateOverhead`), as if
 /// these were limits.
-pub(in crate::schema::kinds) fn check_overhead(at: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_overhead(at: &Place<'_>, errors: &mut Errors) {
     let limits = json!({"limits": at.value()});
     resources::check(&Place::new(at.path(), &limits), &HashSet::new(), errors);
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::schema::kinds::address;
-use crate::schema::kinds::check;
-use crate::schema::kinds::place::{Errors, Place};
+use crate::address;
+use crate::check;
+use crate::place::{Errors, Place};
 
 pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::kinds::fill::{lacks, list, put, set};
+use crate::fill::{lacks, list, put, set};
 
 use super::profiles;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::kinds::place::{Errors, Place};
+use crate::place::{Errors, Place};
 
 use super::{containers, scheduling};
 

@@ -6,12 +6,13 @@ use serde_json::Value;
 use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::claim;
-use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::kinds::reference;
-use crate::schema::kinds::selector;
-use crate::schema::kinds::sources::{self, Holder, need};
+use crate::check;
+use crate::claim;
+use crate::place::{Errors, Place};
+use crate::reference;
+use crate::selector;
+use crate::sources;
+use crate::sources::{Holder, need};
 
 use super::Whose;
 use super::env;

@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use steersman_text::names;
 
-use crate::schema::kinds::claim;
-use crate::schema::kinds::notes;
-use crate::schema::kinds::place::Place;
+use crate::claim;
+use crate::notes;
+use crate::place::Place;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
 use super::{Whose, overlaps};

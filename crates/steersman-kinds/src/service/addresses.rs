@@ -78,7 +78,7 @@ pub(super) fn check_addresses(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What is wrong with the addresses of a Service before any is given to it.
-pub(crate) fn address_errors(spec: &Value) -> Vec<steersman_text::status::FieldError> {
+pub fn address_errors(spec: &Value) -> Vec<steersman_text::status::FieldError> {
     let mut errors = Errors::default();
     check_addresses(&Place::new("spec", spec), &mut errors);
     errors.into()

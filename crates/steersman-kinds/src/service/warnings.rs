@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::schema::kinds::notes;
-use crate::schema::kinds::place::Place;
+use crate::notes;
+use crate::place::Place;
 
 use super::{HINTS, MODE};
 

@@ -21,7 +21,7 @@ const COLUMNS: [(&str, usize); 5] = [
 const ELSEWHERE: [&str; 2] = ["Event", "CustomResourceDefinition"];
 
 /// The page that lists what is missing.
-const PAGE: &str = include_str!("../../../../guide/kinds.md");
+const PAGE: &str = include_str!("../../guide/kinds.md");
 
 /// Which columns a kind has rules for.
 fn kept(kind: &Kind) -> [bool; 5] {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::kinds::claim;
-use crate::schema::kinds::fill::{list, part, set};
-use crate::schema::kinds::pod;
+use crate::claim;
+use crate::fill::{list, part, set};
+use crate::pod;
 
 /// Where a DaemonSet counts its templates.
 const GENERATION: &str = "deprecated.daemonset.template.generation";

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::kinds::check;
-use crate::schema::kinds::claim;
-use crate::schema::kinds::fill::put;
-use crate::schema::kinds::place::{Errors, Place};
-use crate::schema::kinds::pod;
+use crate::check;
+use crate::claim;
+use crate::fill::put;
+use crate::place::{Errors, Place};
+use crate::pod;
 
 /// Upstream: `ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate`.
 pub(super) fn check(new: &Value, old: Option<&Value>) -> Errors {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{completed, told, with};
-use crate::schema::kinds::pod::{COST, MIRROR, POD};
+use crate::pod::{COST, MIRROR, POD};
 
 /// Upstream: the cases of `TestWarnings` in `pkg/api/pod/warnings_test.go`.
 #[test]
