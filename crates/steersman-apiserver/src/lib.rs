@@ -61,7 +61,6 @@ mod bell;
 pub mod manifests;
 pub mod store;
 pub mod auth;
-pub mod patch;
 mod webhook;
 pub mod registry;
 pub mod faults;

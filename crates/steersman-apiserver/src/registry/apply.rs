@@ -2,15 +2,14 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use steersman_schema::resource::Resource;
-use steersman_schema::types::TypeRef;
-use steersman_text::status::Status;
-
-use crate::patch::apply::{
+use steersman_patch::apply::{
     Entries, Manager, Operation, Reach, apply, parse_configuration, refuse_conflicts, update,
     update_field, validate,
 };
-use crate::patch::check_restorable;
+use steersman_patch::check_restorable;
+use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
+use steersman_text::status::Status;
 
 use super::create::CreateRequest;
 use super::intake::{self, FieldValidation, Origin};

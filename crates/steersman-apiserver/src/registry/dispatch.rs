@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use steersman_cel::all_hold;
+use steersman_patch::apply_operations;
 use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
-use crate::patch::apply_operations;
 use crate::webhook::{self, Answer, Call, Hook, Verdict};
 
 use super::admission::Admission;

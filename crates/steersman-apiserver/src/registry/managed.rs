@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use steersman_patch::apply::{
+    Entries, Manager, Operation, PathElement, Reach, cap, update, update_field,
+};
 use steersman_schema::resource::{Resource, StatusMetadata};
 use steersman_schema::types::TypeRef;
 
-use crate::patch::apply::{
-    Entries, Manager, Operation, PathElement, Reach, cap, update, update_field,
-};
 use crate::store::{Draft, Stored};
 
 use super::faces;

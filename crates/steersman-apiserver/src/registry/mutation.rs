@@ -4,10 +4,9 @@
 
 use serde_json::Value as Json;
 use steersman_cel::{Environment, Expression, Type, configuration, operations};
+use steersman_patch::apply::lay_over;
+use steersman_patch::apply_operations;
 use steersman_schema::types::TypeRef;
-
-use crate::patch::apply::lay_over;
-use crate::patch::apply_operations;
 
 use super::policy::{BUDGET, Policy, Rules, Scene};
 

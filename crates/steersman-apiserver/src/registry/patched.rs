@@ -1,13 +1,12 @@
 //! Machine: looks at a patch document, and at what it made, before that is written.
 
 use serde_json::Value;
+use steersman_patch::unknown_members;
 use steersman_schema::resource::Resource;
 use steersman_schema::types;
 use steersman_text::json::{duplicates, unreadable_kind};
 use steersman_text::status::{FieldError, Status, Subject};
 use steersman_text::{go, order};
-
-use crate::patch::unknown_members;
 
 use super::catalogue::Catalogue;
 use super::intake::{self, FieldValidation};

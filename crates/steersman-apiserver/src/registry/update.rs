@@ -5,13 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use steersman_kinds as kinds;
+use steersman_patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
 use steersman_text::json::parse as parse_json;
 use steersman_text::order;
 use steersman_text::status::{FieldError, Status};
 
-use crate::patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
 use crate::store::{Draft, Stored};
 
 use super::admission::Admission;

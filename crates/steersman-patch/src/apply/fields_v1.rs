@@ -11,7 +11,7 @@ use super::path::{Atom, PathElement};
 use super::set::{FieldSet, Node};
 
 /// Writes a set.
-pub(crate) fn write(out: &mut String, set: &FieldSet) {
+pub(super) fn write(out: &mut String, set: &FieldSet) {
     out.push('{');
     write_nodes(out, set);
     close(out);
@@ -51,7 +51,7 @@ pub(super) fn write_text(out: &mut String, text: &str) {
 }
 
 /// Whether a set as [`write`] wrote it has anything in common with another one.
-pub(crate) fn touches(written: &str, set: &FieldSet) -> bool {
+pub(super) fn touches(written: &str, set: &FieldSet) -> bool {
     let mut reader = serde_json::Deserializer::from_str(written);
     // What cannot be read is looked at closely.
     Members(set)
@@ -127,7 +127,7 @@ fn name(element: &PathElement) -> String {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn read(value: &Value) -> Result<FieldSet, String> {
+pub(super) fn read(value: &Value) -> Result<FieldSet, String> {
     let mut set = FieldSet::default();
     let members = match value {
         Value::Null => return Ok(set),

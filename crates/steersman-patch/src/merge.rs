@@ -7,7 +7,7 @@ use steersman_text::status::Status;
 ///
 /// # Errors
 /// 400 for a document that is no JSON object.
-pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, Status> {
+pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, Status> {
     let undecodable =
         |message: String| Status::bad_request(format!("error decoding patch: {message}"));
     let document = document.map_err(undecodable)?;

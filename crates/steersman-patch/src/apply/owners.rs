@@ -34,15 +34,15 @@ const UNOWNED: &[&str] = &[
 
 /// How far a request reaches, beside its manager.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reach<'a> {
+pub struct Reach<'a> {
     /// The type of the object.
-    pub(crate) ty: TypeRef<'a>,
+    pub ty: TypeRef<'a>,
     /// The version of the request.
-    pub(crate) version: &'a str,
+    pub version: &'a str,
     /// The versions that the kind has: entries of others are dropped.
-    pub(crate) versions: &'a [String],
+    pub versions: &'a [String],
     /// Members of the object that this request does not write.
-    pub(crate) ignored: &'a [&'a str],
+    pub ignored: &'a [&'a str],
 }
 
 impl Reach<'_> {
@@ -57,7 +57,7 @@ impl Reach<'_> {
 
 /// Notes who owns what after an update: its manager owns what it changed, nobody owns any more
 /// what it removed, and no other manager what it changed (APPLY-3).
-pub(crate) fn update(
+pub fn update(
     reach: &Reach<'_>,
     entries: &mut Entries,
     manager: &Manager,
@@ -97,7 +97,7 @@ fn take(reach: &Reach<'_>, entries: &mut Entries, written: &FieldSet, removed: &
 ///
 /// # Errors
 /// What others own of what the configuration would change, unless it is applied by force.
-pub(crate) fn apply(
+pub fn apply(
     reach: &Reach<'_>,
     entries: &mut Entries,
     manager: &Manager,
@@ -185,7 +185,7 @@ fn owned(mut fields: FieldSet) -> FieldSet {
 }
 
 /// Joins the oldest updates of each version into one entry until there are few enough.
-pub(crate) fn cap(entries: &mut Entries) {
+pub fn cap(entries: &mut Entries) {
     let updaters = entries.iter();
     let updaters = updaters.filter(|(manager, _)| manager.operation == Operation::Update);
     let mut updaters: Vec<(i64, Manager)> = updaters
@@ -221,7 +221,7 @@ pub(crate) fn cap(entries: &mut Entries) {
 ///
 /// # Errors
 /// Who owns the field, for a configuration that is not applied by force.
-pub(crate) fn update_field(
+pub fn update_field(
     entries: &mut Entries,
     manager: &Manager,
     (path, version): (&[PathElement], &str),

@@ -14,11 +14,7 @@ use super::typed::{Form, complete, form, identify, is_hollow, member_type, valid
 ///
 /// # Errors
 /// Why the configuration does not fit the type, or what it would replace as a whole.
-pub(crate) fn lay_over(
-    ty: TypeRef<'_>,
-    live: &Value,
-    configuration: &Value,
-) -> Result<Value, String> {
+pub fn lay_over(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Result<Value, String> {
     let wrong = validate(ty, configuration);
     let wrong = match wrong.as_slice() {
         [] => String::new(),
@@ -75,7 +71,7 @@ fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<Strin
 }
 
 /// The object with a configuration over it.
-pub(crate) fn merge(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Value {
+pub(super) fn merge(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Value {
     place(ty, Some(live), Some(configuration)).unwrap_or(Value::Null)
 }
 
@@ -192,7 +188,7 @@ fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a V
 }
 
 /// The value without these fields. A place whose last content goes is gone itself.
-pub(crate) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
+pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
     match (form(ty, value), value) {
         _ if fields.is_empty() => Some(value.clone()),
         (Form::Members, Value::Object(members)) => {

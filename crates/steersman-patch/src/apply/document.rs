@@ -7,7 +7,7 @@ use steersman_text::yaml;
 ///
 /// # Errors
 /// What is wrong with it, in the words of the real server.
-pub(crate) fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let undecodable = |why: String| format!("error decoding YAML: {why}");
     let value = yaml::parse(body)
         .map_err(|why| undecodable(format!("error converting YAML to JSON: yaml: {why}")))?;

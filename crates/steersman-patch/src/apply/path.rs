@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// One step from a place of an object to a place inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum PathElement {
+pub enum PathElement {
     /// A member of an object.
     Field(String),
     /// The element of a list whose key fields have these values, sorted by field.
@@ -20,11 +20,11 @@ pub(crate) enum PathElement {
 
 /// A JSON value with an order, so that it may be part of a path.
 #[derive(Debug, Clone)]
-pub(crate) struct Atom(pub(crate) Value);
+pub struct Atom(pub Value);
 
 impl PathElement {
     /// A member of an object.
-    pub(crate) fn field(name: &str) -> Self {
+    pub fn field(name: &str) -> Self {
         Self::Field(name.to_owned())
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// `map[a:1 b:[x y]]`.
-pub(crate) fn go(value: &Value) -> String {
+pub fn go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),

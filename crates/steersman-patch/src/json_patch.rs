@@ -23,7 +23,7 @@ const MOST_NESTED: usize = 127;
 /// # Errors
 /// 400 for a document that is no list of operations; 422 for an operation that does not apply,
 /// with the server's one message for all of them.
-pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, Status> {
+pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, Status> {
     let undecodable =
         |message: String| Status::bad_request(format!("error decoding patch: {message}"));
     let operations = match document.map_err(undecodable)? {
@@ -56,21 +56,18 @@ pub(crate) fn apply(object: &Value, document: Result<Value, String>) -> Result<V
 
 /// An operation of a patch that does not apply.
 #[derive(Debug)]
-pub(crate) struct Inapplicable {
+pub struct Inapplicable {
     /// Whether it only tests the object.
-    pub(crate) is_test: bool,
+    pub is_test: bool,
     /// In the words of the library behind a real server.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// Applies the operations that a webhook or a policy answered.
 ///
 /// # Errors
 /// The first that does not apply.
-pub(crate) fn apply_operations(
-    object: &Value,
-    operations: &[Value],
-) -> Result<Value, Inapplicable> {
+pub fn apply_operations(object: &Value, operations: &[Value]) -> Result<Value, Inapplicable> {
     let mut patched = object.clone();
     let mut copied = 0;
     for operation in operations {
@@ -116,7 +113,7 @@ fn why_inapplicable(operation: &Value) -> String {
 }
 
 /// What an operation has beside the members of one, as `[0].extra`.
-pub(crate) fn unknown_members(document: &Value) -> Vec<String> {
+pub fn unknown_members(document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (index, operation) in document.as_array().into_iter().flatten().enumerate() {
         let names = operation.as_object().into_iter().flat_map(|one| one.keys());

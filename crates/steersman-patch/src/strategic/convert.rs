@@ -7,7 +7,7 @@ use steersman_schema::types::{Scalar, Shape, TypeRef};
 ///
 /// # Errors
 /// How the first value of another type is refused.
-pub(crate) fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
+pub fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
     let found = match value {
         Value::Null => return Ok(()),
         Value::Bool(_) => "bool",

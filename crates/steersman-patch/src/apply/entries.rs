@@ -12,7 +12,7 @@ use super::set::FieldSet;
 
 /// What a manager does: apply its configuration, or change fields otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Operation {
+pub enum Operation {
     /// Server-side apply.
     Apply,
     /// Everything else.
@@ -21,26 +21,26 @@ pub(crate) enum Operation {
 
 /// Who owns fields. An applier is the same in every version of the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Manager {
+pub struct Manager {
     /// Its name, for instance `kubectl`.
-    pub(crate) name: String,
+    pub name: String,
     /// What it does.
-    pub(crate) operation: Operation,
+    pub operation: Operation,
     /// The version it writes in; empty for an applier.
-    pub(crate) version: String,
+    pub version: String,
     /// The subresource it writes, empty for the object itself.
-    pub(crate) subresource: String,
+    pub subresource: String,
 }
 
 /// The fields of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The fields, as named in `version`.
     fields: Fields,
     /// The version that the fields are of.
-    pub(crate) version: String,
+    pub version: String,
     /// When the manager last changed something, RFC 3339.
-    pub(crate) time: Option<String>,
+    pub time: Option<String>,
 }
 
 /// What a manager owns.
@@ -78,13 +78,13 @@ const USUAL_ENTRY: usize = 1024;
 
 /// The managers of an object and what they own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Entries {
+pub struct Entries {
     all: BTreeMap<Manager, Entry>,
 }
 
 impl Manager {
     /// The identity under which fields are owned by a request in `version`.
-    pub(crate) fn new(name: &str, operation: Operation, version: &str, subresource: &str) -> Self {
+    pub fn new(name: &str, operation: Operation, version: &str, subresource: &str) -> Self {
         let version = match operation {
             Operation::Apply => "",
             Operation::Update => version,
@@ -124,7 +124,7 @@ impl Entries {
     ///
     /// # Errors
     /// What is wrong with an entry.
-    pub(crate) fn read(managed: Option<&Value>) -> Result<Self, String> {
+    pub fn read(managed: Option<&Value>) -> Result<Self, String> {
         let mut entries = Self::default();
         for one in managed.and_then(Value::as_array).into_iter().flatten() {
             let text = |field: &str| one[field].as_str().unwrap_or_default();
@@ -149,7 +149,7 @@ impl Entries {
     ///
     /// # Errors
     /// What is wrong with an entry.
-    pub(crate) fn stored(managed: Option<&str>) -> Result<Self, String> {
+    pub fn stored(managed: Option<&str>) -> Result<Self, String> {
         let mut entries = Self::default();
         let Some(managed) = managed else {
             return Ok(entries);
@@ -171,7 +171,7 @@ impl Entries {
 
     /// Writes managedFields as JSON; `None` where nobody owns anything. Appliers come first, then
     /// the one who wrote longest ago.
-    pub(crate) fn write(self) -> Option<String> {
+    pub fn write(self) -> Option<String> {
         let all = self.all.into_iter();
         let mut sorted: Vec<_> = all
             .filter(|(_, entry)| !entry.is_empty())
@@ -201,16 +201,18 @@ impl Entries {
         Some(out)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether no manager owns a field.
+    pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Manager, &Entry)> {
+    /// Returns the managers with their entries.
+    pub fn iter(&self) -> impl Iterator<Item = (&Manager, &Entry)> {
         self.all.iter()
     }
 
     /// Sets what a manager owns; a manager without fields is forgotten.
-    pub(crate) fn set(&mut self, manager: Manager, entry: Entry) {
+    pub fn set(&mut self, manager: Manager, entry: Entry) {
         if entry.is_empty() {
             self.all.remove(&manager);
         } else {
@@ -218,12 +220,13 @@ impl Entries {
         }
     }
 
-    pub(crate) fn remove(&mut self, manager: &Manager) -> Option<Entry> {
+    /// Removes and returns the entry of a manager.
+    pub fn remove(&mut self, manager: &Manager) -> Option<Entry> {
         self.all.remove(manager)
     }
 
     /// Changes what each manager owns and forgets those who own nothing then.
-    pub(crate) fn change(&mut self, mut change: impl FnMut(&Manager, &mut Entry)) {
+    pub fn change(&mut self, mut change: impl FnMut(&Manager, &mut Entry)) {
         self.all.retain(|manager, entry| {
             change(manager, entry);
             !entry.is_empty()
@@ -233,7 +236,7 @@ impl Entries {
 
 impl Entry {
     /// Fields of a version, last changed at that time.
-    pub(crate) fn new(fields: FieldSet, version: &str, time: Option<String>) -> Self {
+    pub fn new(fields: FieldSet, version: &str, time: Option<String>) -> Self {
         Self {
             fields: Fields::Known(fields),
             version: version.to_owned(),
@@ -242,19 +245,20 @@ impl Entry {
     }
 
     /// The fields, as named in the entry's version.
-    pub(crate) fn fields(&self) -> Cow<'_, FieldSet> {
+    pub fn fields(&self) -> Cow<'_, FieldSet> {
         self.fields.known()
     }
 
     /// The fields alone.
-    pub(crate) fn into_fields(self) -> FieldSet {
+    pub fn into_fields(self) -> FieldSet {
         match self.fields {
             Fields::Known(set) => set,
             written @ Fields::Written(_) => written.known().into_owned(),
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether the entry owns no field.
+    pub fn is_empty(&self) -> bool {
         match &self.fields {
             Fields::Written(text) => matches!(&**text, "{}" | "null"),
             Fields::Known(set) => set.is_empty(),
@@ -262,18 +266,19 @@ impl Entry {
     }
 
     /// The entry with these fields as well.
-    pub(crate) fn with(mut self, fields: FieldSet) -> Self {
+    #[must_use]
+    pub fn with(mut self, fields: FieldSet) -> Self {
         self.change(|own| own.extend(fields));
         self
     }
 
     /// Forgets all fields.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.fields = Fields::Known(FieldSet::default());
     }
 
     /// Takes fields out.
-    pub(crate) fn subtract(&mut self, fields: &FieldSet) {
+    pub fn subtract(&mut self, fields: &FieldSet) {
         let untouched = match &self.fields {
             Fields::Written(text) => !fields_v1::touches(text, fields),
             Fields::Known(_) => false,
@@ -294,7 +299,7 @@ impl Entry {
     }
 
     /// When the manager last changed something, in seconds since 1970; 0 where that is not known.
-    pub(crate) fn seconds(&self) -> i64 {
+    pub fn seconds(&self) -> i64 {
         let time = self.time.as_deref().and_then(|time| time.parse().ok());
         time.map_or(0, jiff::Timestamp::as_second)
     }

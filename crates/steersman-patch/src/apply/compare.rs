@@ -11,13 +11,13 @@ use super::typed::{Form, form, held, identify, is_hollow, member_type};
 
 /// The fields in which a later state differs from an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(super) struct Changes {
     /// There now, and not before.
-    pub(crate) added: FieldSet,
+    pub added: FieldSet,
     /// Of another value than before.
-    pub(crate) modified: FieldSet,
+    pub modified: FieldSet,
     /// There before, and not now.
-    pub(crate) removed: FieldSet,
+    pub removed: FieldSet,
 }
 
 /// What became of a place itself.
@@ -31,12 +31,12 @@ enum Fate {
 
 impl Changes {
     /// Whether nothing changed.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
     /// What is of another value now, new or not.
-    pub(crate) fn written(&self) -> FieldSet {
+    pub(super) fn written(&self) -> FieldSet {
         self.added.union(&self.modified)
     }
 
@@ -61,7 +61,7 @@ impl Changes {
 }
 
 /// Compares two states of an object, but for members of these names.
-pub(crate) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value, ignored: &[&str]) -> Changes {
+pub(super) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value, ignored: &[&str]) -> Changes {
     let both = [before, after];
     if both.iter().all(|state| form(ty, state) == Form::Members) {
         return members(ty, Some(before), Some(after), ignored);

@@ -12,7 +12,7 @@ use super::set::{FieldSet, Node};
 
 /// What a value is to writers that share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(super) enum Form {
     /// One piece.
     Leaf,
     /// Members of their own.
@@ -22,7 +22,7 @@ pub(crate) enum Form {
 }
 
 /// What a value is in a place of this type. Null fits everywhere.
-pub(crate) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
+pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
     let granular = ty.map_kind() == MapKind::Granular;
     match (ty.shape(), value) {
         (Shape::Struct | Shape::Map, Value::Null | Value::Object(_)) if granular => Form::Members,
@@ -35,7 +35,7 @@ pub(crate) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
 }
 
 /// Whether a value is absent, null or without content.
-pub(crate) fn is_hollow(value: Option<&Value>) -> bool {
+pub(super) fn is_hollow(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
         Some(Value::Object(members)) => members.is_empty(),
@@ -45,7 +45,7 @@ pub(crate) fn is_hollow(value: Option<&Value>) -> bool {
 }
 
 /// The type of a member; untyped where the type has none of this name.
-pub(crate) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
+pub(super) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
     ty.field(name).unwrap_or(TypeRef::untyped())
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
 ///
 /// # Errors
 /// Why it can be told from no other.
-pub(crate) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, String> {
+pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, String> {
     match ty.list() {
         ListKind::Map(keys) => {
             let Value::Object(members) = item else {
@@ -112,7 +112,7 @@ fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
 }
 
 /// Checks that a configuration fits its type. Answers one text per mistake, each with its place.
-pub(crate) fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
+pub fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check(ty, value, "", &mut wrong);
     wrong
@@ -250,7 +250,7 @@ fn go_type(value: &Value) -> &'static str {
 
 /// The fields that a value names: each scalar, each element of a shared list, and each null or
 /// empty object. A declared field that holds others is not named by them.
-pub(crate) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
+pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     match (form(ty, value), value) {
         (Form::Members, Value::Object(members)) => {
@@ -287,7 +287,7 @@ pub(crate) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
 }
 
 /// The set with every declared field on the way to what is in it.
-pub(crate) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
+pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
     let mut all = FieldSet::default();
     for (element, node) in set.nodes() {
         let (declared, below) = match element {
@@ -307,7 +307,7 @@ pub(crate) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
 
 /// Brings what nulls of a configuration left behind into the shape in which a built-in kind is
 /// kept: a null in a map of values is the empty value, any other one is as if it were absent.
-pub(crate) fn complete(ty: TypeRef<'_>, value: &mut Value) {
+pub(super) fn complete(ty: TypeRef<'_>, value: &mut Value) {
     match value {
         Value::Object(members) => {
             let map = ty.shape() == Shape::Map;
@@ -393,7 +393,7 @@ static NULL: Value = Value::Null;
 
 /// What a struct of a built-in type holds in a field that nobody gave a value: nothing, unless the
 /// Go type holds the field by value.
-pub(crate) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
+pub(super) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
     let holder = ty.name()?;
     let listed = |table: &[(&str, &[&str])]| {
         let mut found = table.iter().filter(|(known, _)| *known == holder);

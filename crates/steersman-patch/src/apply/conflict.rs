@@ -8,15 +8,15 @@ use super::set::FieldSet;
 
 /// What a configuration would take from one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Conflict {
+pub struct Conflict {
     /// Who owns the fields.
-    pub(crate) manager: Manager,
+    pub manager: Manager,
     /// The fields.
-    pub(crate) fields: FieldSet,
+    pub fields: FieldSet,
 }
 
 /// The refusal of a configuration: 409 with a cause per manager and field.
-pub(crate) fn refuse(conflicts: &[Conflict]) -> Status {
+pub fn refuse(conflicts: &[Conflict]) -> Status {
     let mut causes = Vec::new();
     let mut told = Vec::new();
     for conflict in conflicts {

@@ -10,8 +10,8 @@ mod directives;
 mod order;
 mod convert;
 
-pub(crate) use convert::check as check_restorable;
-pub(crate) use print::go as print_as_go;
+pub use convert::check as check_restorable;
+pub use print::go as print_as_go;
 
 use serde_json::{Map, Value};
 
@@ -35,7 +35,7 @@ type Members = Map<String, Value>;
 /// # Errors
 /// 400 for a document that is no object and for badly formed directives, 500 for directives that
 /// do not exist and elements without their merge key, 422 for a result that is not of the type.
-pub(crate) fn apply(
+pub fn apply(
     object: &Value,
     document: Result<Value, String>,
     kind: TypeRef<'_>,

@@ -18,13 +18,14 @@ mod conflict;
 mod owners;
 mod document;
 
-pub(crate) use combine::lay_over;
-pub(crate) use conflict::refuse as refuse_conflicts;
-pub(crate) use document::parse as parse_configuration;
-pub(crate) use entries::{Entries, Manager, Operation};
-pub(crate) use owners::{Reach, apply, cap, update, update_field};
-pub(crate) use path::PathElement;
-pub(crate) use typed::validate;
+pub use combine::lay_over;
+pub use conflict::{Conflict, refuse as refuse_conflicts};
+pub use document::parse as parse_configuration;
+pub use entries::{Entries, Entry, Manager, Operation};
+pub use owners::{Reach, apply, cap, update, update_field};
+pub use path::{Atom, PathElement};
+pub use set::{FieldSet, Node};
+pub use typed::validate;
 
 #[cfg(test)]
 mod tests;

@@ -6,17 +6,17 @@ use super::path::PathElement;
 
 /// A set of paths. A place may be in it without what is below, and the other way round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FieldSet {
+pub struct FieldSet {
     nodes: BTreeMap<PathElement, Node>,
 }
 
 /// A place of which something is in the set: itself, or something below, or both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Node {
+pub struct Node {
     /// Whether the place itself is in the set.
-    pub(crate) member: bool,
+    pub member: bool,
     /// What of the set is below.
-    pub(crate) below: FieldSet,
+    pub below: FieldSet,
 }
 
 impl Node {
@@ -27,7 +27,7 @@ impl Node {
 
 impl FieldSet {
     /// The set of one path; the path of no step is in no set.
-    pub(crate) fn of_path(path: &[PathElement]) -> Self {
+    pub fn of_path(path: &[PathElement]) -> Self {
         let mut set = Self::default();
         let Some((first, rest)) = path.split_first() else {
             return set;
@@ -40,22 +40,23 @@ impl FieldSet {
         set
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether the set holds no field.
+    pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// What is known of each first step, in order.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&PathElement, &Node)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (&PathElement, &Node)> {
         self.nodes.iter()
     }
 
     /// What is known of a first step.
-    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
+    pub fn node(&self, element: &PathElement) -> Option<&Node> {
         self.nodes.get(element)
     }
 
     /// Sets what is known of a first step; a node without content leaves no trace.
-    pub(crate) fn put(&mut self, element: PathElement, node: Node) {
+    pub fn put(&mut self, element: PathElement, node: Node) {
         if node.is_empty() {
             self.nodes.remove(&element);
         } else {
@@ -64,19 +65,19 @@ impl FieldSet {
     }
 
     /// Adds a first step.
-    pub(crate) fn insert(&mut self, element: PathElement) {
+    pub fn insert(&mut self, element: PathElement) {
         self.nodes.entry(element).or_default().member = true;
     }
 
     /// Everything that is in either set.
-    pub(crate) fn union(&self, other: &Self) -> Self {
+    pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
         all.extend(other.clone());
         all
     }
 
     /// Takes in everything that is in the other set.
-    pub(crate) fn extend(&mut self, other: Self) {
+    pub fn extend(&mut self, other: Self) {
         if self.nodes.is_empty() {
             *self = other;
             return;
@@ -89,7 +90,7 @@ impl FieldSet {
     }
 
     /// Takes out everything that is in the other set: leaves the [`difference`](Self::difference).
-    pub(crate) fn subtract(&mut self, other: &Self) {
+    pub fn subtract(&mut self, other: &Self) {
         for (element, theirs) in &other.nodes {
             let Some(own) = self.nodes.get_mut(element) else {
                 continue;
@@ -103,18 +104,18 @@ impl FieldSet {
     }
 
     /// What is known of a first step, to change it; nothing may be left without content.
-    pub(crate) fn node_mut(&mut self, element: &PathElement) -> Option<&mut Node> {
+    pub fn node_mut(&mut self, element: &PathElement) -> Option<&mut Node> {
         self.nodes.get_mut(element)
     }
 
     /// Everything that is in both sets.
-    pub(crate) fn intersection(&self, other: &Self) -> Self {
+    pub fn intersection(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && theirs)
     }
 
     /// Everything of this set that is not in the other one. What is below a member of the other
     /// set stays.
-    pub(crate) fn difference(&self, other: &Self) -> Self {
+    pub fn difference(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && !theirs)
     }
 
@@ -134,7 +135,7 @@ impl FieldSet {
 
     /// The paths, members of each level before what is below: the order in which conflicts are
     /// told.
-    pub(crate) fn paths(&self) -> Vec<String> {
+    pub fn paths(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.collect("", &mut found);
         found
