@@ -59,10 +59,6 @@
 pub mod error;
 mod bell;
 pub mod manifests;
-pub mod store;
-pub mod auth;
-mod webhook;
-pub mod registry;
 pub mod faults;
 mod http;
 pub mod play;
@@ -70,10 +66,11 @@ mod tls;
 mod kubeconfig;
 mod server;
 
-pub use auth::{Authorization, User};
 pub use error::Error;
 pub use faults::History;
 pub use http::{ApiService, BodyError, ResponseBody};
-pub use registry::{Snapshot, SnapshotError};
 pub use server::{ApiServer, ApiServerBuilder, Serving};
+pub use steersman_registry::auth;
+pub use steersman_registry::auth::{Authorization, User};
+pub use steersman_registry::{Snapshot, SnapshotError};
 pub use steersman_text::status;

@@ -25,16 +25,16 @@ use names::{find, of_object, scope};
 pub use options::ApiServerBuilder;
 pub use serving::Serving;
 
-use crate::auth::User;
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog, Restart};
 use crate::http::{ApiService, Context, Tuning};
 use crate::play::{self, Player};
-use crate::registry::{
+use crate::tls::Pem;
+use steersman_registry::auth::User;
+use steersman_registry::{
     DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Target,
     WriteOptions,
 };
-use crate::tls::Pem;
 use steersman_text::status::Status;
 
 /// A Kubernetes API server inside this process. Cheap to clone; clones are the same server.

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use steersman_registry::Rng;
 use steersman_text::status::Status;
 
 use super::record::RequestRecord;
 use super::spec::{Effect, FaultSpec};
-use crate::registry::Rng;
 
 /// Whether a request is one of those that a fault may meet, beside what its spec says.
 pub(crate) type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::json;
+use steersman_registry::{Deed, Registry, Target, check_options};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
 use steersman_text::status::Status;
@@ -11,7 +12,6 @@ use crate::http::decode;
 use crate::http::negotiate::{self, Reader};
 use crate::http::reply::{Reply, TEXT};
 use crate::http::vain::Sent;
-use crate::registry::{Deed, Registry, Target, check_options};
 
 /// The types that the route of logs answers.
 const LOGS: [&str; 4] = [

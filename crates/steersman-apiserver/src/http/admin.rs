@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use steersman_registry::Registry;
+use steersman_registry::auth::{MASTERS, User};
 use steersman_text::status::Status;
 
-use crate::auth::{MASTERS, User};
 use crate::faults::{
     FaultGuard, FaultSpec, History, PlannedFault, RequestRecord, Restart, WatchMode,
 };
@@ -17,7 +18,6 @@ use crate::http::context::Context;
 use crate::http::negotiate::Format;
 use crate::http::query::Query;
 use crate::http::reply::Reply;
-use crate::registry::Registry;
 
 /// The path below which it all is.
 const ROOT: &str = "/steersman/";

@@ -51,7 +51,7 @@ impl DocumentCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{Registry, RegistryOptions};
+    use steersman_registry::{Registry, RegistryOptions};
 
     #[test]
     fn a_document_is_made_once_until_the_resources_change() {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use steersman_registry::WriteOptions;
+use steersman_registry::auth::User;
 use steersman_text::status::Status;
 
-use crate::auth::User;
 use crate::faults::Verb;
 use crate::http::path::ObjectPath;
 use crate::http::query::Query;
-use crate::registry::WriteOptions;
 
 /// A request on objects, without its body.
 #[derive(Debug)]

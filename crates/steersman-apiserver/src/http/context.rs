@@ -8,10 +8,12 @@ use std::time::Duration;
 use http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use steersman_registry::auth::{Impersonations, User};
+use steersman_registry::webhook::Question;
+use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
 use tokio::sync::watch;
 
-use crate::auth::{Impersonations, User};
 use crate::bell::Bell;
 use crate::faults::{Faults, Met, RequestLog, RequestRecord, Restart};
 use crate::http::cache::DocumentCache;
@@ -21,8 +23,6 @@ use crate::http::metrics::RequestCounts;
 use crate::http::query::Query;
 use crate::http::request_info;
 use crate::http::webhooks::Webhooks;
-use crate::registry::{Attempt, Registry};
-use crate::webhook::Question;
 
 /// Tells the wall time.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -210,7 +210,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::registry::{RegistryOptions, Target, WriteOptions};
+    use steersman_registry::{RegistryOptions, Target, WriteOptions};
 
     /// SRV-4: what was stored before a panic is told, and the next one finds the registry unlocked.
     #[test]

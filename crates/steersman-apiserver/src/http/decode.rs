@@ -1,13 +1,13 @@
 //! Machine: request bodies as JSON values, and the refusals of those that are none.
 
 use serde_json::Value;
+use steersman_registry::DeleteOptions;
 use steersman_schema::types::Envelope;
 use steersman_text::json::unreadable_kind;
 use steersman_text::status::Status;
 use steersman_text::{go, yaml};
 
 use crate::http::negotiate::BodyFormat;
-use crate::registry::DeleteOptions;
 
 /// The registry of kinds that reads the options of a delete, as upstream's refusals name it.
 const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";

@@ -3,13 +3,13 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_registry::store::Made;
+use steersman_registry::{Object, WatchEvent};
 use steersman_schema::resource::Resource;
 
 use crate::http::negotiate::{MetaVersion, Shape};
 use crate::http::query::IncludeObject;
 use crate::http::table::{TableMaker, TableMeta, partial_text};
-use crate::registry::{Object, WatchEvent};
-use crate::store::Made;
 
 /// Writes the events of one watch in the shape that was asked for.
 #[derive(Debug)]

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use jiff::Timestamp;
+use steersman_registry::Registry;
+use steersman_registry::auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_text::status::Status;
-
-use crate::auth::{Attributes, Impersonations, User, bearer, wanted};
-use crate::registry::Registry;
 
 /// What is known of a request before anything is done for it.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::num::IntErrorKind;
 
+use steersman_registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
 use steersman_text::go;
 use steersman_text::status::Status;
 
 use crate::http::path::percent_decode;
-use crate::registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
 
 /// The parameters of one request, in order, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

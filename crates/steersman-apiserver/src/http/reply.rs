@@ -1,11 +1,11 @@
 //! Words: an answer before it becomes an HTTP response.
 
 use bytes::Bytes;
+use steersman_registry::{Object, WatchCursor};
 use steersman_text::status::Status;
 use steersman_text::yaml;
 
 use crate::http::negotiate::Format;
-use crate::registry::{Object, WatchCursor};
 
 /// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";

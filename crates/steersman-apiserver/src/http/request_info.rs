@@ -1,8 +1,8 @@
 //! Machine: what a request does, as permissions see it: by its method, path and query alone.
 
+use steersman_registry::auth::Attributes;
 use steersman_text::selector::FieldSelector;
 
-use crate::auth::Attributes;
 use crate::http::path::percent_decode;
 use crate::http::query::Query;
 

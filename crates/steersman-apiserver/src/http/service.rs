@@ -12,10 +12,11 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
+use steersman_registry::Registry;
+use steersman_registry::auth::User;
 use steersman_text::status::Status;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::User;
 use crate::faults::{Decision, Met, RequestRecord, Verb, WatchMode};
 use crate::http::admin;
 use crate::http::body::{BodyError, ResponseBody};
@@ -34,7 +35,6 @@ use crate::http::receive::read;
 use crate::http::reply::{Reply, ReplyBody};
 use crate::http::verbs;
 use crate::http::watch;
-use crate::registry::Registry;
 
 /// What a client is told of a panic, as kube-apiserver tells it.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";

@@ -3,6 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_registry::{Object, Page};
 use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
@@ -10,7 +11,6 @@ use crate::http::negotiate::{Format, Media, MetaVersion, Shape};
 use crate::http::query::{IncludeObject, Query};
 use crate::http::reply::{JSON, ListBody, Reply, ReplyBody};
 use crate::http::table::{TableMaker, TableMeta, partial};
-use crate::registry::{Object, Page};
 
 /// What an answer is made for: the view that was asked for and the moment ages are counted from.
 ///

@@ -18,13 +18,13 @@ use std::borrow::Borrow;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_registry::Object;
 use steersman_schema::resource::{PrinterColumn, Resource};
 
 use self::columns::{Columns, Heading};
 use crate::http::jsonpath::JsonPath;
 use crate::http::negotiate::MetaVersion;
 use crate::http::query::IncludeObject;
-use crate::registry::Object;
 
 /// Makes the Tables of one resource. The columns are prepared once.
 #[derive(Debug)]

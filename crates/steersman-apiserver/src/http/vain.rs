@@ -1,13 +1,13 @@
 //! Machine: tells what a body says in vain, in the order in which it says so.
 
 use serde_json::Value;
+use steersman_registry::{Registry, unknown_fields};
 use steersman_schema::resource::Resource;
 use steersman_text::json::duplicates::in_vain;
 use steersman_text::status::Status;
 use steersman_text::yaml;
 
 use crate::http::negotiate::BodyFormat;
-use crate::registry::{Registry, unknown_fields};
 
 const UNKNOWN: &str = "unknown field \"";
 const STRICT: &str = "strict decoding error: ";

@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_registry::{
+    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
+    check_options, is_review,
+};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::{Act, further};
 use steersman_text::selector::FieldSelector;
@@ -19,10 +23,6 @@ use crate::http::path::ObjectPath;
 use crate::http::reply::{JSON, Reply, ReplyBody, WatchBody};
 use crate::http::shape::View;
 use crate::http::vain::Sent;
-use crate::registry::{
-    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
-    check_options, is_review,
-};
 
 /// Does what the call asks for. All or nothing: nothing in here waits.
 pub(crate) fn perform(

@@ -10,6 +10,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, Stream, StreamExt};
+use steersman_registry::webhook::Question;
+use steersman_registry::{Attempt, WatchCursor, WatchEvent};
 use steersman_text::status::Status;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -18,8 +20,6 @@ use crate::http::body::BodyError;
 use crate::http::context::Context;
 use crate::http::events::EventEncoder;
 use crate::http::reply::WatchBody;
-use crate::registry::{Attempt, WatchCursor, WatchEvent};
-use crate::webhook::Question;
 
 /// How many events are taken from the registry under one lock.
 const BATCH: usize = 128;

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, OtherError};
+use steersman_registry::webhook::{Answer, Call, Endpoint};
 use steersman_text::go;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -23,7 +24,6 @@ use tower::ServiceExt;
 
 use crate::http::decode::LIMIT;
 use crate::http::trust::Trust;
-use crate::webhook::{Answer, Call, Endpoint};
 
 /// What a webhook answered: the HTTP status and the body, or why there is none.
 type Exchanged = Result<(u16, Bytes), String>;

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-
-use crate::registry::{GetOptions, Subresource, Target};
-use crate::store::Stored;
+use steersman_registry::store::Stored;
+use steersman_registry::{GetOptions, Subresource, Target};
 
 use super::facts::{Controller, Key, Kind, controller_of, holds, number, share, text, time};
 use super::pods_of::set_condition;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_registry::Subresource;
+use steersman_registry::store::Stored;
 use steersman_text::quantity::Quantity;
 use steersman_text::selector::LabelSelector;
-
-use crate::registry::Subresource;
-use crate::store::Stored;
 
 use super::events::{Source, Told};
 use super::facts::{Key, Kind, annotation, text};
@@ -101,9 +100,9 @@ impl World<'_> {
     fn fitting(&self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
-        let selector = spec["selector"]
-            .is_object()
-            .then(|| LabelSelector::parse(&crate::registry::selector_text(&spec["selector"])).ok());
+        let selector = spec["selector"].is_object().then(|| {
+            LabelSelector::parse(&steersman_registry::selector_text(&spec["selector"])).ok()
+        });
         let storage = &self.kinds.of(Kind::Volume).storage;
         let all = self.registry.all_stored(storage, None).filter(|volume| {
             let own = &volume.lean()["spec"];

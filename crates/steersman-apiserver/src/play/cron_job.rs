@@ -8,10 +8,9 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use steersman_registry::store::Stored;
 use steersman_text::schedule::Schedule;
 use steersman_text::zones;
-
-use crate::store::Stored;
 
 use super::events::{Source, Told};
 use super::facts::{Key, Kind, holds, reference, text, time};
@@ -225,7 +224,7 @@ impl World<'_> {
             "uid": job.meta("uid"),
             "resourceVersion": job.revision.to_string(),
         }));
-        status["lastScheduleTime"] = json!(crate::registry::time_text(at));
+        status["lastScheduleTime"] = json!(steersman_registry::time_text(at));
     }
 
     fn delete_job(&mut self, cron: &Stored, job: &Stored) {

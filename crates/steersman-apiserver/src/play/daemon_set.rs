@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::events::{Source, Told};
 use super::facts::{Key, Kind, Stage, number, share, stage_of, text};
@@ -210,7 +209,7 @@ fn label_pod(pod: &mut Value, hash: &str, set: &Stored) {
             .as_str()
             .unwrap_or("1")
             .to_owned();
-    let fields = crate::registry::metadata_of(pod);
+    let fields = steersman_registry::metadata_of(pod);
     let labels = fields.entry("labels").or_insert_with(|| json!({}));
     labels[revisions::HASH] = json!(hash);
     labels["pod-template-generation"] = json!(generation);

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use steersman_registry::store::Stored;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +13,6 @@ use super::handle::{Player, Shared};
 use super::machine::Next;
 use super::world::Now;
 use crate::http::Context;
-use crate::store::Stored;
 
 /// About how many writes the player does before others get at the store (PLAY-7).
 const BUDGET: usize = 64;

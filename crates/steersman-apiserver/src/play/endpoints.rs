@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_registry::store::Stored;
 use steersman_schema::resource::Resource;
-
-use crate::store::Stored;
 
 use super::facts::{Key, Kind, Stage, holds, label, reference, stage_of, text};
 use super::view::selects;

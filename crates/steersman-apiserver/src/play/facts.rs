@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 /// Namespace and name.
 pub(super) type Place = (Arc<str>, Arc<str>);

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use indexes::Indexes;
 use rules::{Judgement, is_failed, judge, restarts, success};
+
 pub(super) use sync::finished;
 use sync::{Counted, End, Sync};
 use track::condition;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use steersman_registry::Registry;
+use steersman_registry::auth::User;
 use steersman_schema::resource::Resource;
-
-use crate::auth::User;
-use crate::registry::Registry;
 
 use super::facts::Kind;
 

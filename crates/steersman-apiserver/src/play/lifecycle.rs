@@ -1,8 +1,7 @@
 //! Machine: what a kubelet tells of the containers of a Pod.
 
 use serde_json::Value;
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::events::{Source, Told};
 use super::facts::text;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::registry::Registry;
+use steersman_registry::Registry;
 
 use super::agenda::Agenda;
 use super::facts::{Key, Kind};

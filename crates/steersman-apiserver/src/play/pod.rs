@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-
-use crate::registry::Subresource;
-use crate::store::Stored;
+use steersman_registry::Subresource;
+use steersman_registry::store::Stored;
 
 use super::events::{Source, Told};
 use super::facts::{Key, Kind, PodFacts, Stage, number, text};
@@ -255,7 +254,7 @@ impl World<'_> {
 
     /// The wall time as objects write it.
     pub(super) fn wall(&self) -> String {
-        crate::registry::time_text(self.now.wall)
+        steersman_registry::time_text(self.now.wall)
     }
 
     /// Takes the nodes that the player was asked for.

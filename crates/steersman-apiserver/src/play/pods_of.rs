@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use steersman_registry::store::Stored;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
-
-use crate::store::Stored;
 
 use super::events::{Source, Told};
 use super::facts::{Key, Kind, Place, PodFacts, Stage, reference, stage_of};
@@ -225,7 +224,7 @@ pub(super) fn selector_of(object: &Value) -> Option<LabelSelector> {
     if !selector.is_object() {
         return None;
     }
-    let parsed = LabelSelector::parse(&crate::registry::selector_text(selector)).ok()?;
+    let parsed = LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()?;
     (!parsed.is_empty()).then_some(parsed)
 }
 

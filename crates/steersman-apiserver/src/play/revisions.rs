@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::facts::{number, reference, template_hash};
 use super::world::World;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::facts::{annotation, label, number, reference, template_hash};
 use super::pods_of::set_condition;
@@ -57,7 +56,7 @@ pub(super) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (Stri
         hash = template_hash(&template, collisions);
     }
     let name = format!("{}-{hash}", deployment.name);
-    let labels = crate::registry::metadata_of(&mut template)
+    let labels = steersman_registry::metadata_of(&mut template)
         .entry("labels")
         .or_insert_with(|| json!({}));
     labels["pod-template-hash"] = json!(hash);
@@ -125,9 +124,9 @@ pub(super) fn same_template(set: &Value, deployment: &Value) -> bool {
 }
 
 pub(super) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
-    let fields = crate::registry::metadata_of(object);
+    let fields = steersman_registry::metadata_of(object);
     let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
-    crate::registry::members_of(annotations)
+    steersman_registry::members_of(annotations)
 }
 
 pub(super) fn revision_of(set: &Value) -> i64 {

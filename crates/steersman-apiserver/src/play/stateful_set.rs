@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::events::{Source, Told};
 use super::facts::{Key, Kind, Stage, number, reference, share, stage_of, text};
@@ -161,7 +160,7 @@ impl World<'_> {
         let name = format!("{}-{ordinal}", set.name);
         let template = self.template_of(set, hash);
         let mut pod = Self::pod_of(set, &template);
-        let fields = crate::registry::metadata_of(&mut pod);
+        let fields = steersman_registry::metadata_of(&mut pod);
         fields.remove("generateName");
         fields.insert("name".to_owned(), json!(name));
         let labels = fields.entry("labels").or_insert_with(|| json!({}));
@@ -197,7 +196,7 @@ impl World<'_> {
             }
             body["apiVersion"] = json!("v1");
             body["kind"] = json!("PersistentVolumeClaim");
-            let fields = crate::registry::metadata_of(&mut body);
+            let fields = steersman_registry::metadata_of(&mut body);
             fields.insert("name".to_owned(), json!(name));
             fields.remove("creationTimestamp");
             let labels = fields.entry("labels").or_insert_with(|| json!({}));

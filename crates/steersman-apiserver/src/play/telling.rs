@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-
-use crate::registry::Subresource;
-use crate::store::Stored;
+use steersman_registry::Subresource;
+use steersman_registry::store::Stored;
 
 use super::events::{KEPT, Source, Told};
 use super::facts::{text, time};

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use steersman_registry::Registry;
+use steersman_registry::store::Stored;
 use steersman_text::selector::LabelSelector;
-
-use crate::registry::Registry;
-use crate::store::Stored;
 
 use super::agenda::Agenda;
 use super::facts::{
@@ -185,9 +184,9 @@ impl View {
             Kind::Class => self.wake_claims(agenda),
             Kind::Budget => {
                 let selector = &new.lean()["spec"]["selector"];
-                let selector = selector
-                    .is_object()
-                    .then(|| LabelSelector::parse(&crate::registry::selector_text(selector)).ok());
+                let selector = selector.is_object().then(|| {
+                    LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
+                });
                 let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
                 self.budgets.insert(place, selector.flatten());
             }

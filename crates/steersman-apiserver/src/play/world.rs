@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use steersman_registry::auth::User;
+use steersman_registry::store::Stored;
+use steersman_registry::{
+    Deed, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
+};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
-
-use crate::auth::User;
-use crate::registry::{
-    Deed, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
-};
-use crate::store::Stored;
 
 use super::agenda::Agenda;
 use super::events::Recorder;
@@ -262,7 +261,7 @@ impl World<'_> {
         let tracked = owner.lean()["kind"] == "Job";
         let owner = reference(owner);
         self.edit(kind, object, |object| {
-            let fields = crate::registry::metadata_of(object);
+            let fields = steersman_registry::metadata_of(object);
             let owners = fields.entry("ownerReferences").or_insert_with(|| json!([]));
             if let Some(owners) = owners.as_array_mut() {
                 owners.retain(|one| one["uid"] != owner["uid"]);
@@ -282,7 +281,7 @@ impl World<'_> {
         let uid = owner.meta("uid").to_owned();
         let tracked = owner.lean()["kind"] == "Job";
         self.edit(kind, object, |object| {
-            let fields = crate::registry::metadata_of(object);
+            let fields = steersman_registry::metadata_of(object);
             let mut without = |field: &str, goes: &dyn Fn(&Value) -> bool| {
                 if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
                     list.retain(|one| !goes(one));

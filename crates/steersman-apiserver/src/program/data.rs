@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use steersman_apiserver::registry::Snapshot;
+use steersman_registry::Snapshot;
 
 use super::problem::Problem;
 

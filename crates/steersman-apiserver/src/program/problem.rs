@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steersman_apiserver::manifests::ManifestError;
-use steersman_apiserver::registry::SnapshotError;
+use steersman_registry::SnapshotError;
 use steersman_text::status::Status;
 
 /// Why the program ends with an error.

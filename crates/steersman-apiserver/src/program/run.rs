@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use steersman_apiserver::faults::{RequestRecord, Verb};
 use steersman_apiserver::play::{Played, Speed};
-use steersman_apiserver::{ApiServer, Authorization, Serving};
+use steersman_apiserver::{ApiServer, Serving};
+use steersman_registry::auth::Authorization;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::data::DataDir;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_registry::{Registry, Subresource};
 use steersman_schema::resource::Resource;
 use steersman_text::status::{Status, Subject};
-
-use crate::registry::{Registry, Subresource};
 
 /// The resource that kubectl would take for a name such as `deployments.apps/status`, in its
 /// storage version where that is served.

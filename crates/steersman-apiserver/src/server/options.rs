@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use steersman_registry::Snapshot;
+use steersman_registry::auth::Authorization;
 
-use crate::auth::Authorization;
 use crate::http::Clock;
 use crate::play::Played;
-use crate::registry::Snapshot;
 use crate::tls::Pem;
 
 /// Sets up an [`ApiServer`](crate::ApiServer). Nothing is done before `build`.

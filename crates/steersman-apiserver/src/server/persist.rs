@@ -1,9 +1,8 @@
 //! Handle: what outlives a server, and what it begins with.
 
 use serde_json::Value;
+use steersman_registry::{PatchKind, Registry, Snapshot, Target, WriteOptions};
 use steersman_text::status::Status;
-
-use crate::registry::{PatchKind, Registry, Snapshot, Target, WriteOptions};
 
 use super::{ApiServer, of_object, scope};
 

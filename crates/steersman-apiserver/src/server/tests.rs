@@ -4,11 +4,11 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Empty};
 use serde_json::json;
+use steersman_registry::Snapshot;
 use steersman_schema::resource::StorageKey;
 use tower::ServiceExt;
 
 use super::*;
-use crate::Snapshot;
 
 /// Asks, and reads an answer that ends, or the first piece of one that does not.
 async fn ask(server: &ApiServer, uri: &str, accept: &str) -> Bytes {

@@ -23,6 +23,7 @@ mod play;
 mod python;
 mod reviews;
 mod shapes;
+mod snapshots;
 #[cfg(all(unix, feature = "binary"))]
 mod stand_in;
 mod verbs;

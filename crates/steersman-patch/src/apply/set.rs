@@ -70,6 +70,7 @@ impl FieldSet {
     }
 
     /// Everything that is in either set.
+    #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
         all.extend(other.clone());
@@ -109,12 +110,14 @@ impl FieldSet {
     }
 
     /// Everything that is in both sets.
+    #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && theirs)
     }
 
     /// Everything of this set that is not in the other one. What is below a member of the other
     /// set stays.
+    #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && !theirs)
     }

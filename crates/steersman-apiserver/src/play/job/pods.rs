@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{
@@ -182,7 +181,7 @@ impl World<'_> {
     /// Lets go of a Pod that was counted.
     pub(super) fn release(&mut self, pod: &Stored) {
         self.edit(Kind::Pod, pod, |pod| {
-            let fields = crate::registry::metadata_of(pod);
+            let fields = steersman_registry::metadata_of(pod);
             if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
                 list.retain(|one| one != TRACKING);
             }
@@ -217,7 +216,7 @@ impl World<'_> {
 /// A Pod of a Job, with its index if it has one.
 fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
     let mut pod = World::pod_of(&sync.job, &sync.spec()["template"]);
-    let fields = crate::registry::metadata_of(&mut pod);
+    let fields = steersman_registry::metadata_of(&mut pod);
     let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
     if let Some(list) = finalizers.as_array_mut()
         && !list.iter().any(|one| one == TRACKING)
@@ -246,7 +245,7 @@ fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
 /// Tells a Pod of an indexed Job its number.
 fn number_pod(pod: &mut Value, job: &str, index: i64) {
     let text = index.to_string();
-    let fields = crate::registry::metadata_of(pod);
+    let fields = steersman_registry::metadata_of(pod);
     let end = format!("-{index}-");
     let room = PREFIX.saturating_sub(end.len());
     let start: String = job.chars().take(room).collect();

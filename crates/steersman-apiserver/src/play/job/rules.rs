@@ -1,8 +1,7 @@
 //! Words: how a Job judges its Pods: its failure policy, its success policy, what counts as failed.
 
 use serde_json::Value;
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
 use crate::play::facts::{annotation, number, text};

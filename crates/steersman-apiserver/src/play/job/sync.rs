@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{Judgement, ends_index, failures_of, index_of, is_failed, judge};

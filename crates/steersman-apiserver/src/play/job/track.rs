@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-
-use crate::store::Stored;
+use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{Judgement, index_of, is_failed, judge};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
+use steersman_registry::store::Stored;
+use steersman_registry::{RegistryOptions, Target, WriteOptions};
 
 use super::*;
-use crate::registry::{RegistryOptions, Target, WriteOptions};
-use crate::store::Stored;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -291,7 +291,7 @@ fn a_node_that_comes_back_has_the_pods_that_are_on_it() {
     }
     let nodes = registry.resource("", "v1", "nodes").unwrap();
     let wall: Timestamp = NOW.parse().unwrap();
-    let gone = crate::registry::DeleteOptions::default();
+    let gone = steersman_registry::DeleteOptions::default();
     registry
         .delete(Target::object(&nodes, None, "node-1"), &gone, wall)
         .unwrap();
@@ -306,7 +306,7 @@ fn a_node_that_comes_back_has_the_pods_that_are_on_it() {
     settle(&mut machine, &mut registry);
     assert_eq!(machine.view.crowds.get("node-1"), Some(&1));
     let pods = registry.resource("", "v1", "pods").unwrap();
-    let now_gone = crate::registry::DeleteOptions {
+    let now_gone = steersman_registry::DeleteOptions {
         grace_period_seconds: Some(0),
         ..Default::default()
     };

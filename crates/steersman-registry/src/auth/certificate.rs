@@ -1,0 +1,57 @@
+//! Machine: whose a client certificate is.
+
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::user::User;
+
+/// The user that a certificate names, as `x509.CommonNameUserConversion` reads it: its common name
+/// is the user's, its organizations are his groups. None without a common name. Whether the
+/// certificate is to be believed was decided in the handshake.
+pub fn user_of(certificate: &[u8]) -> Option<User> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let subject = certificate.subject();
+    let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| {
+        attribute.as_str().ok().map(str::to_owned)
+    };
+    // Of several Go keeps the last one.
+    let name = subject.iter_common_name().filter_map(text).last();
+    let name = name.filter(|name| !name.is_empty())?;
+    let groups = subject.iter_organization().filter_map(text);
+    Some(groups.fold(User::new(name), User::group).authenticated())
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, KeyPair};
+
+    use super::user_of;
+
+    fn certificate(names: &[(DnType, &str)]) -> Vec<u8> {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, name) in names {
+            params.distinguished_name.push(kind.clone(), *name);
+        }
+        let own = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        own.der().to_vec()
+    }
+
+    #[test]
+    fn a_certificate_names_a_user_and_groups() {
+        let der = certificate(&[
+            (DnType::CommonName, "ann"),
+            (DnType::OrganizationName, "system:masters"),
+        ]);
+        let user = user_of(&der).unwrap();
+        assert_eq!(user.name, "ann");
+        assert_eq!(user.groups, ["system:masters", "system:authenticated"]);
+    }
+
+    #[test]
+    fn without_a_name_or_a_certificate_there_is_nobody() {
+        let der = certificate(&[(DnType::OrganizationName, "system:masters")]);
+        assert_eq!(user_of(&der), None);
+        assert_eq!(user_of(&[]), None);
+        assert_eq!(user_of(b"not a certificate"), None);
+    }
+}

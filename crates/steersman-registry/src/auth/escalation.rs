@@ -1,0 +1,127 @@
+//! Machine: whether a write of a role or a binding gives more than its author has.
+
+use serde_json::Value;
+use steersman_text::status::{Status, Subject};
+
+use super::attributes::Attributes;
+use super::rbac::{Authorizer, GROUP};
+use super::rule::{Rule, missing, quoted};
+use super::user::{MASTERS, User};
+
+/// A write of a role or a binding.
+#[derive(Debug, Clone, Copy)]
+pub struct Escalation<'a> {
+    /// Who writes.
+    pub user: &'a User,
+    /// For instance `roles`.
+    pub plural: &'a str,
+    /// The namespace of the object; empty for none.
+    pub namespace: &'a str,
+    /// The name in the path; empty for a create.
+    pub path_name: &'a str,
+    /// The object as it is to be.
+    pub new: &'a Value,
+    /// The object as it is.
+    pub old: Option<&'a Value>,
+}
+
+impl Escalation<'_> {
+    /// Checks the write (AUTH-3), as the `policybased` storages of `pkg/registry/rbac` do.
+    ///
+    /// # Errors
+    /// 403 that lists what is missing, 404 for a role that a binding names in vain.
+    pub fn check(&self, authorizer: &Authorizer<'_>) -> Result<(), Status> {
+        // Without a user it is the server itself who writes.
+        let free = self.user.name.is_empty() || self.user.is_in(MASTERS);
+        if free || authorizer.allows_all() {
+            return Ok(());
+        }
+        let binding = self.plural.ends_with("bindings");
+        let verb = if binding { "bind" } else { "escalate" };
+        if self.is_let(authorizer, verb) {
+            return Ok(());
+        }
+        if self
+            .old
+            .is_some_and(|old| changes_only_owners(self.new, old))
+        {
+            return Ok(());
+        }
+        if binding {
+            let rules = authorizer.rules_of(&self.new["roleRef"], self.namespace)?;
+            return self.holds(authorizer, &rules);
+        }
+        let rules: Vec<Rule<'_>> = Rule::all(self.new).collect();
+        self.holds(authorizer, &rules)?;
+        let aggregates = |role: &Value| !role["aggregationRule"].is_null();
+        // It can gather any rule there will ever be.
+        if aggregates(self.new) || self.old.is_some_and(aggregates) {
+            let (held, _) = authorizer.of_storage().rules_for(self.user, self.namespace);
+            if !missing(&held, &Rule::everything()).is_empty() {
+                let why = "must have cluster-admin privileges to use the aggregationRule";
+                return Err(self.forbidden(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a verb of its own lets the user write it all the same.
+    fn is_let(&self, authorizer: &Authorizer<'_>, verb: &str) -> bool {
+        let asked = if verb == "bind" {
+            let reference = &self.new["roleRef"];
+            let text = |field: &str| reference[field].as_str().unwrap_or_default();
+            let plural = match text("kind") {
+                "Role" => "roles",
+                "ClusterRole" => "clusterroles",
+                _ => return false,
+            };
+            // The default of a group that is left out.
+            let group = match text("apiGroup") {
+                "" => GROUP,
+                group => group,
+            };
+            Attributes::of(verb, group, plural, text("name"))
+        } else {
+            Attributes::of(verb, GROUP, self.plural, self.path_name)
+        };
+        let asked = asked.within(self.namespace);
+        authorizer.authorize(self.user, &asked).allowed
+    }
+
+    fn holds(&self, authorizer: &Authorizer<'_>, rules: &[Rule<'_>]) -> Result<(), Status> {
+        let (held, problems) = authorizer.of_storage().rules_for(self.user, self.namespace);
+        let missing = missing(&held, rules);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut why = format!(
+            "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+            Value::from(self.user.name.as_str()),
+            quoted(&self.user.groups),
+            missing.join("\n")
+        );
+        if let Some(problems) = problems {
+            why.push_str(&format!("; resolution errors: [{problems}]"));
+        }
+        Err(self.forbidden(&why))
+    }
+
+    fn forbidden(&self, why: &str) -> Status {
+        let name = self.new["metadata"]["name"].as_str().unwrap_or_default();
+        Status::forbidden(Subject::new(GROUP, self.plural), name, why)
+    }
+}
+
+/// Whether a write changes nothing but what the garbage collector needs to change.
+fn changes_only_owners(new: &Value, old: &Value) -> bool {
+    let bare = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in ["ownerReferences", "finalizers", "managedFields"] {
+                metadata.remove(field);
+            }
+        }
+        object
+    };
+    bare(new) == bare(old)
+}

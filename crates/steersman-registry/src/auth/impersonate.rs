@@ -1,0 +1,386 @@
+//! Machine: whether a user may act as another, by the headers that ask for it.
+
+use std::collections::HashMap;
+
+use http::HeaderMap;
+use steersman_text::go;
+use steersman_text::names::{NameRule, check_name};
+use steersman_text::status::Status;
+
+use super::attributes::Attributes;
+use super::rbac::Authorizer;
+use super::rule::quoted;
+use super::user::{
+    ANONYMOUS, AUTHENTICATED, MASTERS, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, UNAUTHENTICATED,
+    User,
+};
+
+/// The group of the requests that are about users.
+const GROUP: &str = "authentication.k8s.io";
+/// What the user names of nodes begin with.
+const NODE_PREFIX: &str = "system:node:";
+/// The fact that tells the node on which a ServiceAccount's Pod runs.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+/// From so many groups or facts on, a right to all of them is asked for first.
+const MANY: usize = 4;
+/// For how many users the last way that worked is remembered.
+const REMEMBERED: usize = 10_000;
+
+/// The user whom the headers of a request ask to act as, as they stand. `None` where they ask for
+/// nobody.
+///
+/// # Errors
+/// 400 for groups, an id or facts without a user.
+pub fn wanted(headers: &HeaderMap) -> Result<Option<User>, Status> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
+    let mut user = User::new(first("impersonate-user")).uid(first("impersonate-uid"));
+    let groups = headers.get_all("impersonate-group").iter();
+    user.groups = groups.map(text).collect();
+    let mut has_extra = false;
+    for (name, value) in headers {
+        let Some(key) = name.as_str().strip_prefix("impersonate-extra-") else {
+            continue;
+        };
+        has_extra = true;
+        let key = percent_decode(key);
+        user.extra.entry(key).or_default().push(text(value));
+    }
+    if !user.name.is_empty() {
+        return Ok(Some(user));
+    }
+    if user.uid.is_empty() && user.groups.is_empty() && !has_extra {
+        return Ok(None);
+    }
+    Err(Status::bad_request(format!(
+        "requested {} without impersonating a user name",
+        as_go_writes(&user)
+    )))
+}
+
+/// A key as it was before it was escaped to stand in a header's name; one whose escapes are broken
+/// stays as it is.
+fn percent_decode(key: &str) -> String {
+    let mut out = Vec::with_capacity(key.len());
+    let mut rest = key.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        let (Some(high), Some(low)) = (digit(), digit()) else {
+            return key.to_owned();
+        };
+        out.extend(u8::try_from(high * 16 + low));
+    }
+    String::from_utf8(out).unwrap_or_else(|_| key.to_owned())
+}
+
+/// Go's `%#v` of a `user.DefaultInfo`.
+fn as_go_writes(user: &User) -> String {
+    let text = go::quote;
+    let texts = |list: &[String]| {
+        let all: Vec<String> = list.iter().map(|one| text(one)).collect();
+        format!("[]string{{{}}}", all.join(", "))
+    };
+    let groups = match user.groups.as_slice() {
+        [] => "[]string(nil)".to_owned(),
+        some => texts(some),
+    };
+    let extra = if user.extra.is_empty() {
+        "map[string][]string(nil)".to_owned()
+    } else {
+        let all = user.extra.iter();
+        let all: Vec<String> = all
+            .map(|(k, v)| format!("{}:{}", text(k), texts(v)))
+            .collect();
+        format!("map[string][]string{{{}}}", all.join(", "))
+    };
+    format!(
+        "&user.DefaultInfo{{Name:{}, UID:{}, Groups:{groups}, Extra:{extra}}}",
+        text(&user.name),
+        text(&user.uid)
+    )
+}
+
+/// The ways to act as somebody, in the order in which they are tried. All but the last are those of
+/// KEP-5284: they ask for the right to this request too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    AssociatedNode,
+    ArbitraryNode,
+    ServiceAccount,
+    UserInfo,
+    Legacy,
+}
+
+const MODES: [Mode; 5] = [
+    Mode::AssociatedNode,
+    Mode::ArbitraryNode,
+    Mode::ServiceAccount,
+    Mode::UserInfo,
+    Mode::Legacy,
+];
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::AssociatedNode => "associated-node",
+            Self::ArbitraryNode => "arbitrary-node",
+            Self::ServiceAccount => "serviceaccount",
+            Self::UserInfo => "user-info",
+            Self::Legacy => "",
+        }
+    }
+
+    /// Whether the way is meant for such a user at all.
+    fn fits(self, wanted: &User, requestor: &User) -> bool {
+        let bare = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+        let node = node_of(&wanted.name);
+        let account = account_of(&wanted.name);
+        match self {
+            Self::AssociatedNode => bare && node.is_some() && node_of_account(requestor) == node,
+            Self::ArbitraryNode => bare && node.is_some(),
+            Self::ServiceAccount => bare && account.is_some(),
+            Self::UserInfo => node.is_none() && account.is_none(),
+            Self::Legacy => true,
+        }
+    }
+}
+
+fn is_valid(rule: NameRule, name: &str) -> bool {
+    check_name(rule, name).is_empty()
+}
+
+fn node_of(name: &str) -> Option<&str> {
+    let node = name.strip_prefix(NODE_PREFIX)?;
+    is_valid(NameRule::Subdomain, node).then_some(node)
+}
+
+/// Namespace and name of a ServiceAccount's user name.
+fn account_of(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
+    let valid = is_valid(NameRule::Label, namespace) && is_valid(NameRule::Subdomain, name);
+    valid.then_some((namespace, name))
+}
+
+/// Returns the node on which the Pod of a ServiceAccount runs, as its token says; `None` for other
+/// users.
+pub fn node_of_account(user: &User) -> Option<&str> {
+    account_of(&user.name)?;
+    match user.extra.get(NODE_NAME)?.as_slice() {
+        [node] if is_valid(NameRule::Subdomain, node) => Some(node),
+        _ => None,
+    }
+}
+
+/// Checks who may act as whom, and remembers which way worked for a user last: it is tried first
+/// the next time, and its refusal is the one that is told then.
+#[derive(Debug, Default)]
+pub struct Impersonations {
+    last: HashMap<String, Mode>,
+}
+
+/// One wish to act as somebody.
+struct Attempt<'a> {
+    authorizer: &'a Authorizer<'a>,
+    requestor: &'a User,
+    wanted: &'a User,
+    asked: &'a Attributes,
+}
+
+impl Impersonations {
+    /// The user as whom the request goes on (AUTH-4).
+    ///
+    /// # Errors
+    /// 403 with what is missing for the first way that is meant for such a user.
+    pub fn check(
+        &mut self,
+        authorizer: &Authorizer<'_>,
+        requestor: &User,
+        wanted: &User,
+        asked: &Attributes,
+    ) -> Result<User, Status> {
+        let attempt = Attempt {
+            authorizer,
+            requestor,
+            wanted,
+            asked,
+        };
+        let last = self.last.get(&requestor.name).copied();
+        let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
+        let mut refusal = None;
+        for mode in last.into_iter().chain(others) {
+            if !mode.fits(wanted, requestor) {
+                continue;
+            }
+            match attempt.by(mode) {
+                Ok(user) => {
+                    if self.last.len() >= REMEMBERED {
+                        self.last.clear();
+                    }
+                    self.last.insert(requestor.name.clone(), mode);
+                    return Ok(user);
+                }
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+        }
+        let failed = || Status::internal("all impersonation modes failed".to_owned());
+        Err(refusal.unwrap_or_else(failed))
+    }
+}
+
+impl Attempt<'_> {
+    fn by(&self, mode: Mode) -> Result<User, Status> {
+        let constrained = mode != Mode::Legacy;
+        if constrained {
+            let mut on = self.asked.clone();
+            on.verb = format!("impersonate-on:{}:{}", mode.name(), on.verb);
+            self.ask(&on)?;
+        }
+        let mut user = self.wanted.clone();
+        self.name(mode, &mut user)?;
+        if !user.uid.is_empty() {
+            self.ask(&Self::about(mode, GROUP, "uids", &user.uid))?;
+        }
+        self.groups(mode)?;
+        self.extra(mode)?;
+        let anonymous = user.name == ANONYMOUS;
+        if anonymous && !user.is_in(UNAUTHENTICATED) {
+            user = user.group(UNAUTHENTICATED);
+        } else if !anonymous && !user.is_in(UNAUTHENTICATED) && !user.is_in(AUTHENTICATED) {
+            user = user.group(AUTHENTICATED);
+        }
+        Ok(user)
+    }
+
+    /// The right to a property of a user.
+    fn about(mode: Mode, group: &str, resource: &str, name: &str) -> Attributes {
+        let verb = match mode {
+            Mode::Legacy => "impersonate".to_owned(),
+            mode => format!("impersonate:{}", mode.name()),
+        };
+        Attributes::of(&verb, group, resource, name)
+    }
+
+    fn ask(&self, asked: &Attributes) -> Result<(), Status> {
+        let decision = self.authorizer.authorize(self.requestor, asked);
+        if decision.allowed {
+            return Ok(());
+        }
+        Err(asked.forbidden(self.requestor, &decision.reason))
+    }
+
+    fn name(&self, mode: Mode, user: &mut User) -> Result<(), Status> {
+        let group = if mode == Mode::Legacy { "" } else { GROUP };
+        let mut asked = Self::about(mode, group, "users", &user.name);
+        if mode != Mode::Legacy
+            && let Some(node) = node_of(&self.wanted.name)
+        {
+            "nodes".clone_into(&mut asked.resource);
+            // Who may act as the node he is on may do so on every node.
+            let node = if mode == Mode::AssociatedNode {
+                "*"
+            } else {
+                node
+            };
+            node.clone_into(&mut asked.name);
+            user.groups = vec!["system:nodes".to_owned()];
+        }
+        if let Some((namespace, name)) = account_of(&self.wanted.name) {
+            asked = Self::about(mode, group, "serviceaccounts", name).within(namespace);
+            if user.groups.is_empty() {
+                let own = format!("{SERVICE_ACCOUNTS}:{namespace}");
+                user.groups = vec![SERVICE_ACCOUNTS.to_owned(), own];
+            }
+        }
+        self.ask(&asked)
+    }
+
+    fn groups(&self, mode: Mode) -> Result<(), Status> {
+        let groups = &self.wanted.groups;
+        let group = if mode == Mode::Legacy { "" } else { GROUP };
+        let asked = |name: &str| Self::about(mode, group, "groups", name);
+        if mode != Mode::Legacy {
+            let refused = |name: &str, why: &str| asked(name).forbidden(self.requestor, why);
+            if groups.iter().any(String::is_empty) {
+                let why = "impersonating the empty string group is not allowed";
+                return Err(refused("", why));
+            }
+            if groups.iter().any(|one| one == MASTERS) {
+                let why = "impersonating the system:masters group is not allowed";
+                return Err(refused(MASTERS, why));
+            }
+            if groups.len() >= MANY && self.ask(&asked("*")).is_ok() {
+                return Ok(());
+            }
+        }
+        groups.iter().try_for_each(|name| self.ask(&asked(name)))
+    }
+
+    fn extra(&self, mode: Mode) -> Result<(), Status> {
+        let extra = &self.wanted.extra;
+        let asked = |key: &str, value: &str| {
+            let mut asked = Self::about(mode, GROUP, "userextras", value);
+            key.clone_into(&mut asked.subresource);
+            asked
+        };
+        if mode != Mode::Legacy {
+            if let Some(why) = wrong_extra(self.wanted) {
+                return Err(asked("", "").forbidden(self.requestor, &why));
+            }
+            let many: usize = extra.values().map(Vec::len).sum();
+            if many.max(extra.len()) >= MANY && self.ask(&asked("*", "*")).is_ok() {
+                return Ok(());
+            }
+        }
+        for (key, values) in extra {
+            for value in values {
+                self.ask(&asked(key, value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with facts, for the ways that are strict about them.
+fn wrong_extra(user: &User) -> Option<String> {
+    for (key, values) in &user.extra {
+        let key_error = |value: &str, why: &str| {
+            let value = serde_json::Value::from(value);
+            Some(format!(
+                "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: {value}: {why}"
+            ))
+        };
+        if key.is_empty() {
+            return Some("impersonating the empty string key in extra is not allowed".to_owned());
+        }
+        match key.split_once('/') {
+            Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+                if let Some(why) = check_name(NameRule::Subdomain, domain).first() {
+                    return key_error(domain, why);
+                }
+            }
+            _ => {
+                let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+                return key_error(key, why);
+            }
+        }
+        if *key != key.to_lowercase() {
+            let key = quoted(&[key]);
+            let key = key.trim_matches(['[', ']']);
+            return Some(format!(
+                "impersonating a non-lowercase key in extra is not allowed: {key}"
+            ));
+        }
+        if values.iter().any(String::is_empty) {
+            let why = "impersonating the empty string value in extra is not allowed";
+            return Some(why.to_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

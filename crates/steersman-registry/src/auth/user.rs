@@ -1,0 +1,155 @@
+//! Words: `User`, whoever a request comes from.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// The group that passes every check of permissions.
+pub const MASTERS: &str = "system:masters";
+/// The group of everybody who showed a credential.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everybody who showed none.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The name of those who showed no credential.
+pub const ANONYMOUS: &str = "system:anonymous";
+/// What the user names of ServiceAccounts begin with: namespace and name follow, with a colon
+/// between them.
+pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+/// The group of all ServiceAccounts; with a colon and a namespace behind it, of those there.
+pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+
+/// Whoever a request comes from, as authentication found it, in the words of Kubernetes'
+/// `userInfo`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub struct User {
+    /// The name, for instance `ann` or `system:serviceaccount:default:builder`.
+    pub name: String,
+    /// An id that tells users of one name apart; may be empty.
+    pub uid: String,
+    /// The groups, in order.
+    pub groups: Vec<String>,
+    /// Further facts by lower-case key.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// A user of that name in no group. A server that authenticates adds `system:authenticated`.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The user with a further group.
+    #[must_use]
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
+        self
+    }
+
+    /// The user with that id.
+    #[must_use]
+    pub fn uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = uid.into();
+        self
+    }
+
+    /// The user with a further fact. Keys are kept in lower case, as Kubernetes wants them.
+    #[must_use]
+    pub fn extra(mut self, key: &str, value: impl Into<String>) -> Self {
+        let values = self.extra.entry(key.to_lowercase()).or_default();
+        values.push(value.into());
+        self
+    }
+
+    /// Whoever works with the server's own kubeconfig or inside its process: may do everything.
+    #[must_use]
+    pub fn admin() -> Self {
+        Self::new("system:admin")
+            .group(MASTERS)
+            .group(AUTHENTICATED)
+    }
+
+    /// Whoever showed no credential.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self::new(ANONYMOUS).group(UNAUTHENTICATED)
+    }
+
+    /// The user that a ServiceAccount is.
+    #[must_use]
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self::new(format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"))
+            .group(SERVICE_ACCOUNTS)
+            .group(format!("{SERVICE_ACCOUNTS}:{namespace}"))
+            .group(AUTHENTICATED)
+    }
+
+    /// The user in the group `system:authenticated`, unless he is in `system:unauthenticated`.
+    #[must_use]
+    pub fn authenticated(self) -> Self {
+        if self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED) {
+            self
+        } else {
+            self.group(AUTHENTICATED)
+        }
+    }
+
+    /// Whether the user is in a group.
+    #[must_use]
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+
+    /// The `userInfo` of `authentication.k8s.io/v1`; what is empty is left out.
+    #[must_use]
+    pub fn info(&self) -> Value {
+        let mut info = Map::new();
+        if !self.name.is_empty() {
+            info.insert("username".to_owned(), json!(self.name));
+        }
+        if !self.uid.is_empty() {
+            info.insert("uid".to_owned(), json!(self.uid));
+        }
+        if !self.groups.is_empty() {
+            info.insert("groups".to_owned(), json!(self.groups));
+        }
+        if !self.extra.is_empty() {
+            info.insert("extra".to_owned(), json!(self.extra));
+        }
+        Value::Object(info)
+    }
+
+    /// Reads a [`userInfo`](Self::info), of which every member must be understood (SRV-SNAP-4).
+    ///
+    /// # Errors
+    /// The problem with it.
+    pub fn of_info(info: &Value) -> Result<Self, &'static str> {
+        let texts = |value: &Value| -> Option<Vec<String>> {
+            let texts = value.as_array()?.iter().map(Value::as_str);
+            texts.map(|text| text.map(str::to_owned)).collect()
+        };
+        let mut user = Self::default();
+        for (member, value) in info.as_object().ok_or("it is no object")? {
+            let read = match member.as_str() {
+                "username" => value.as_str().map(|name| name.clone_into(&mut user.name)),
+                "uid" => value.as_str().map(|uid| uid.clone_into(&mut user.uid)),
+                "groups" => texts(value).map(|groups| user.groups = groups),
+                "extra" => value.as_object().and_then(|extra| {
+                    let extra = extra.iter();
+                    let all = extra.map(|(key, all)| Some((key.clone(), texts(all)?)));
+                    all.collect::<Option<_>>().map(|extra| user.extra = extra)
+                }),
+                _ => None,
+            };
+            read.ok_or("it has a member that no user has")?;
+        }
+        if user.name.is_empty() {
+            return Err("it has no username");
+        }
+        Ok(user)
+    }
+}

@@ -1,0 +1,243 @@
+//! Machine: what a kube-apiserver writes by itself when it begins to serve: its own Service, the
+//! priorities of a cluster's own Pods, what it would share its time by, and the groups it serves.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
+
+use crate::store::{Draft, Stored};
+
+use super::classes::SYSTEM;
+use super::managed::{self, Ownership};
+use super::metadata;
+use super::options::{Subresource, Target, WriteOptions};
+use super::standard;
+use super::state::Registry;
+
+/// The first address of the network of Services.
+const ADDRESS: &str = "10.96.0.1";
+
+/// Who writes most of it.
+const SERVER: &str = "kube-apiserver";
+/// Who writes what says how time is shared, and who reports on it.
+const FLOWS: (&str, &str) = (
+    "api-priority-and-fairness-config-producer-v1",
+    "api-priority-and-fairness-config-consumer-v1",
+);
+
+impl Registry {
+    /// Writes what is missing of it, and where the server listens now, by which authority's word.
+    /// What is there already stays, but for the address and the authority.
+    pub fn furnish(&mut self, (listens, authority): (SocketAddr, &str), now: Timestamp) {
+        self.authority = Some(authority.to_owned());
+        self.note_lacks();
+        self.due.versions = true;
+        for (name, value) in SYSTEM {
+            let critical = name
+                .trim_start_matches("system-")
+                .trim_end_matches("-critical");
+            let body = json!({
+                "metadata": {"name": name},
+                "value": value,
+                "description": format!("Used for system critical pods that must {}.", match critical {
+                    "node" => "not be moved from their current node",
+                    _ => "run in the cluster, but can be moved to another node if necessary",
+                }),
+            });
+            let classes = ("scheduling.k8s.io", "priorityclasses");
+            self.supply(classes, SERVER, ("", body), now);
+        }
+        self.furnish_flows(now);
+        let text = metadata::time(now);
+        for body in standard::api_services() {
+            let services = ("apiregistration.k8s.io", "apiservices");
+            if let Some(made) = self.supply(services, SERVER, ("", body), now) {
+                self.report(services, SERVER, made, standard::available(&text), now);
+            }
+        }
+        let service = json!({
+            "metadata": {"name": "kubernetes",
+                "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {
+                "type": "ClusterIP", "clusterIP": ADDRESS,
+                "sessionAffinity": "None", "ipFamilyPolicy": "SingleStack",
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443,
+                    "targetPort": listens.port()}],
+            },
+        });
+        self.supply(("", "services"), SERVER, ("default", service), now);
+        self.point_to(listens, now);
+    }
+
+    /// What says how the server shares its time among clients, were it short of it.
+    fn furnish_flows(&mut self, now: Timestamp) {
+        let levels = (
+            "flowcontrol.apiserver.k8s.io",
+            "prioritylevelconfigurations",
+        );
+        for body in standard::priority_levels() {
+            self.supply(levels, FLOWS.0, ("", body), now);
+        }
+        let schemas = ("flowcontrol.apiserver.k8s.io", "flowschemas");
+        for body in standard::flow_schemas() {
+            if let Some(made) = self.supply(schemas, FLOWS.0, ("", body), now) {
+                let status = standard::found(&made, &metadata::time(now));
+                self.report(schemas, FLOWS.1, made, status, now);
+            }
+        }
+    }
+
+    /// Sees to it that each version of custom resources has an APIService, and none that is gone
+    /// (upstream: `crdregistration` and the controller `autoregister`).
+    pub(super) fn register_versions(&mut self, now: Timestamp) {
+        let services = ("apiregistration.k8s.io", "apiservices");
+        let resource = self.resource(services.0, "v1", services.1);
+        let Some(resource) = resource.filter(|_| self.authority.is_some()) else {
+            return;
+        };
+        let custom = self.catalogue.all().iter().filter(|one| !one.built_in);
+        let served: BTreeMap<String, Value> = custom
+            .map(|one| standard::api_service(&one.group, &one.version))
+            .collect();
+        let known: Vec<Arc<Stored>> = self.store.list(&resource.storage, None).cloned().collect();
+        for service in &known {
+            let kept = service.label(standard::AUTOMANAGED) != Some("true")
+                || served.contains_key(&*service.name);
+            if !kept {
+                self.remove(&resource.storage, service);
+            }
+        }
+        for (name, body) in served {
+            if known.iter().any(|one| *one.name == *name) {
+                continue;
+            }
+            if let Some(made) = self.plant(services, SERVER, ("", body), now) {
+                let mut whole = made.lean().clone();
+                whole["status"] = standard::available(&metadata::time(now));
+                let whole = self.own_status(&resource, &made, whole, now);
+                self.put(&resource.storage, "", &name, whole);
+            }
+        }
+    }
+
+    /// Stores a new object of one of the cluster's parts that act within requests. Nobody is asked
+    /// about it, as about what the garbage collector does.
+    pub(super) fn plant(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        (namespace, body): (&str, Value),
+        now: Timestamp,
+    ) -> Option<Arc<Stored>> {
+        let resource = self.resource(group, "v1", plural)?;
+        let mut object = body;
+        object["kind"] = resource.kind.as_str().into();
+        object["apiVersion"] = resource.api_version().into();
+        let name = metadata::text(&object, "name").to_owned();
+        if resource.namespaced {
+            metadata::of(&mut object).insert("namespace".to_owned(), namespace.into());
+        }
+        self.stamp(&resource, &mut object, now);
+        let options = by(manager);
+        let asked = managed::asked(&resource, &object);
+        let ownership = Ownership::Track(&options);
+        let managed = self.track_create(&resource, &mut object, (&asked, ownership), now);
+        let draft = Draft::new(object, managed);
+        Some(self.put(&resource.storage, namespace, &name, draft))
+    }
+
+    /// Creates an object unless it is there.
+    fn supply(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        (namespace, body): (&str, Value),
+        now: Timestamp,
+    ) -> Option<Value> {
+        let name = metadata::text(&body, "name").to_owned();
+        let resource = self.resource(group, "v1", plural)?;
+        let there = self.store.get(&resource.storage, namespace, &name);
+        if there.is_some() {
+            return None;
+        }
+        let place = Some(namespace).filter(|_| resource.namespaced);
+        let target = Target::collection(&resource, place);
+        // Where a policy or a quota forbids it, a cluster goes without too.
+        let written = self.create(target, body, &by(manager), now).ok()?;
+        Some(written.object.value().clone())
+    }
+
+    /// Writes the status of an object of the cluster.
+    fn report(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        mut object: Value,
+        status: Value,
+        now: Timestamp,
+    ) {
+        let Some(resource) = self.resource(group, "v1", plural) else {
+            return;
+        };
+        let name = metadata::text(&object, "name").to_owned();
+        object["status"] = status;
+        let target = Target::object(&resource, None, &name).part(Subresource::Status);
+        let _ = self.update(target, object, &by(manager), now);
+    }
+
+    /// The Service leads to the listener. Its address is of loopback, which no client could write.
+    fn point_to(&mut self, listens: SocketAddr, now: Timestamp) {
+        let (ip, port) = (listens.ip().to_string(), listens.port());
+        let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };
+        let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+        let endpoints = json!({
+            "kind": "Endpoints", "apiVersion": "v1",
+            "metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
+        });
+        let slice = json!({
+            "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
+            "metadata": {"labels": {"kubernetes.io/service-name": "kubernetes"}, "generation": 1},
+            "addressType": family,
+            "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
+            "ports": ports,
+        });
+        for (group, plural, mut object) in [
+            ("", "endpoints", endpoints),
+            ("discovery.k8s.io", "endpointslices", slice),
+        ] {
+            let storage = StorageKey::new(group, plural);
+            let name = "kubernetes";
+            let there = self.store.get(&storage, "default", name).cloned();
+            let (uid, created) = match &there {
+                Some(there) => (
+                    there.meta("uid").to_owned(),
+                    there.meta("creationTimestamp").to_owned(),
+                ),
+                None => (self.rng.uid(), metadata::time(now)),
+            };
+            let fields = metadata::of(&mut object);
+            for (field, value) in [
+                ("name", name),
+                ("namespace", "default"),
+                ("uid", &uid),
+                ("creationTimestamp", &created),
+            ] {
+                fields.insert(field.to_owned(), value.into());
+            }
+            self.put(&storage, "default", name, object);
+        }
+        self.settle(now);
+    }
+}
+
+fn by(manager: &str) -> WriteOptions {
+    WriteOptions {
+        field_manager: Some(manager.to_owned()),
+        ..WriteOptions::default()
+    }
+}

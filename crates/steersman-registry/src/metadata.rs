@@ -1,0 +1,204 @@
+//! Machine: an object's metadata: its types, what the server sets, and what may not change.
+
+use serde_json::{Map, Value, json};
+use steersman_schema::resource::{Generation, MetadataCheck, Resource};
+use steersman_schema::types;
+use steersman_text::status::{FieldError, Status};
+use steersman_text::{go, names};
+
+/// Text of a field; empty where it is absent.
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The object's metadata, made when it is absent or no object.
+pub fn of(object: &mut Value) -> &mut Map<String, Value> {
+    members(members(object).entry("metadata").or_insert(Value::Null))
+}
+
+/// The value as an object, replaced by an empty one when it is none.
+pub fn members(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(members) => members,
+        _ => unreachable!("the lines above made it an object"),
+    }
+}
+
+/// Brings `metadata` into shape: unknown fields, nulls and empties go (unknown ones are named in
+/// `unknown`), and a value of the wrong type is refused as the decoder refuses it.
+pub(crate) fn decode(
+    resource: &Resource,
+    object: &mut Value,
+    unknown: &mut Vec<String>,
+) -> Result<(), Status> {
+    let refuse = |why: String| {
+        let (version, kind) = (&resource.version, &resource.kind);
+        Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
+    };
+    match object.get("metadata") {
+        None | Some(Value::Null | Value::Object(_)) => {}
+        Some(other) => {
+            let (kind, found) = (&resource.kind, types::word(other));
+            return Err(refuse(format!(
+                "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
+            )));
+        }
+    }
+    let metadata = of(object);
+    metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
+    // The metadata of a custom resource is read on its own.
+    unknown.extend(types::decode_metadata(metadata, resource.built_in).map_err(refuse)?);
+    metadata.retain(|name, value| match value {
+        Value::Object(members) => !members.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::String(text) => !text.is_empty() || name == "name",
+        _ => true,
+    });
+    Ok(())
+}
+
+/// Checks what a client may set.
+pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let prefix = text(object, "generateName");
+    if new && !prefix.is_empty() {
+        let value = go::quote(prefix);
+        let wrong = names::check_prefix(resource.names, prefix);
+        let wrong = wrong.iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.generateName", &value, why)));
+    }
+    let name = text(object, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else if new {
+        // An object that is there keeps its name, also where another version or group of its kind
+        // would not have taken it.
+        let value = go::quote(name);
+        let wrong = names::check_name(resource.names, name);
+        let wrong = wrong
+            .iter()
+            .map(|why| FieldError::invalid("metadata.name", &value, why));
+        errors.extend(wrong);
+    }
+    check_attached(resource, object, &mut errors);
+    errors
+}
+
+/// Carries over what the server owns from the stored object.
+pub(crate) fn keep(new: &mut Value, old: &Value) {
+    let metadata = of(new);
+    for field in ["creationTimestamp", "generation", "namespace"] {
+        match old["metadata"].get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if let (None, Some(value)) = (metadata.get(field), old["metadata"].get(field)) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Checks the metadata of an update: once for all kinds as that of a new object and as that of a
+/// change, and then as often as the kind's strategy does. Each check reports its causes again.
+pub(crate) fn validate_update(
+    resource: &Resource,
+    checks: &[MetadataCheck],
+    (new, old): (&Value, &Value),
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_attached(resource, new, &mut errors);
+    check_change(new, old, &mut errors);
+    for check in checks {
+        match check {
+            MetadataCheck::New => errors.extend(validate(resource, new, false)),
+            MetadataCheck::Update => check_change(new, old, &mut errors),
+        }
+    }
+    errors
+}
+
+/// Checks what other objects may carry too: labels, annotations, owners and finalizers.
+fn check_attached(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+    let metadata = &object["metadata"];
+    names::check_attached(metadata, errors);
+    if let Some(finalizers) = metadata["finalizers"].as_array() {
+        names::check_finalizers(finalizers, resource.built_in, errors);
+    }
+}
+
+/// Checks that what is fixed stays, and what is attached (upstream:
+/// `ValidateObjectMetaAccessorUpdate`).
+fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let (new, old) = (&new["metadata"], &old["metadata"]);
+    let empty = Vec::new();
+    if !old["deletionTimestamp"].is_null() {
+        let had = old["finalizers"].as_array().unwrap_or(&empty);
+        let added: Vec<String> = new["finalizers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|finalizer| !had.contains(finalizer))
+            .map(Value::to_string)
+            .collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            errors.push(FieldError::forbidden("metadata.finalizers", &detail));
+        }
+    }
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if new[field] != old[field] {
+            let field_path = format!("metadata.{field}");
+            let value = new[field].to_string();
+            errors.push(FieldError::invalid(
+                field_path,
+                &value,
+                "field is immutable",
+            ));
+        }
+    }
+    names::check_attached(new, errors);
+}
+
+/// SRV-REG-3: the generation counts changes of the desired state, and nothing else.
+pub(crate) fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
+    let changed = match resource.generation {
+        Generation::Unmanaged => false,
+        Generation::Spec => new["spec"] != old["spec"],
+        Generation::OutsideMetadata => {
+            let empty = Map::new();
+            let ignored = |name: &str| {
+                matches!(name, "metadata" | "apiVersion" | "kind")
+                    || (name == "status" && resource.status)
+            };
+            let outside = |object: &Value| {
+                let members = object.as_object().unwrap_or(&empty).clone();
+                let kept = members.into_iter().filter(|(name, _)| !ignored(name));
+                kept.collect::<Map<String, Value>>()
+            };
+            outside(new) != outside(old)
+        }
+    };
+    if changed {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        let generation = json!(generation.saturating_add(1));
+        of(new).insert("generation".to_owned(), generation);
+    }
+}
+
+/// A time as it is written in metadata: whole seconds, UTC.
+pub fn time(now: jiff::Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,255 @@
+//! Snapshots of a registry: what they keep, and what they refuse.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::RegistryOptions;
+use crate::auth::User;
+
+fn config(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
+// SRV-SNAP-3.
+#[test]
+fn srv_snap_3_credentials_stay_good() {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut before = Registry::new(Default::default(), now);
+    let ann = User::new("ann").uid("7").group("dev").extra("a/b", "c");
+    before.add_token("anns".to_owned(), ann, true);
+    before.add_token("listeners".to_owned(), User::admin(), false);
+    let mut text = Vec::new();
+    before.snapshot().write(&mut text).unwrap();
+
+    // A server of another seed would sign with another key.
+    let options = RegistryOptions {
+        seed: 7,
+        ..Default::default()
+    };
+    let mut after = Registry::new(options, now);
+    let signed = before.key.issue(&json!({"aud": ["a"]}));
+    assert!(after.key.claims(&signed).is_none());
+    after.restore(&Snapshot::read(&text).unwrap());
+    assert!(after.key.claims(&signed).is_some());
+    let ann = after.tokens.get("anns").unwrap();
+    assert_eq!(Some(&ann), before.tokens.get("anns").as_ref());
+    assert!(ann.is_in("dev") && ann.extra["a/b"] == ["c"]);
+    assert!(after.tokens.get("listeners").is_none());
+}
+
+// SRV-SNAP-2.
+#[test]
+fn srv_snap_2_what_was_before_is_too_old_and_the_moment_itself_is_not() {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut registry = Registry::new(Default::default(), now);
+    let maps = StorageKey::new("", "configmaps");
+    registry.put(&maps, "default", "a", config("a"));
+    let before = registry.revision();
+    registry.put(&maps, "default", "b", config("b"));
+    let snapshot = registry.snapshot();
+    let mut again = Registry::new(Default::default(), now);
+    again.restore(&snapshot);
+    assert!(again.store.changes(&maps, before).is_err());
+    assert!(again.store.list_at(&maps, None, before).is_err());
+    let at = again.revision();
+    assert_eq!(again.store.list_at(&maps, None, at).unwrap().len(), 2);
+    again.put(&maps, "default", "c", config("c"));
+    let changes: Vec<u64> = again
+        .store
+        .changes(&maps, at)
+        .unwrap()
+        .map(|one| one.revision)
+        .collect();
+    assert_eq!(changes, [at + 1]);
+    again.compact();
+    assert!(
+        again.store.changes(&maps, at).is_err(),
+        "the log goes on to be compacted"
+    );
+}
+
+#[test]
+fn what_is_cut_short_or_not_ours_is_no_snapshot() {
+    let mut text = Vec::new();
+    let server = Registry::new(Default::default(), jiff::Timestamp::UNIX_EPOCH);
+    server.snapshot().write(&mut text).unwrap();
+    for end in [0, 1, text.len() / 2, text.len() - 2] {
+        assert!(
+            matches!(Snapshot::read(&text[..end]), Err(SnapshotError::Text(_))),
+            "{end}"
+        );
+    }
+    let problem = |text: &str| Snapshot::read(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(
+        problem(r#"{"format": "x"}"#),
+        "its format is \"x\", and this server reads \"steersman-apiserver/1\""
+    );
+    let future = r#"{"format": "steersman-apiserver/1", "revision": 3, "objects":
+        {"pods.": [{"metadata": {"name": "a", "resourceVersion": "4"}}]}}"#;
+    assert_eq!(
+        problem(future),
+        "the object 0 of pods. is none: its resource version is not one of the snapshot's past"
+    );
+}
+
+/// A snapshot that can be read.
+fn readable() -> Value {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut server = Registry::new(Default::default(), now);
+    server.add_token("anns".to_owned(), User::new("ann").group("dev"), true);
+    let mut text = Vec::new();
+    server.snapshot().write(&mut text).unwrap();
+    let good: Value = serde_json::from_slice(&text).unwrap();
+    assert!(Snapshot::read(good.to_string().as_bytes()).is_ok());
+    good
+}
+
+/// The refusal of a snapshot.
+fn refused(snapshot: &Value) -> String {
+    let read = Snapshot::read(snapshot.to_string().as_bytes());
+    read.unwrap_err().to_string()
+}
+
+/// The refusal of a readable snapshot in which one part is another.
+fn refused_with(place: &str, value: Value) -> String {
+    let mut snapshot = readable();
+    *snapshot.pointer_mut(place).unwrap() = value;
+    refused(&snapshot)
+}
+
+/// SRV-SNAP-4: each part that would be lost, or kept as something else, is refused with its place.
+#[test]
+fn srv_snap_4_members_are_read_to_the_last_one() {
+    let range = "is no number of its range";
+    let counters = "/counters";
+    let tokens = "/credentials/tokens";
+    for (place, value, wanted) in [
+        (
+            "/revision",
+            json!("7"),
+            format!("revision cannot be read: \"7\" {range}"),
+        ),
+        (
+            counters,
+            json!([]),
+            "counters cannot be read: it is no object".to_owned(),
+        ),
+        (
+            "/counters/addresses",
+            json!(70_000),
+            format!("counters.addresses cannot be read: 70000 {range}"),
+        ),
+        (
+            "/counters/random",
+            json!(-1),
+            format!("counters.random cannot be read: -1 {range}"),
+        ),
+        (
+            counters,
+            json!({"seed": 1}),
+            "counters.seed cannot be read: this server knows no such member".to_owned(),
+        ),
+        (
+            "/credentials/key",
+            json!("short"),
+            "credentials.key cannot be read: it is no key".to_owned(),
+        ),
+        (
+            tokens,
+            json!([]),
+            "credentials.tokens cannot be read: it is no object".to_owned(),
+        ),
+        (
+            tokens,
+            json!({"t": {"username": "a"}, "u": {"groups": []}}),
+            "credentials.tokens, token 1 (from 0) cannot be read: it has no username".to_owned(),
+        ),
+        (
+            tokens,
+            json!({"t": {"username": "a", "groups": [1]}}),
+            "credentials.tokens, token 0 (from 0) cannot be read: it has a member that no user has"
+                .to_owned(),
+        ),
+        (
+            "/objects",
+            json!([]),
+            "objects cannot be read: it is no object".to_owned(),
+        ),
+    ] {
+        assert_eq!(refused_with(place, value), format!("its {wanted}"));
+    }
+    let mut more = readable();
+    more["leases"] = json!({});
+    let why = "its leases cannot be read: this server knows no such member";
+    assert_eq!(refused(&more), why);
+    let text = readable().to_string();
+    let twice = text.replacen('{', "{\"objects\":{},", 1);
+    let told = Snapshot::read(twice.as_bytes()).unwrap_err().to_string();
+    assert_eq!(told, "its objects cannot be read: it is there twice");
+    for missing in ["revision", "objects"] {
+        let mut less = readable();
+        less.as_object_mut().unwrap().remove(missing);
+        let why = format!("its {missing} cannot be read: it is missing");
+        assert_eq!(refused(&less), why);
+    }
+    // What the first servers wrote had no credentials, and a storage may be left without objects.
+    let mut old = readable();
+    old.as_object_mut().unwrap().remove("credentials");
+    old["objects"]["sites.example.com"] = json!([]);
+    assert!(Snapshot::read(old.to_string().as_bytes()).is_ok());
+}
+
+/// SRV-SNAP-4: so is each object that would be lost, or be another one.
+#[test]
+fn srv_snap_4_objects_are_kept_or_refused() {
+    let map = |name: &str, namespace: Value| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"}})
+    };
+    let default = || json!("default");
+    let first = "the object 0 of configmaps. is none: ";
+    for (list, wanted) in [
+        (
+            json!({}),
+            "its objects[\"configmaps.\"] cannot be read: it is no list".to_owned(),
+        ),
+        (
+            json!([map("a", default()), map("a", default())]),
+            "the object 1 of configmaps. is none: another one before it has its name".to_owned(),
+        ),
+        (
+            json!([map("a", json!(null))]),
+            format!("{first}its namespace is no text"),
+        ),
+        (
+            json!([map("", default())]),
+            format!("{first}it has no name"),
+        ),
+        (
+            json!([{"metadata": 7}]),
+            format!("{first}it has no metadata"),
+        ),
+    ] {
+        let mut snapshot = readable();
+        snapshot["objects"]["configmaps."] = list;
+        assert_eq!(refused(&snapshot), wanted);
+    }
+    let stray = json!({"sites.example.com": [map("a", default())]});
+    assert_eq!(
+        refused_with("/objects", stray),
+        "its objects[\"sites.example.com\"] cannot be read: the server has no such kind, and the snapshot no definition of one"
+    );
+    let first = "the object 0 of namespaces. is none: ";
+    for (field, value, wanted) in [
+        ("managedFields", json!({}), "its managedFields are no list"),
+        (
+            "namespace",
+            default(),
+            "its namespace is missing, or it has one though its kind is in none",
+        ),
+    ] {
+        let mut snapshot = readable();
+        snapshot["objects"]["namespaces."][0]["metadata"][field] = value;
+        assert_eq!(refused(&snapshot), format!("{first}{wanted}"));
+    }
+}

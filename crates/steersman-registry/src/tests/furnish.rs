@@ -1,0 +1,117 @@
+//! What stands in a cluster whose server has begun to serve.
+
+use serde_json::json;
+
+use super::Server;
+
+#[test]
+fn a_server_has_a_service_of_its_own() {
+    let mut server = Server::new();
+    let now = server.now;
+    server
+        .registry
+        .furnish(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
+    let service = server.get("services", "kubernetes").unwrap();
+    assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+    assert_eq!(service["spec"]["ports"][0]["targetPort"], 6443);
+    assert_eq!(
+        server
+            .get("priorityclasses", "system-node-critical")
+            .unwrap()["value"],
+        2_000_001_000
+    );
+    // Another listener moves what the Service leads to, and nothing else.
+    server
+        .registry
+        .furnish(("127.0.0.1:7443".parse().unwrap(), "other PEM"), now);
+    let again = server.get("services", "kubernetes").unwrap();
+    assert_eq!(
+        again["metadata"]["resourceVersion"],
+        service["metadata"]["resourceVersion"]
+    );
+    let endpoints = server.get("endpoints", "kubernetes").unwrap();
+    assert_eq!(
+        endpoints["subsets"],
+        json!([{"addresses": [{"ip": "127.0.0.1"}],
+            "ports": [{"name": "https", "port": 7443, "protocol": "TCP"}]}])
+    );
+    let slice = server.get("endpointslices", "kubernetes").unwrap();
+    assert_eq!(slice["ports"][0]["port"], 7443);
+    assert_eq!(
+        server
+            .registry
+            .service_address("default", "kubernetes", 443)
+            .unwrap()
+            .1,
+        7443
+    );
+    // The next Service gets another address.
+    let other = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
+    let other = server.create("services", other).unwrap();
+    assert_ne!(other["spec"]["clusterIP"], "10.96.0.1");
+}
+
+#[test]
+fn a_server_says_what_it_serves_and_how_it_would_share_its_time() {
+    let mut server = Server::new();
+    let furnish = |server: &mut Server| {
+        let now = server.now;
+        server
+            .registry
+            .furnish(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
+    };
+    furnish(&mut server);
+    let options = crate::ListOptions::default();
+    assert_eq!(
+        server.names("prioritylevelconfigurations", &options).len(),
+        8
+    );
+    let schemas = server.names("flowschemas", &options);
+    assert_eq!(schemas.len(), 13);
+    for name in schemas {
+        let schema = server.get("flowschemas", &name).unwrap();
+        let level = schema["spec"]["priorityLevelConfiguration"]["name"].as_str();
+        let level = level.unwrap();
+        assert!(
+            server.get("prioritylevelconfigurations", level).is_ok(),
+            "{name}"
+        );
+        assert_eq!(
+            schema["status"]["conditions"][0]["reason"], "Found",
+            "{name}"
+        );
+    }
+    // Every group version of a cluster without definitions is served by the server itself.
+    let mut served: Vec<String> = server
+        .registry
+        .resources()
+        .iter()
+        .filter(|resource| resource.group != "apiregistration.k8s.io")
+        .map(|resource| format!("{}.{}", resource.version, resource.group))
+        .collect();
+    served.sort_unstable();
+    served.dedup();
+    assert_eq!(server.names("apiservices", &options), served);
+    let apps = server.get("apiservices", "v1.apps").unwrap();
+    assert_eq!(apps["spec"]["groupPriorityMinimum"], 17800);
+    assert_eq!(apps["status"]["conditions"][0]["reason"], "Local");
+    // Who changed or removed one finds it so when the server begins again.
+    server
+        .merge(
+            "flowschemas",
+            "global-default",
+            json!({"spec": {"matchingPrecedence": 9000}}),
+        )
+        .unwrap();
+    let before = server.registry.revision();
+    furnish(&mut server);
+    let schema = server.get("flowschemas", "global-default").unwrap();
+    assert_eq!(schema["spec"]["matchingPrecedence"], 9000);
+    let written = server.list("flowschemas", &options).unwrap();
+    assert!(
+        written
+            .items
+            .iter()
+            .all(|one| one.stored.revision <= before)
+    );
+}

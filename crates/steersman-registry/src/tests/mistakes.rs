@@ -1,0 +1,57 @@
+//! A mistake of the server's own in the middle of a verb, and numbers at the end of their range.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+
+/// SRV-4: a verb that panics while webhooks may be asked leaves neither its own random numbers nor
+/// what it knows of webhooks behind.
+#[test]
+fn a_verb_that_panics_leaves_the_registry_as_it_was() {
+    let mut server = Server::new();
+    let hooks = json!({"metadata": {"name": "hooks"}, "webhooks": []});
+    server
+        .create("validatingwebhookconfigurations", hooks)
+        .unwrap();
+    let mut expected = server.registry.rng.clone();
+    let _used = expected.fork();
+    let mut attempt = Attempt::default();
+    let broken = catch_unwind(AssertUnwindSafe(|| {
+        server.registry.attempt(&mut attempt, |registry| {
+            assert!(registry.is_attended());
+            let uid = registry.rng.uid();
+            assert!(uid.is_empty(), "a mistake in the verb");
+        })
+    }));
+    assert!(broken.is_err());
+    assert_eq!(server.registry.rng.state(), expected.state());
+    assert!(!server.registry.is_attended());
+    // The server's own acts pass no webhooks, before and after.
+    server.create("configmaps", config_map("next")).unwrap();
+}
+
+/// SRV-3: the generation of a kind that has none of its own is the client's.
+#[test]
+fn the_greatest_generation_is_raised_no_more() {
+    let mut server = Server::new();
+    let mut held = config_map("held");
+    held["metadata"]["generation"] = json!(i64::MAX);
+    held["metadata"]["finalizers"] = json!(["e.com/hold"]);
+    server.create("configmaps", held).unwrap();
+    server.delete("configmaps", "held").unwrap();
+    let left = server.get("configmaps", "held").unwrap();
+    assert_eq!(left["metadata"]["generation"], json!(i64::MAX));
+    assert!(left["metadata"]["deletionTimestamp"].is_string());
+}
+
+/// SRV-REG-3: a driver's generation begins at one, whatever a client sends, and counts its changes.
+#[test]
+fn the_generation_of_a_driver_is_the_servers() {
+    let mut server = Server::new();
+    let driver = json!({"metadata": {"name": "d.e.com", "generation": i64::MAX}, "spec": {}});
+    let made = server.create("csidrivers", driver).unwrap();
+    assert_eq!(made["metadata"]["generation"], 1);
+    let change = json!({"spec": {"requiresRepublish": true}});
+    let changed = server.merge("csidrivers", "d.e.com", change).unwrap();
+    assert_eq!(changed["metadata"]["generation"], 2);
+}

@@ -1,0 +1,132 @@
+//! Who may name the parameters of admission policies.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Done, Server, causes};
+use crate::auth::{Authorization, User};
+use crate::{RegistryOptions, Target, WriteOptions};
+
+/// A server where ann may write policies and bindings, and read what the rules say.
+fn server(rules: &Value) -> Server {
+    let mut server = Server::with(RegistryOptions {
+        authorization: Authorization::Rbac,
+        ..RegistryOptions::default()
+    });
+    let role = json!({"metadata": {"name": "reader"}, "rules": rules});
+    let binding = json!({"metadata": {"name": "ann"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ann"}]});
+    for (plural, body) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+        write(&mut server, User::admin(), plural, body).unwrap();
+    }
+    server
+}
+
+fn write(server: &mut Server, user: User, plural: &str, body: Value) -> Done<Value> {
+    let options = WriteOptions {
+        user: Arc::new(user),
+        ..WriteOptions::default()
+    };
+    let resource = server.resource(plural);
+    let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+    let now = server.now;
+    let written = if body["metadata"]["resourceVersion"].is_null() {
+        let target = Target::collection(&resource, None);
+        server.registry.create(target, body, &options, now)?
+    } else {
+        let target = Target::object(&resource, None, &name);
+        server.registry.update(target, body, &options, now)?
+    };
+    Ok(written.object.value().clone())
+}
+
+fn ann() -> User {
+    User::new("ann").group("devs").authenticated()
+}
+
+fn policy(name: &str, kind: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {
+        "paramKind": {"apiVersion": "v1", "kind": kind},
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+            "operations": ["CREATE"], "resources": ["pods"]}]},
+        "validations": [{"expression": "params != null"}]}})
+}
+
+fn binding(name: &str, policy: &str, reference: &Value) -> Value {
+    let mut body = json!({"metadata": {"name": name},
+        "spec": {"policyName": policy, "validationActions": ["Deny"], "paramRef": reference}});
+    body["spec"]["paramRef"]["parameterNotFoundAction"] = json!("Deny");
+    body
+}
+
+const ANN: &str = "&{ann  [devs system:authenticated] map[]}";
+
+#[test]
+fn the_kind_of_parameters_is_one_that_the_author_may_read() {
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+    let mut server = server(&rules);
+    let policies = "validatingadmissionpolicies";
+    let refused = write(&mut server, ann(), policies, policy("p", "Secret"));
+    assert_eq!(
+        causes(refused),
+        [format!(
+            "spec.paramKind: Forbidden: user {ANN} must have \"get\" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)"
+        )]
+    );
+    let mut made = write(&mut server, ann(), policies, policy("p", "ConfigMap")).unwrap();
+    made["spec"]["paramKind"]["kind"] = json!("Secret");
+    assert!(write(&mut server, ann(), policies, made.clone()).is_err());
+    // So does whoever holds the server.
+    assert!(server.create(policies, policy("direct", "Secret")).is_ok());
+    // What stays as it is was somebody else's to name.
+    let mut secret = write(&mut server, User::admin(), policies, made).unwrap();
+    secret["metadata"]["labels"] = json!({"a": "b"});
+    write(&mut server, ann(), policies, secret).unwrap();
+}
+
+#[test]
+fn a_binding_names_parameters_that_its_author_may_read() {
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["limits"], "verbs": ["get"]},
+        {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["*"]}]);
+    let mut server = server(&rules);
+    let policies = "validatingadmissionpolicies";
+    for (name, kind) in [("p", "ConfigMap"), ("q", "Nothing")] {
+        write(&mut server, User::admin(), policies, policy(name, kind)).unwrap();
+    }
+    let bindings = "validatingadmissionpolicybindings";
+    let mut told = |policy: &str, reference: Value| {
+        causes(write(
+            &mut server,
+            ann(),
+            bindings,
+            binding("b", policy, &reference),
+        ))
+    };
+    assert_eq!(
+        told("p", json!({"name": "other"})),
+        [format!(
+            "spec.paramRef: Forbidden: user {ANN} does not have \"get\" permission on the object referenced by paramRef"
+        )]
+    );
+    assert_eq!(
+        told("p", json!({"selector": {}})),
+        [format!(
+            "spec.paramRef: Forbidden: user {ANN} does not have \"list\" permission on the object referenced by paramRef"
+        )]
+    );
+    assert_eq!(
+        told("q", json!({"name": "limits"})),
+        [format!(
+            "spec.paramRef: Forbidden: unable to resolve paramKind &{{v1 Nothing}} to determine minimum required permissions and user {ANN} does not have \"get\" permission for all groups, versions and resources"
+        )]
+    );
+    // Of a policy that is not there the parameters may be anything.
+    assert_eq!(told("none", json!({"name": "limits"})).len(), 1);
+    let body = binding("b", "p", &json!({"name": "limits"}));
+    let mut made = write(&mut server, ann(), bindings, body).unwrap();
+    made["spec"]["paramRef"]["name"] = json!("other");
+    assert!(write(&mut server, ann(), bindings, made).is_err());
+}
