@@ -74,6 +74,17 @@ impl Network {
         self.contains(other.first()) && self.bits < other.bits
     }
 
+    /// The address itself with the number of bits that count, as it is usually written.
+    fn interface(self) -> String {
+        let is_mapped = matches!(self.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
+        let bits = if is_mapped && self.bits > 32 {
+            self.bits.saturating_sub(96)
+        } else {
+            self.bits
+        };
+        format!("{}/{bits}", usual(self.address))
+    }
+
     /// The first address of the network.
     fn first(self) -> IpAddr {
         let first = Self::masked(self.address, self.bits);
@@ -199,6 +210,20 @@ pub(super) fn check_network_text(at: &Place<'_>, text: &str, known: &[&str], err
     } else if network.has_host() {
         let detail = "must not have bits set beyond the prefix length";
         errors.invalid_as(at, &value, detail);
+    }
+}
+
+/// Checks the address of an interface with the length of its network (upstream:
+/// `IsValidInterfaceAddress`).
+pub(super) fn check_interface(at: &Place<'_>, errors: &mut Errors) {
+    let Some(network) = Network::parse(at.text()) else {
+        let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        errors.invalid_text(at, detail);
+        return;
+    };
+    let usual = network.interface();
+    if usual != at.text() {
+        errors.invalid(at, &format!("must be in canonical form (\"{usual}\")"));
     }
 }
 

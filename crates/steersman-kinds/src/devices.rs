@@ -1,11 +1,16 @@
 //! Machine: devices, and claims to them (upstream: `pkg/apis/resource/validation`).
 
+mod parts;
+mod written;
+mod status;
+
 use serde_json::{Value, json};
 
 use super::Kind;
 use super::check;
 use super::fill::{given, list, part, set};
 use super::place::{Errors, Place};
+use parts::{MOST_REQUESTS, RequestNames};
 
 pub(super) const DEVICE_CLASS: Kind = Kind {
     defaults: |object| {
@@ -15,6 +20,8 @@ pub(super) const DEVICE_CLASS: Kind = Kind {
         let mut errors = Errors::default();
         let spec = Place::root(object).at("spec");
         selectors(&spec, &mut errors);
+        let (config, most) = (spec.at("config"), parts::MOST_CONFIGS);
+        parts::each(&config, most, parts::check_configuration, &mut errors);
         errors
     },
     ..Kind::PLAIN
@@ -35,8 +42,9 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
         }
         errors
     },
+    validate_status: status::check,
     finish_status: |new, old, _| {
-        let allocated = |claim: &Value| -> Vec<[Value; 3]> {
+        let allocated = |claim: &Value| -> Vec<[Value; 4]> {
             let results = claim["status"]["allocation"]["devices"]["results"].as_array();
             results.into_iter().flatten().map(device).collect()
         };
@@ -59,9 +67,9 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// What names a device: its driver, its pool and its own name.
-fn device(place: &Value) -> [Value; 3] {
-    ["driver", "pool", "device"].map(|field| place[field].clone())
+/// What names a device: its driver, its pool, its own name and its share.
+fn device(place: &Value) -> [Value; 4] {
+    ["driver", "pool", "device", "shareID"].map(|field| place[field].clone())
 }
 
 pub(super) const CLAIM_TEMPLATE: Kind = Kind {
@@ -90,8 +98,13 @@ pub(super) const RESOURCE_SLICE: Kind = Kind {
     ..Kind::PLAIN
 };
 
-const MOST_REQUESTS: usize = 32;
 const MOST_SELECTORS: usize = 32;
+const MOST_CONSTRAINTS: usize = 32;
+const MOST_SUBREQUESTS: usize = 8;
+
+/// The number of bytes in the longest expression of a selector, and in the longest name of an attribute.
+const MOST_EXPRESSION: usize = 10 * 1024;
+const MOST_IDENTIFIER: usize = 32;
 
 fn claim_defaults(spec: &mut Value) {
     let Some(devices) = part(spec, "devices") else {
@@ -114,57 +127,105 @@ fn count_defaults(request: &mut Value) {
     }
 }
 
-fn too_many(at: &Place<'_>, most: usize, errors: &mut Errors) {
-    if at.len() > most {
-        errors.too_many(at, u64::try_from(most).unwrap_or(u64::MAX));
-    }
-}
-
 fn selectors(at: &Place<'_>, errors: &mut Errors) {
-    let all = at.at("selectors");
-    too_many(&all, MOST_SELECTORS, errors);
-    for selector in all.items() {
+    let check = |selector: &Place<'_>, errors: &mut Errors| {
         let cel = selector.at("cel");
+        let expression = cel.at("expression");
         if !cel.is_set() {
             errors.required(&cel, "");
-        } else if cel.at("expression").is_empty() {
-            errors.required(&cel.at("expression"), "");
+        } else if expression.is_empty() {
+            errors.required(&expression, "");
+        } else if expression.len() > MOST_EXPRESSION {
+            errors.too_long(&expression, MOST_EXPRESSION);
         }
-    }
+    };
+    parts::each(&at.at("selectors"), MOST_SELECTORS, check, errors);
 }
 
+/// Checks what a claim asks for (upstream: `validateDeviceClaim`).
 fn check_claim(spec: &Place<'_>, errors: &mut Errors) {
-    let requests = spec.down("devices.requests");
-    too_many(&requests, MOST_REQUESTS, errors);
-    let mut seen = Vec::new();
-    for request in requests.items() {
-        let name = request.at("name");
-        if name.is_empty() {
-            errors.required(&name, "");
-        } else {
-            check::label(&name, errors);
-            if seen.contains(&name.text()) {
-                errors.duplicate(&name);
-            }
-            seen.push(name.text());
-        }
+    let devices = spec.at("devices");
+    let names = RequestNames::of(&devices);
+    let name = |one: &Place<'_>| Value::from(one.at("name").text()).to_string();
+    let requests = devices.at("requests");
+    let check = |request: &Place<'_>, errors: &mut Errors| {
+        check::label(&request.at("name"), errors);
         let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
         match (exactly.is_set(), !first.is_empty()) {
             (true, true) => {
                 let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-                errors.invalid_as(&request, &Value::Null, detail);
+                errors.invalid_as(request, &Value::Null, detail);
             }
             (false, false) => {
                 let detail = "exactly one of `exactly` or `firstAvailable` is required";
-                errors.required(&request, detail);
+                errors.required(request, detail);
             }
             (true, false) => check_request(&exactly, errors),
             (false, true) => {
-                for one in first.items() {
-                    check_request(&one, errors);
-                }
+                let check = |one: &Place<'_>, errors: &mut Errors| {
+                    check::label(&one.at("name"), errors);
+                    check_request(one, errors);
+                };
+                parts::each_once(&first, MOST_SUBREQUESTS, check, name, errors);
             }
         }
+    };
+    parts::each_once(&requests, MOST_REQUESTS, check, name, errors);
+    let check = |constraint: &Place<'_>, errors: &mut Errors| {
+        names.check_all(&constraint.at("requests"), errors);
+        let attributes = ["matchAttribute", "distinctAttribute"].map(|field| constraint.at(field));
+        if let Some(attribute) = attributes.iter().find(|one| one.is_set()) {
+            check_attribute_name(attribute, errors);
+        } else {
+            let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+            errors.required(constraint, detail);
+        }
+    };
+    parts::each(&devices.at("constraints"), MOST_CONSTRAINTS, check, errors);
+    let check = |config: &Place<'_>, errors: &mut Errors| {
+        names.check_all(&config.at("requests"), errors);
+        parts::check_configuration(config, errors);
+    };
+    parts::each(&devices.at("config"), parts::MOST_CONFIGS, check, errors);
+}
+
+/// Checks the name of an attribute with its domain (upstream: `validateFullyQualifiedName`).
+fn check_attribute_name(at: &Place<'_>, errors: &mut Errors) {
+    const FULL: &str = "a fully qualified name must be a domain and a name separated by a slash";
+    let parts: Vec<&str> = at.text().split('/').collect();
+    match parts.as_slice() {
+        [name] => check_identifier(at, name, errors),
+        [domain, name] => {
+            if domain.is_empty() {
+                errors.invalid_as(at, &"".into(), "the domain must not be empty");
+            } else {
+                let domain = Value::from(*domain);
+                check::csi_driver(&Place::new(at.path(), &domain), errors);
+            }
+            if name.is_empty() {
+                errors.invalid_as(at, &"".into(), "the name must not be empty");
+            } else {
+                check_identifier(at, name, errors);
+            }
+        }
+        // Upstream looks at no part of a name with more slashes.
+        _ => {}
+    }
+    if parts.len() == 1 {
+        errors.invalid(at, FULL);
+    }
+}
+
+/// Checks a name as the language C has them (upstream: `IsCIdentifier`).
+fn check_identifier(at: &Place<'_>, name: &str, errors: &mut Errors) {
+    const IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
+    if name.len() > MOST_IDENTIFIER {
+        errors.too_long(at, MOST_IDENTIFIER);
+    }
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let starts_well = !name.starts_with(|first: char| first.is_ascii_digit());
+    if name.is_empty() || !starts_well || !name.bytes().all(is_legal) {
+        errors.invalid_as(at, &name.into(), IDENTIFIER);
     }
 }
 
@@ -186,11 +247,12 @@ fn check_request(at: &Place<'_>, errors: &mut Errors) {
         }
         "ExactCount" => {
             if count.int() <= 0 {
-                errors.invalid(&count, "must be greater than zero");
+                errors.invalid_as(&count, &count.int().into(), "must be greater than zero");
             }
         }
         _ => errors.not_supported(&mode, &["All", "ExactCount"]),
     }
+    parts::check_tolerations(&at.at("tolerations"), errors);
 }
 
 fn slice(object: &Value, old: Option<&Value>) -> Errors {
@@ -249,3 +311,6 @@ fn slice(object: &Value, old: Option<&Value>) -> Errors {
     }
     errors
 }
+
+#[cfg(test)]
+mod tests;

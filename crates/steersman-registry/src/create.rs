@@ -93,7 +93,8 @@ impl Registry {
         self.complete_new(resource, &mut object)?;
         let name = metadata::text(&object, "name").to_owned();
         let mut warnings = Vec::new();
-        let mut errors = intake::check(resource, &object, None, &mut warnings);
+        let mut errors = Vec::from_iter(self.check_admin_access(target, &object, None));
+        errors.extend(intake::check(resource, &object, None, &mut warnings));
         if errors.is_empty() {
             errors.extend(self.check_parameters(resource, &options.user, (&object, None)));
         }

@@ -1,7 +1,7 @@
 //! Machine: the rights that a request needs beyond the verb that authorization saw.
 
 use serde_json::Value;
-use steersman_schema::resource::Resource;
+use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::status::{FieldError, Status};
 
 use crate::auth::{Attributes, User, node_of_account};
@@ -11,6 +11,9 @@ use super::state::Registry;
 
 /// The group of claims of devices.
 const DEVICES: &str = "resource.k8s.io";
+
+/// The label of a Namespace whose claims may have devices with the access of an administrator.
+const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
 /// The subresources of a Pod with streams. A GET opens a stream too, and authorization saw `get` then.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
@@ -129,6 +132,62 @@ impl Registry {
             }
         }
         errors
+    }
+}
+
+impl Registry {
+    /// Refuses devices for an administrator in a Namespace that does not allow them (AUTH-7): of a
+    /// new claim or template, and of an allocation that a status brings.
+    ///
+    /// Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
+    /// `pkg/registry/resource/utils.go`.
+    pub(super) fn check_admin_access(
+        &self,
+        target: Target<'_>,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Option<FieldError> {
+        let resource = target.resource;
+        let spec = if resource.is(DEVICES, "ResourceClaim") {
+            "/spec"
+        } else if resource.is(DEVICES, "ResourceClaimTemplate") {
+            "/spec/spec"
+        } else {
+            return None;
+        };
+        let (list, flag, shown) = if old.is_some() {
+            (
+                "/status/allocation/devices/results".to_owned(),
+                "/adminAccess",
+                "status.allocation.devices.results",
+            )
+        } else {
+            (
+                format!("{spec}/devices/requests"),
+                "/exactly/adminAccess",
+                "spec.devices.requests",
+            )
+        };
+        let first = |object: &Value| {
+            let items = object.pointer(&list)?.as_array()?.iter();
+            let mut flags = items.map(|item| item.pointer(flag));
+            flags.position(|flag| flag.is_some_and(|flag| *flag == true))
+        };
+        let index = first(new)?;
+        if old.is_some_and(|old| first(old).is_some()) {
+            return None;
+        }
+        let namespaces = StorageKey::new("", "namespaces");
+        let namespace = self.store.get(&namespaces, "", target.scope());
+        let labels = namespace.map(|found| found.value["metadata"]["labels"][ADMIN].clone());
+        if labels.is_some_and(|label| label == "true") {
+            return None;
+        }
+        let detail = format!(
+            "admin access to devices requires the `{ADMIN}: true` label on the containing namespace"
+        );
+        let path = format!("{shown}[{index}].adminAccess");
+        Some(FieldError::forbidden(path, &detail))
     }
 }
 

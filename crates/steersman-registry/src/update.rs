@@ -399,6 +399,7 @@ impl Registry {
                 Origin::Patch { .. } => "patch",
             };
             errors.extend(self.check_claim_rights(target, user, verb, (new, old)));
+            errors.extend(self.check_admin_access(target, new, Some(old)));
         }
         errors.extend(match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new, old, warnings),

@@ -1,0 +1,119 @@
+//! Words: allocations and names of devices as Go prints the types behind them.
+
+use serde_json::Value;
+
+use steersman_text::go;
+
+/// How Go prints a value of a type: a struct has all its fields, in the order of their declaration.
+enum Shape {
+    /// As the value is, or `null`.
+    Plain,
+    /// A text, empty where it is absent.
+    Text,
+    List(&'static Shape),
+    /// A struct that may be absent.
+    Pointer(&'static Shape),
+    /// A struct: the name in Go and in the API, and the shape, of each field.
+    Struct(&'static [(&'static str, &'static str, Shape)]),
+}
+
+use Shape::{List, Plain, Pointer, Struct, Text};
+
+const TOLERATION: Shape = Struct(&[
+    ("Key", "key", Text),
+    ("Operator", "operator", Text),
+    ("Value", "value", Text),
+    ("Effect", "effect", Text),
+    ("TolerationSeconds", "tolerationSeconds", Plain),
+]);
+
+const RESULT: Shape = Struct(&[
+    ("Request", "request", Text),
+    ("Driver", "driver", Text),
+    ("Pool", "pool", Text),
+    ("Device", "device", Text),
+    ("AdminAccess", "adminAccess", Plain),
+    ("Tolerations", "tolerations", List(&TOLERATION)),
+    ("BindingConditions", "bindingConditions", Plain),
+    (
+        "BindingFailureConditions",
+        "bindingFailureConditions",
+        Plain,
+    ),
+    ("ShareID", "shareID", Plain),
+    ("ConsumedCapacity", "consumedCapacity", Plain),
+]);
+
+const OPAQUE: Shape = Struct(&[
+    ("Driver", "driver", Text),
+    ("Parameters", "parameters", Plain),
+]);
+
+const CONFIGURATION: Shape = Struct(&[
+    ("Source", "source", Text),
+    ("Requests", "requests", Plain),
+    ("Opaque", "opaque", Pointer(&OPAQUE)),
+]);
+
+const REQUIREMENT: Shape = Struct(&[
+    ("Key", "key", Text),
+    ("Operator", "operator", Text),
+    ("Values", "values", Plain),
+]);
+
+const TERM: Shape = Struct(&[
+    ("MatchExpressions", "matchExpressions", List(&REQUIREMENT)),
+    ("MatchFields", "matchFields", List(&REQUIREMENT)),
+]);
+
+const NODE_SELECTOR: Shape = Struct(&[("NodeSelectorTerms", "nodeSelectorTerms", List(&TERM))]);
+
+const DEVICES: Shape = Struct(&[
+    ("Results", "results", List(&RESULT)),
+    ("Config", "config", List(&CONFIGURATION)),
+]);
+
+const ALLOCATION: Shape = Struct(&[
+    ("Devices", "devices", DEVICES),
+    ("NodeSelector", "nodeSelector", Pointer(&NODE_SELECTOR)),
+    ("AllocationTimestamp", "allocationTimestamp", Plain),
+]);
+
+const SHARED_DEVICE: Shape = Struct(&[
+    ("Driver", "driver", Text),
+    ("Pool", "pool", Text),
+    ("Device", "device", Text),
+    ("ShareID", "shareID", Text),
+]);
+
+/// Prints an allocation.
+pub(super) fn allocation(value: &Value) -> String {
+    go::escape_html(&print(&ALLOCATION, value))
+}
+
+/// Prints the name of a device: its driver, its pool, its own name and its share.
+pub(super) fn shared_device(value: &Value) -> String {
+    go::escape_html(&print(&SHARED_DEVICE, value))
+}
+
+fn print(shape: &Shape, value: &Value) -> String {
+    match shape {
+        Text if value.is_null() => "\"\"".to_owned(),
+        Plain | Text => value.to_string(),
+        List(_) | Pointer(_) if value.is_null() => "null".to_owned(),
+        Pointer(inner) => print(inner, value),
+        List(inner) => {
+            let all = value.as_array().into_iter().flatten();
+            let all: Vec<String> = all.map(|one| print(inner, one)).collect();
+            format!("[{}]", all.join(","))
+        }
+        Struct(fields) => {
+            let fields = fields.iter().map(|(name, key, shape)| {
+                let value = value.get(key).unwrap_or(&Value::Null);
+                format!("\"{name}\":{}", print(shape, value))
+            });
+            let fields: Vec<String> = fields.collect();
+            format!("{{{}}}", fields.join(","))
+        }
+    }
+}
