@@ -3,6 +3,7 @@
 mod parts;
 mod written;
 mod status;
+mod slice;
 
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ pub(super) const RESOURCE_SLICE: Kind = Kind {
     defaults: |object| {
         part(object, "spec");
     },
-    validate: slice,
+    validate: slice::check,
     ..Kind::PLAIN
 };
 
@@ -253,63 +254,6 @@ fn check_request(at: &Place<'_>, errors: &mut Errors) {
         _ => errors.not_supported(&mode, &["All", "ExactCount"]),
     }
     parts::check_tolerations(&at.at("tolerations"), errors);
-}
-
-fn slice(object: &Value, old: Option<&Value>) -> Errors {
-    let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
-    let (driver, node) = (spec.at("driver"), spec.at("nodeName"));
-    if driver.is_empty() {
-        errors.required(&driver, "");
-    } else {
-        check::subdomain(&driver, &mut errors);
-    }
-    let pool = spec.at("pool");
-    if pool.at("name").is_empty() {
-        errors.required(&pool.at("name"), "");
-    }
-    let count = pool.at("resourceSliceCount");
-    if count.int() <= 0 {
-        errors.invalid_as(&count, &json!(count.int()), "must be greater than zero");
-    }
-    check::not_negative(&pool.at("generation"), &mut errors);
-    let ways = [
-        !node.is_empty(),
-        spec.at("nodeSelector").is_set(),
-        spec.at("allNodes").flag(),
-        spec.at("perDeviceNodeSelection").flag(),
-    ];
-    let given = ways.iter().filter(|given| **given).count();
-    if given != 1 {
-        let detail = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-        if given == 0 {
-            errors.required(&spec, detail);
-        } else {
-            errors.invalid_as(
-                &spec,
-                &Value::Null,
-                &format!("{detail}, but multiple fields are set"),
-            );
-        }
-    }
-    let mut seen = Vec::new();
-    for device in spec.at("devices").items() {
-        let name = device.at("name");
-        if name.is_empty() {
-            errors.required(&name, "");
-            continue;
-        }
-        check::label(&name, &mut errors);
-        if seen.contains(&name.text()) {
-            errors.duplicate(&name);
-        }
-        seen.push(name.text());
-    }
-    if let Some(old) = old {
-        check::immutable(&driver, &old["spec"]["driver"], &mut errors);
-        check::immutable(&node, &old["spec"]["nodeName"], &mut errors);
-    }
-    errors
 }
 
 #[cfg(test)]

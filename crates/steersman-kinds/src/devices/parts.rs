@@ -15,6 +15,10 @@ pub(super) const MOST_CONFIGS: usize = 32;
 pub(super) const MOST_DATA: usize = 10 * 1024;
 
 const MOST_POOL: usize = 253;
+const MOST_BINDING: usize = 4;
+/// The effects of taints.
+pub(super) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
+
 const NO_REQUEST: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
 /// The names of the requests of a claim, each with the names of its subrequests.
@@ -220,7 +224,42 @@ pub(super) fn check_tolerations(all: &Place<'_>, errors: &mut Errors) {
         }
         let effect = one.at("effect");
         if !effect.is_empty() {
-            check::one_of(&effect, &["NoExecute", "NoSchedule", "None"], errors);
+            check::one_of(&effect, EFFECTS, errors);
         }
+    }
+}
+
+/// Checks the conditions that tell whether a device is ready for a Pod, and whether it failed
+/// (upstream: `validateDeviceBindingParameters`).
+pub(super) fn check_binding(result: &Place<'_>, errors: &mut Errors) {
+    let (ready, failed) = (
+        result.at("bindingConditions"),
+        result.at("bindingFailureConditions"),
+    );
+    for all in [&ready, &failed] {
+        each(all, MOST_BINDING, check::qualified, errors);
+    }
+    let expected: Vec<&str> = ready.items().map(|one| one.text()).collect();
+    for (all, other) in [(&ready, None), (&failed, Some(&expected))] {
+        let mut seen = Vec::new();
+        for one in all.items() {
+            if seen.contains(&one.text()) {
+                errors.duplicate(&one);
+            } else {
+                seen.push(one.text());
+            }
+            if other.is_some_and(|other| other.contains(&one.text())) {
+                let detail = "bindingFailureConditions must not overlap with bindingConditions";
+                errors.invalid(&one, detail);
+            }
+        }
+    }
+    if ready.is_empty() && !failed.is_empty() {
+        let detail = "bindingConditions are required to use bindingFailureConditions";
+        errors.invalid(&ready, detail);
+    }
+    if failed.is_empty() && !ready.is_empty() {
+        let detail = "bindingFailureConditions are required to use bindingConditions";
+        errors.invalid(&failed, detail);
     }
 }

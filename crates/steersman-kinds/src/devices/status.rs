@@ -12,7 +12,6 @@ use crate::pod;
 
 const MOST_RESERVATIONS: usize = 256;
 const MOST_RESULTS: usize = 32;
-const MOST_BINDING: usize = 4;
 const MOST_CONDITIONS: usize = 8;
 const MOST_ADDRESSES: usize = 16;
 
@@ -135,7 +134,7 @@ fn check_allocation(allocation: &Place<'_>, names: &RequestNames<'_>, errors: &m
 fn check_result(result: &Place<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
     names.check(&result.at("request"), errors);
     check_name(result, errors);
-    check_binding(result, errors);
+    parts::check_binding(result, errors);
     parts::check_tolerations(&result.at("tolerations"), errors);
     check_share(result, errors);
 }
@@ -151,41 +150,6 @@ fn check_share(device: &Place<'_>, errors: &mut Errors) {
     let share = device.at("shareID");
     if share.is_set() {
         parts::check_uid(&share, errors);
-    }
-}
-
-/// Checks the conditions that tell whether a device is ready for a Pod, and whether it failed
-/// (upstream: `validateDeviceBindingParameters`).
-fn check_binding(result: &Place<'_>, errors: &mut Errors) {
-    let (ready, failed) = (
-        result.at("bindingConditions"),
-        result.at("bindingFailureConditions"),
-    );
-    for all in [&ready, &failed] {
-        parts::each(all, MOST_BINDING, check::qualified, errors);
-    }
-    let expected: Vec<&str> = ready.items().map(|one| one.text()).collect();
-    for (all, other) in [(&ready, None), (&failed, Some(&expected))] {
-        let mut seen = Vec::new();
-        for one in all.items() {
-            if seen.contains(&one.text()) {
-                errors.duplicate(&one);
-            } else {
-                seen.push(one.text());
-            }
-            if other.is_some_and(|other| other.contains(&one.text())) {
-                let detail = "bindingFailureConditions must not overlap with bindingConditions";
-                errors.invalid(&one, detail);
-            }
-        }
-    }
-    if ready.is_empty() && !failed.is_empty() {
-        let detail = "bindingConditions are required to use bindingFailureConditions";
-        errors.invalid(&ready, detail);
-    }
-    if failed.is_empty() && !ready.is_empty() {
-        let detail = "bindingFailureConditions are required to use bindingConditions";
-        errors.invalid(&failed, detail);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{RESOURCE_CLAIM, status};
+use super::{RESOURCE_CLAIM, RESOURCE_SLICE, status};
 use crate::place::Errors;
 use steersman_text::status::FieldError;
 
@@ -377,4 +377,89 @@ fn what_a_claim_asks_for_is_checked() {
     let mut fits = fits;
     (RESOURCE_CLAIM.defaults)(&mut fits);
     assert!(listed((RESOURCE_CLAIM.validate)(&fits, None)).is_empty());
+}
+
+/// Source: `pkg/apis/resource/validation/validation_resourceslice_test.go`.
+#[test]
+fn a_slice_says_its_nodes_once_and_names_its_devices() {
+    let refused = |spec: Value, old: Option<Value>| {
+        let old = old.map(|old| json!({ "spec": old }));
+        listed((RESOURCE_SLICE.validate)(
+            &json!({ "spec": spec }),
+            old.as_ref(),
+        ))
+    };
+    let slice = |more: Value| {
+        let mut slice = json!({"driver": "d.io", "pool": {"name": "p/q", "resourceSliceCount": 1}});
+        let members = slice.as_object_mut().unwrap();
+        members.extend(more.as_object().unwrap().clone());
+        slice
+    };
+    let good = slice(json!({"nodeName": "n", "devices": [{"name": "a"}, {"name": "b"}]}));
+    assert!(refused(good.clone(), None).is_empty());
+    assert!(refused(good.clone(), Some(good)).is_empty());
+    let nodes = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+    assert_eq!(
+        refused(slice(json!({"nodeName": "n", "allNodes": true})), None),
+        [format!(
+            "spec: Invalid value: \"{{`nodeName`, `allNodes`}}\": {nodes}, but multiple fields are set"
+        )]
+    );
+    let odd = json!({"driver": "d.io", "pool": {"name": "p", "resourceSliceCount": 0, "generation": -1},
+        "nodeName": "", "allNodes": false, "nodeSelector": {"nodeSelectorTerms": [{}, {}]}});
+    assert_eq!(
+        refused(odd, None),
+        [
+            "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero",
+            "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero",
+            "spec.nodeName: Invalid value: \"\": must be either unset or set to a non-empty string",
+            "spec.nodeSelector.nodeSelectorTerms: Invalid value: [{\"MatchExpressions\":null,\"MatchFields\":null},{\"MatchExpressions\":null,\"MatchFields\":null}]: must have exactly one node selector term",
+            "spec.allNodes: Invalid value: false: must be either unset or set to true",
+        ]
+    );
+    let mut other = slice(json!({"nodeName": "n"}));
+    other["pool"]["name"] = json!("o");
+    assert_eq!(
+        refused(other, Some(slice(json!({"nodeName": "m"})))),
+        [
+            "spec.pool.name: Invalid value: \"o\": field is immutable",
+            "spec.nodeName: Invalid value: \"n\": field is immutable",
+        ]
+    );
+    let devices = json!({"perDeviceNodeSelection": true, "devices": [
+        {"name": "a", "allNodes": true, "taints": [{"key": "k", "value": "v", "effect": "Never"}, {"key": "k"}]},
+        {"name": "a", "nodeName": "n", "allNodes": true},
+        {"name": "c", "bindingConditions": ["b"]},
+    ]});
+    let device_nodes = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+    assert_eq!(
+        refused(slice(devices), None),
+        [
+            "spec.devices[0].taints[0].effect: Unsupported value: \"Never\": supported values: \"NoExecute\", \"NoSchedule\", \"None\"".to_owned(),
+            "spec.devices[0].taints[1].effect: Required value".to_owned(),
+            format!("spec.devices[1]: Invalid value: \"{{`nodeName`, `allNodes`}}\": {device_nodes}"),
+            format!("spec.devices[2]: Required value: {device_nodes}"),
+            "spec.devices[2].bindingFailureConditions: Invalid value: null: bindingFailureConditions are required to use bindingConditions".to_owned(),
+            "spec.devices[1]: Duplicate value: \"a\"".to_owned(),
+        ]
+    );
+    let many = |count: usize, device: Value| {
+        refused(
+            slice(json!({"allNodes": true, "devices": vec![device; count]})),
+            None,
+        )
+    };
+    assert_eq!(
+        many(129, json!({})),
+        ["spec.devices: Too many: 129: must have at most 128 items"]
+    );
+    assert_eq!(
+        many(65, json!({"taints": [{}]})),
+        ["spec.devices: Too many: 65: must have at most 64 items"]
+    );
+    let own = slice(json!({"allNodes": true, "devices": [{"name": "a", "nodeName": "n"}]}));
+    assert!(
+        refused(own, None)[0]
+            .contains("can only be set if `perDeviceNodeSelection` is set to true")
+    );
 }

@@ -10,11 +10,11 @@ enum Shape {
     Plain,
     /// A text, empty where it is absent.
     Text,
-    List(&'static Shape),
+    List(&'static Self),
     /// A struct that may be absent.
-    Pointer(&'static Shape),
+    Pointer(&'static Self),
     /// A struct: the name in Go and in the API, and the shape, of each field.
-    Struct(&'static [(&'static str, &'static str, Shape)]),
+    Struct(&'static [(&'static str, &'static str, Self)]),
 }
 
 use Shape::{List, Plain, Pointer, Struct, Text};
@@ -89,6 +89,11 @@ const SHARED_DEVICE: Shape = Struct(&[
 /// Prints an allocation.
 pub(super) fn allocation(value: &Value) -> String {
     go::escape_html(&print(&ALLOCATION, value))
+}
+
+/// Prints the terms of a selector of nodes.
+pub(super) fn node_terms(value: &Value) -> String {
+    go::escape_html(&print(&List(&TERM), value))
 }
 
 /// Prints the name of a device: its driver, its pool, its own name and its share.
