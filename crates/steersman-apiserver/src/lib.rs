@@ -61,7 +61,6 @@ mod bell;
 pub mod manifests;
 pub mod faults;
 mod http;
-pub mod play;
 mod tls;
 mod kubeconfig;
 mod server;
@@ -70,6 +69,8 @@ pub use error::Error;
 pub use faults::History;
 pub use http::{ApiService, BodyError, ResponseBody};
 pub use server::{ApiServer, ApiServerBuilder, Serving};
+#[cfg(feature = "player")]
+pub use steersman_player as play;
 pub use steersman_registry::auth;
 pub use steersman_registry::auth::{Authorization, User};
 pub use steersman_registry::{Snapshot, SnapshotError};

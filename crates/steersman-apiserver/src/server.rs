@@ -28,12 +28,12 @@ pub use serving::Serving;
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog, Restart};
 use crate::http::{ApiService, Context, Tuning};
-use crate::play::{self, Player};
 use crate::tls::Pem;
+#[cfg(feature = "player")]
+use steersman_player::Player;
 use steersman_registry::auth::User;
 use steersman_registry::{
-    DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, RegistryOptions, Target,
-    WriteOptions,
+    DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, Target, WriteOptions,
 };
 use steersman_text::status::Status;
 
@@ -49,6 +49,7 @@ use steersman_text::status::Status;
 #[derive(Clone)]
 pub struct ApiServer {
     context: Arc<Context>,
+    #[cfg(feature = "player")]
     player: Player,
     pem: Arc<Pem>,
     http2_streams: u32,
@@ -63,25 +64,14 @@ impl ApiServerBuilder {
         let clock = self
             .clock
             .unwrap_or_else(|| clock::default_clock(self.starts_at));
-        let options = RegistryOptions {
-            seed: self.seed,
-            retained_revisions: self.retained_revisions,
-            retained_bytes: self.retained_bytes,
-            collect_garbage: self.played.garbage_collection,
-            end_namespaces: self.played.namespaces,
-            gather_roles: self.played.roles,
-            count_quotas: self.played.quotas,
-            furnish_namespaces: self.played.accounts,
-            track_managed_fields: self.track_managed_fields,
-            authorization: self.authorization,
-        };
+        let seed = self.registry.seed;
         let tuning = Tuning {
             watch_list: self.watch_list,
             gzip_watches: self.gzip_watches,
             bookmark_every: self.bookmark_every,
             watch_timeout: self.watch_timeout,
         };
-        let mut registry = Registry::new(options, clock());
+        let mut registry = Registry::new(self.registry, clock());
         if let Some(snapshot) = &self.snapshot {
             registry.restore(snapshot);
             registry.bootstrap(clock());
@@ -91,11 +81,12 @@ impl ApiServerBuilder {
             registry,
             clock,
             tuning,
-            (log, Faults::new(self.seed)),
+            (log, Faults::new(seed)),
         ));
         let server = ApiServer {
             context,
-            player: Player::new(&self.played, self.seed),
+            #[cfg(feature = "player")]
+            player: Player::new(&self.played, seed),
             pem: Arc::new(self.pem),
             http2_streams: self.http2_streams,
             stop: CancellationToken::new(),
@@ -311,14 +302,20 @@ impl ApiServer {
 
     /// What is played of a cluster: troubles of Pods, and the speed. It acts as soon as the server is
     /// used within a tokio runtime.
+    #[cfg(feature = "player")]
     #[must_use]
     pub fn player(&self) -> &Player {
         &self.player
     }
 
-    /// Sees to it that a task drives the player, if there is a runtime for one.
+    /// Starts the task that drives the player, unless one runs already or there is no runtime.
+    #[cfg_attr(
+        not(feature = "player"),
+        expect(clippy::unused_self, reason = "there is no player")
+    )]
     fn drive(&self) {
-        play::start(&self.player, &self.context, &self.stop);
+        #[cfg(feature = "player")]
+        steersman_player::start(&self.player, &self.context, &self.stop);
     }
 
     /// Forgets every past revision. Watches that resume from before now end with 410, and so do

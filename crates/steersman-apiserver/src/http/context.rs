@@ -186,14 +186,24 @@ impl Context {
         self.restarts.subscribe()
     }
 
-    /// Something that is marked changed whenever anything is stored.
-    pub(crate) fn subscribe_to_all(&self) -> watch::Receiver<u64> {
-        self.any_change.subscribe()
-    }
-
     fn wake(&self, changed: &[StorageKey]) {
         self.any_change.send_modify(|version| *version += 1);
         self.changes.tell(changed);
+    }
+}
+
+#[cfg(feature = "player")]
+impl steersman_player::Stage for Context {
+    fn now(&self) -> Timestamp {
+        self.now()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.any_change.subscribe()
+    }
+
+    fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
+        self.with_registry(work)
     }
 }
 
@@ -226,7 +236,7 @@ mod tests {
         let parts = (RequestLog::new(1), Faults::new(0));
         let context = Context::new(registry, Arc::new(move || now), tuning, parts);
         context.with_registry(|_| ());
-        let changes = context.subscribe_to_all();
+        let changes = context.any_change.subscribe();
         let before = context.with_registry(|registry| registry.revision());
         let broken = catch_unwind(AssertUnwindSafe(|| {
             context.with_registry(|registry| {

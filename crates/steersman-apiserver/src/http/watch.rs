@@ -265,7 +265,7 @@ impl OpenWatch {
             WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {
                 self.manners.events_twice
             }
-            _ => false,
+            WatchEvent::Error(_) => false,
         };
         if twice {
             Bytes::from([&line[..], &line[..]].concat())

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_apiserver::faults::{RequestRecord, Verb};
-use steersman_apiserver::play::{Played, Speed};
 use steersman_apiserver::{ApiServer, Serving};
+use steersman_player::{Played, Speed};
 use steersman_registry::auth::Authorization;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 

@@ -5,27 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use steersman_registry::Snapshot;
+#[cfg(feature = "player")]
+use steersman_player::Played;
 use steersman_registry::auth::Authorization;
+use steersman_registry::{RegistryOptions, Snapshot};
 
 use crate::http::Clock;
-use crate::play::Played;
 use crate::tls::Pem;
 
 /// Sets up an [`ApiServer`](crate::ApiServer). Nothing is done before `build`.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ApiServerBuilder {
-    pub(super) seed: u64,
+    pub(super) registry: RegistryOptions,
     pub(super) clock: Option<Clock>,
     pub(super) starts_at: Option<Timestamp>,
-    pub(super) retained_revisions: usize,
-    pub(super) retained_bytes: usize,
     pub(super) watch_list: bool,
     pub(super) gzip_watches: bool,
+    #[cfg(feature = "player")]
     pub(super) played: Played,
-    pub(super) track_managed_fields: bool,
-    pub(super) authorization: Authorization,
     pub(super) bookmark_every: Duration,
     pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
@@ -37,16 +35,13 @@ pub struct ApiServerBuilder {
 impl Default for ApiServerBuilder {
     fn default() -> Self {
         Self {
-            seed: 0,
+            registry: RegistryOptions::default(),
             clock: None,
             starts_at: None,
-            retained_revisions: 10_000,
-            retained_bytes: 128 << 20,
             watch_list: true,
             gzip_watches: false,
+            #[cfg(feature = "player")]
             played: Played::default(),
-            track_managed_fields: true,
-            authorization: Authorization::default(),
             bookmark_every: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
@@ -60,7 +55,7 @@ impl Default for ApiServerBuilder {
 impl ApiServerBuilder {
     /// Seed of uids and generated names: the same seed gives the same ones. Default 0.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.registry.seed = seed;
         self
     }
 
@@ -84,7 +79,7 @@ impl ApiServerBuilder {
     /// cluster, and clients show the tokens of [`add_user`](crate::ApiServer::add_user) or of
     /// ServiceAccounts.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
-        self.authorization = authorization;
+        self.registry.authorization = authorization;
         self
     }
 
@@ -115,7 +110,7 @@ impl ApiServerBuilder {
     /// How many past revisions watches can resume from before the oldest half is compacted away.
     /// Default 10,000.
     pub fn retained_revisions(mut self, revisions: usize) -> Self {
-        self.retained_revisions = revisions;
+        self.registry.retained_revisions = revisions;
         self
     }
 
@@ -123,7 +118,7 @@ impl ApiServerBuilder {
     /// however few they are; in memory, decoded, they take several times that. The objects as they
     /// are now do not count, and the newest change is always kept. Default 128 MiB.
     pub fn retained_bytes(mut self, bytes: usize) -> Self {
-        self.retained_bytes = bytes;
+        self.registry.retained_bytes = bytes;
         self
     }
 
@@ -142,28 +137,37 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Which parts of a cluster are played, and how fast. The default is [`Played::default`]: the
-    /// garbage collector and the namespace controller, and no workloads.
+    /// Sets which parts of a cluster are played, and how fast. Default: [`Played::default`], which is the
+    /// garbage collector and the controllers of namespaces, aggregated ClusterRoles and ResourceQuotas,
+    /// without workloads.
+    #[cfg(feature = "player")]
     pub fn play(mut self, played: Played) -> Self {
+        played.set_controllers(&mut self.registry);
         self.played = played;
         self
     }
 
-    /// Short for [`play`](Self::play) with the default, or with [`Played::nothing`]: without, a
-    /// deleted owner's dependents and a deleted namespace wait for somebody to do the work, as on a
-    /// kube-apiserver that runs alone.
-    pub fn play_controllers(self, on: bool) -> Self {
-        self.play(if on {
-            Played::default()
-        } else {
-            Played::nothing()
-        })
+    /// Sets whether the garbage collector and the controllers of namespaces, aggregated ClusterRoles and
+    /// ResourceQuotas are played; nothing else is. Default on. Without them, the dependents of a deleted
+    /// owner and the content of a deleted namespace stay, as on a kube-apiserver that runs alone.
+    pub fn play_controllers(mut self, on: bool) -> Self {
+        #[cfg(feature = "player")]
+        {
+            self.played = Played::nothing();
+        }
+        let options = &mut self.registry;
+        options.collect_garbage = on;
+        options.end_namespaces = on;
+        options.gather_roles = on;
+        options.count_quotas = on;
+        options.furnish_namespaces = false;
+        self
     }
 
     /// Whether it is noted in `metadata.managedFields` who owns which field. Where not, writes are
     /// cheaper, and server-side apply finds no conflicts and removes nothing. Default on.
     pub fn track_managed_fields(mut self, on: bool) -> Self {
-        self.track_managed_fields = on;
+        self.registry.track_managed_fields = on;
         self
     }
 
@@ -198,9 +202,7 @@ impl ApiServerBuilder {
 impl fmt::Debug for ApiServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiServerBuilder")
-            .field("seed", &self.seed)
-            .field("retained_revisions", &self.retained_revisions)
-            .field("retained_bytes", &self.retained_bytes)
+            .field("registry", &self.registry)
             .field("watch_list", &self.watch_list)
             .finish_non_exhaustive()
     }

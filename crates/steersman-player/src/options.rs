@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use steersman_registry::RegistryOptions;
+
 /// The annotation of a Pod (or of a Pod template) that names the [`Trouble`] it is in.
 pub const TROUBLE: &str = "play.steersman/trouble";
 
@@ -109,6 +111,15 @@ impl Played {
             volumes: true,
             ..Self::default()
         }
+    }
+
+    /// Tells the registry which of the played controllers it runs itself, within the requests that give them work.
+    pub fn set_controllers(&self, options: &mut RegistryOptions) {
+        options.collect_garbage = self.garbage_collection;
+        options.end_namespaces = self.namespaces;
+        options.gather_roles = self.roles;
+        options.count_quotas = self.quotas;
+        options.furnish_namespaces = self.accounts;
     }
 
     /// The garbage collector, within the request that gives it work: dependents of a deleted owner

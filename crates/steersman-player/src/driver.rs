@@ -5,14 +5,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use jiff::Timestamp;
+use steersman_registry::Registry;
 use steersman_registry::store::Stored;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::handle::{Player, Shared};
 use super::machine::Next;
 use super::world::Now;
-use crate::http::Context;
 
 /// About how many writes the player does before others get at the store (PLAY-7).
 const BUDGET: usize = 64;
@@ -23,9 +25,19 @@ const MANY: usize = 16;
 /// After so many turns in a row that panicked, the next one waits for a change.
 const PANICS: u32 = 16;
 
+/// What the player needs of the server that it plays in.
+pub trait Stage: Send + Sync + 'static {
+    /// The wall time.
+    fn now(&self) -> Timestamp;
+    /// Is marked changed at every change of the store.
+    fn changes(&self) -> watch::Receiver<u64>;
+    /// Runs with the registry locked, then wakes the watches of what changed.
+    fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
+}
+
 /// Lets a task of this runtime drive the player, where there is something to play and no task does
 /// it yet. Outside a runtime nothing happens: the next one that comes along drives it.
-pub(crate) fn start(player: &Player, context: &Arc<Context>, stop: &CancellationToken) {
+pub fn start<S: Stage>(player: &Player, stage: &Arc<S>, stop: &CancellationToken) {
     let shared = &player.shared;
     if !shared.wanted || shared.driven.load(Ordering::Acquire) {
         return;
@@ -42,7 +54,7 @@ pub(crate) fn start(player: &Player, context: &Arc<Context>, stop: &Cancellation
         base: shared.machine.lock().tick(),
         started: Instant::now(),
     };
-    runtime.spawn(run(driven, Arc::downgrade(context), stop.clone()));
+    runtime.spawn(run(driven, Arc::downgrade(stage), stop.clone()));
 }
 
 /// A task's hold on the player; when its runtime ends, another one's task may take over.
@@ -67,21 +79,21 @@ impl Drop for Driven {
     }
 }
 
-async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
+async fn run<S: Stage>(driven: Driven, stage: Weak<S>, stop: CancellationToken) {
     let shared = &driven.shared;
-    let Some(mut changed) = context.upgrade().map(|context| context.subscribe_to_all()) else {
+    let Some(mut changed) = stage.upgrade().map(|stage| stage.changes()) else {
         return;
     };
     let mut panics = 0;
     while !stop.is_cancelled() {
         changed.borrow_and_update();
-        let Some(context) = context.upgrade() else {
+        let Some(now) = stage.upgrade() else {
             return;
         };
         // Whoever was looked at when a turn panicked, which the panic's own message tells, is left
         // alone until it changes; the others are played on (PLAY-6).
-        let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &context, driven.tick())));
-        drop(context);
+        let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driven.tick())));
+        drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
         let next = match played {
             Ok((next, spent)) => {
@@ -110,17 +122,17 @@ async fn run(driven: Driven, context: Weak<Context>, stop: CancellationToken) {
 }
 
 /// Plays one turn. Answers what is next, and the objects that the turn replaced.
-fn turn(shared: &Shared, context: &Context, tick: Duration) -> (Next, Vec<Arc<Stored>>) {
+fn turn<S: Stage>(shared: &Shared, stage: &S, tick: Duration) -> (Next, Vec<Arc<Stored>>) {
     let manners = shared.manners.lock().clone();
     let mut machine = shared.machine.lock();
     if shared.reconsider.swap(false, Ordering::AcqRel) {
         machine.reconsider_pods();
     }
     let now = Now {
-        wall: context.now(),
+        wall: stage.now(),
         tick,
     };
-    context.with_registry(|registry| {
+    stage.locked(|registry| {
         let next = machine.turn(registry, &manners, now, BUDGET);
         (next, registry.take_spent())
     })

@@ -14,10 +14,10 @@ use steersman_registry::store::Stored;
 use super::indexes::Indexes;
 use super::rules::{Judgement, index_of, is_failed, judge};
 use super::sync::{Counted, End, Sync, count};
-use crate::play::events::{Source, Told};
-use crate::play::facts::{Key, Kind, holds, is_tracked, number, text};
-use crate::play::pods_of::set_condition;
-use crate::play::world::{Part, World};
+use crate::events::{Source, Told};
+use crate::facts::{Key, Kind, holds, is_tracked, number, text};
+use crate::pods_of::set_condition;
+use crate::world::{Part, World};
 
 /// How long a Job waits after its status was refused.
 const REFUSED: Duration = Duration::from_secs(1);

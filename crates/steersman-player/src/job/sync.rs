@@ -8,8 +8,8 @@ use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{Judgement, ends_index, failures_of, index_of, is_failed, judge};
-use crate::play::facts::{Kind, Stage, holds, is_tracked, number, stage_of, text, time};
-use crate::play::world::World;
+use crate::facts::{Kind, Stage, holds, is_tracked, number, stage_of, text, time};
+use crate::world::World;
 
 /// What is known of a Job at one moment.
 pub(super) struct Sync {
@@ -248,7 +248,7 @@ fn number_indexes(sync: &mut Sync) {
 }
 
 /// When a Job finished, in seconds since the epoch.
-pub(in crate::play) fn finished(job: &Value) -> Option<i64> {
+pub(crate) fn finished(job: &Value) -> Option<i64> {
     let conditions = job["status"]["conditions"].as_array()?;
     let end = conditions.iter().find(|one| {
         matches!(text(one, "type"), "Complete" | "Failed") && one["status"] == "True"

@@ -43,7 +43,9 @@ pub struct TroubleGuard {
 }
 
 impl Player {
-    pub(crate) fn new(played: &Played, seed: u64) -> Self {
+    /// Returns a player that acts once a task [drives](crate::start) it.
+    #[must_use]
+    pub fn new(played: &Played, seed: u64) -> Self {
         let manners = Manners {
             speed: played.speed,
             seed,

@@ -13,8 +13,8 @@ use super::rules::{
     replaces_failed_only,
 };
 use super::sync::{Sync, count};
-use crate::play::facts::{Key, Kind, Stage, TRACKING, controller_of, holds, number, stage_of};
-use crate::play::world::World;
+use crate::facts::{Key, Kind, Stage, TRACKING, controller_of, holds, number, stage_of};
+use crate::world::World;
 
 /// How long a Job waits after the first failure, and at most.
 const BACKOFF: Duration = Duration::from_secs(10);
@@ -189,7 +189,7 @@ impl World<'_> {
     }
 
     /// Lets go of a Pod whose Job is gone, since nobody else will.
-    pub(in crate::play) fn free_pod_of_lost_job(&mut self, key: &Key) {
+    pub(crate) fn free_pod_of_lost_job(&mut self, key: &Key) {
         let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
         if !self
             .view

@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
-use crate::play::facts::{annotation, number, text};
+use crate::facts::{annotation, number, text};
 
 /// The index of a Pod of an indexed Job.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";

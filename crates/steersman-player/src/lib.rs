@@ -1,4 +1,6 @@
-//! Room: the parts of a cluster that are played: its controllers, its scheduler and its kubelets.
+//! The parts of a cluster that are played: its controllers, its scheduler and its kubelets.
+//!
+//! A part of the embedded API server (`steersman-apiserver`, feature `player`): its names may change with any version.
 //!
 //! Invariants: the player acts only through the verbs, so that what it does is what a client could
 //! have done, and leaves what others report of a Pod as it is (PLAY-1); it acts on what its own last
@@ -77,4 +79,4 @@ mod driver;
 pub use handle::{Player, TroubleGuard};
 pub use options::{EXIT_CODE, Played, Speed, TROUBLE, Trouble};
 
-pub(crate) use driver::start;
+pub use driver::{Stage, start};
