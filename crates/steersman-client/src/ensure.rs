@@ -12,20 +12,20 @@ use crate::error::Error;
 use crate::options::ClientOptions;
 use crate::status_field::has_status;
 
-/// What became of an object that was to be as a closure says.
+/// What became of an object that was to be as a closure says, and the object, shared as reads give it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ensured<K> {
-    /// It was not there, and was created; as the server returned it.
-    Created(K),
-    /// It was there, and differed; as the server returned it.
-    Updated(K),
-    /// It was as it should be, so nothing was sent; as it was read, which may be older than what the server
-    /// has.
-    Unchanged(K),
+    /// The object was not there, and was created; as the server returned it.
+    Created(Arc<K>),
+    /// The object was there, and differed; as the server returned it.
+    Updated(Arc<K>),
+    /// The object was as it should be, so nothing was sent; as it was read, which may be older than what the
+    /// server has.
+    Unchanged(Arc<K>),
 }
 
 impl<K> Ensured<K> {
-    /// The object.
+    /// Borrows the object, as writes take it.
     #[must_use]
     pub fn object(&self) -> &K {
         match self {
@@ -33,15 +33,10 @@ impl<K> Ensured<K> {
         }
     }
 
-    /// The object, shared, as reads answer it.
+    /// Returns the object as reads give it. To own it: [`Arc::unwrap_or_clone`], which copies an object only if
+    /// the cache holds it too.
     #[must_use]
-    pub fn into_shared(self) -> Arc<K> {
-        Arc::new(self.into_object())
-    }
-
-    /// The object, by value.
-    #[must_use]
-    pub fn into_object(self) -> K {
+    pub fn into_object(self) -> Arc<K> {
         match self {
             Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) => object,
         }
@@ -76,7 +71,11 @@ impl<K: Object> Plan<'_, K> {
             attempt += 1;
             let sent = match &present {
                 None => self.create(initial, mutate).await?,
-                Some(before) => self.send(before, mutate).await?,
+                Some(before) => match self.send(before, mutate).await? {
+                    // The object of the cache, and not the copy that the closure had.
+                    Ok(Ensured::Unchanged(_)) => Ok(Ensured::Unchanged(Arc::clone(before))),
+                    sent => sent,
+                },
             };
             let refused = match sent {
                 Ok(ensured) => return Ok(ensured),
@@ -140,7 +139,7 @@ impl<K: Object> Plan<'_, K> {
         let empty = change(self.kind, initial, self.manner, mutate)?.0;
         let request = self.api.create_request(&empty, &self.options().write())?;
         let created = self.door.write(self.kind, request).await;
-        Ok(created.map(Ensured::Created))
+        Ok(created.map(|created| Ensured::Created(Arc::new(created))))
     }
 
     async fn send(
@@ -151,7 +150,7 @@ impl<K: Object> Plan<'_, K> {
         let (after, patch) = change(self.kind, before, self.manner, mutate)?;
         let Some(patch) = patch else {
             self.check_status(&after)?;
-            return Ok(Ok(Ensured::Unchanged(after)));
+            return Ok(Ok(Ensured::Unchanged(Arc::new(after))));
         };
         let (key, options) = (before.key(), self.options().patch());
         let request = match self.manner.part {
@@ -161,7 +160,7 @@ impl<K: Object> Plan<'_, K> {
                 .patch_part_request(&key, "status", &patch, &options)?,
         };
         let answer = self.door.write(self.kind, request).await;
-        Ok(answer.map(Ensured::Updated))
+        Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))
     }
 
     /// CLIENT-8: where nothing differs because there can be no status, that is said.

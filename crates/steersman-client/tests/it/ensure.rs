@@ -1,5 +1,7 @@
 //! Creating or changing an object until it is as it should be.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_apiserver::faults::{Answer, Verb};
@@ -32,13 +34,17 @@ async fn an_object_is_created_then_changed_then_left_alone() {
     .await;
 
     let before = world.server.requests().all().len();
+    let cached = world.client.get::<ConfigMap>(&key("a")).await.unwrap();
     let ensured = world
         .client
         .ensure(config("a"), |config| set(config, "k", "2"))
         .await
         .unwrap();
     assert!(!ensured.is_changed());
-    assert_eq!(ensured.into_object().metadata.name.as_deref(), Some("a"));
+    assert!(
+        Arc::ptr_eq(&ensured.into_object(), &cached),
+        "the object of the cache, without a copy"
+    );
     assert_eq!(
         world.server.requests().all().len(),
         before,
@@ -95,7 +101,7 @@ async fn a_list_computed_from_an_old_object_is_computed_again() {
             .push(ours.clone())
     };
     let ensured = world.client.ensure(config("a"), add).await.unwrap();
-    let finalizers = ensured.into_object().metadata.finalizers.unwrap();
+    let finalizers = ensured.object().metadata.finalizers.clone().unwrap();
     assert_eq!(finalizers, ["example.com/theirs", "example.com/ours"]);
     assert_eq!(
         (world.count(&[Verb::Patch]), world.count(&[Verb::Get])),

@@ -37,12 +37,12 @@ async fn the_object_goes_when_its_last_finalizer_is_removed() {
     assert!(
         !world
             .client
-            .add_finalizer(&object, OURS)
+            .add_finalizer(&*object, OURS)
             .await
             .unwrap()
             .is_changed()
     );
-    world.client.delete(&object).await.unwrap();
+    world.client.delete(&*object).await.unwrap();
     let dying: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
     assert_eq!(finalizer::stage(&dying, OURS), Stage::CleanUp);
     world.client.remove_finalizer(&dying, OURS).await.unwrap();

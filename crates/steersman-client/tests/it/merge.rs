@@ -27,7 +27,7 @@ async fn the_difference_is_sent_once_and_insists_where_it_is_told_to() {
     let mut other = before.clone();
     set(&mut other, "l", "2");
     let merged = client.merge(&before, &other).await.unwrap().into_object();
-    assert_eq!(merged.data.unwrap().len(), 2);
+    assert_eq!(merged.data.as_ref().unwrap().len(), 2);
     let error = client
         .lock(Lock::Always)
         .merge(&before, &other)

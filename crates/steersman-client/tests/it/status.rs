@@ -54,7 +54,7 @@ async fn a_status_that_is_as_it_should_be_is_not_sent() {
     assert_eq!(sent[0].subresource.as_deref(), Some("status"));
 
     let after = patched.into_object();
-    let again = world.client.status().patch(&after, ready).await.unwrap();
+    let again = world.client.status().patch(&*after, ready).await.unwrap();
     assert!(!again.is_changed());
     assert_eq!(world.writes().len(), 1, "no request when nothing changes");
 
@@ -69,7 +69,7 @@ async fn a_status_that_is_as_it_should_be_is_not_sent() {
         !world
             .client
             .status()
-            .patch(&after, label)
+            .patch(&*after, label)
             .await
             .unwrap()
             .is_changed()
@@ -97,7 +97,13 @@ async fn conditions_of_an_old_object_are_computed_again() {
         .await
         .unwrap()
         .into_object();
-    let conditions = patched.status.unwrap().conditions.unwrap();
+    let conditions = patched
+        .status
+        .as_ref()
+        .unwrap()
+        .conditions
+        .as_ref()
+        .unwrap();
     let kinds: Vec<&str> = conditions.iter().map(|c| c.type_.as_str()).collect();
     assert_eq!(kinds, ["Theirs", "Ours"]);
     assert_eq!(

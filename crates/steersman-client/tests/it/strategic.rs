@@ -1,5 +1,7 @@
 //! Differences that change lists element by element (`client.strategic(true)`).
 
+use std::sync::Arc;
+
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::{Container, PodTemplate};
 use kube_core::DynamicObject;
@@ -68,7 +70,7 @@ async fn lists_with_a_merge_key_keep_what_others_put_there() {
     };
     let changed = strategic.modify(&before, drop_side).await.unwrap();
     assert_eq!(world.count(&[Verb::Patch]), patches + 1, "no conflict");
-    let mut now = changed.into_object();
+    let mut now = Arc::unwrap_or_clone(changed.into_object());
     assert_eq!(names(&mut now), ["web", "late"]);
     let web = &containers(&mut now)[0];
     assert_eq!(web.image.as_deref(), Some("w:2"));

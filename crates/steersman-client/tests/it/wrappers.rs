@@ -264,7 +264,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
         .unwrap()
         .into_object();
     assert_eq!(changed.data["spec"]["image"], "b");
-    let mut next = changed.clone();
+    let mut next = DynamicObject::clone(&changed);
     paint("c")(&mut next);
     let merged = sites.merge(&changed, &next).await.unwrap().into_object();
     let updated = sites.update(&merged).await.unwrap();
@@ -316,7 +316,7 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
         panic!("{made:?}")
     };
     let child = sites
-        .ensure_owned(&site, &kind, bare("child"), paint)
+        .ensure_owned(&*site, &kind, bare("child"), paint)
         .await
         .unwrap()
         .into_object();
@@ -327,7 +327,7 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
         "{owner:?}"
     );
     // What nobody controls is not taken.
-    let stray = sites.ensure_owned(&child, &kind, bare("s"), paint).await;
+    let stray = sites.ensure_owned(&*child, &kind, bare("s"), paint).await;
     assert!(matches!(stray, Err(Error::Owner(_))), "{stray:?}");
 
     let part = json!({"status": {"ready": true}});

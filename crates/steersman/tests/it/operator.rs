@@ -68,11 +68,8 @@ impl Reconciler for Publisher {
                 .get_or_insert_default()
                 .insert("text".to_owned(), text.clone());
         };
-        let published = client
-            .ensure_owned(&*greeting, config, publish)
-            .await?
-            .into_object();
-        let uid = published.metadata.uid.unwrap_or_default();
+        let published = client.ensure_owned(&*greeting, config, publish).await?;
+        let uid = published.object().metadata.uid.clone().unwrap_or_default();
         let say_so = |greeting: &mut Greeting| {
             greeting.status.get_or_insert_default().published = uid.clone();
         };
