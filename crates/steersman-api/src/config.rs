@@ -1,12 +1,14 @@
 //! Driver: finds a kubeconfig, reads it, and says what is wrong with it.
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 
 use crate::error::{Error, chain};
+use crate::plugin::settle;
 
 /// Where the configuration is looked for; a value, so that tests need no environment.
 #[derive(Debug, Default)]
@@ -151,6 +153,9 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
         .await
         .map_err(|error| config_error(explain(&error)))?;
     config.root_cert_file = authority;
+    if let Some(exec) = &mut config.auth_info.exec {
+        settle(exec, std::io::stdin().is_terminal()).map_err(config_error)?;
+    }
     if is_loopback(config.cluster_url.host().unwrap_or_default()) {
         // HTTPS_PROXY is about other machines.
         config.proxy_url = None;

@@ -20,6 +20,7 @@
 //! - `transport` sends a request and collects its answer within bounds of time; `pages` puts those of a list together.
 //! - [`request`] has [`Request`], one that is ready to be sent.
 //! - [`list_watch`] has the [`ListWatch`] trait that reflectors are driven by.
+//! - `plugin` says what is wrong with a credential plugin.
 //! - `config` finds and checks a kubeconfig.
 //! - [`wire`] has what every request of a connection passes.
 //! - `link` has the HTTP connections to a server: which of them carries a request, and when they end.
@@ -44,6 +45,7 @@ mod transport;
 mod pages;
 pub mod request;
 pub mod list_watch;
+mod plugin;
 mod config;
 pub mod wire;
 mod link;

@@ -5,6 +5,7 @@ mod table;
 mod form;
 mod files;
 mod dial;
+mod signing;
 mod greet;
 mod body;
 mod pool;

@@ -7,22 +7,22 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube_client::client::Body;
-use kube_client::client::middleware::AuthLayer;
 use tower::{BoxError, Service};
 
 use super::body::LinkBody;
 use super::files::Credentials;
 use super::pool::Links;
+use super::signing::Signer;
 
 /// The links to a server and the credentials shown on them, for all clients of a connection in one runtime.
 pub(super) struct Access {
     pub(super) links: Arc<Links>,
     pub(super) credentials: Arc<Credentials>,
-    /// Signs requests where the credential is no file: a token, a password, a program.
-    pub(super) signing: Option<AuthLayer>,
+    /// Signs requests where the credential is no file: a token, a password, a credential plugin.
+    pub(super) signer: Signer,
 }
 
 impl Access {
@@ -35,18 +35,33 @@ impl Access {
             self.links.renewed(self.credentials.generation());
         }
         let known = self.credentials.changes();
-        let answer = self.once(request.clone()).await?;
+        let header = self.header().await?;
+        let answer = self.once(request.clone(), header.clone()).await?;
         // CONN-4: a server that refuses the credentials has not looked at the request.
-        if answer.status() != StatusCode::UNAUTHORIZED || !self.credentials.renew(known).await {
+        if answer.status() != StatusCode::UNAUTHORIZED
+            || !(self.credentials.renew(known).await || self.signer.renew(header.as_ref()).await)
+        {
             return Ok(answer);
         }
         drop(answer);
         self.links.renewed(self.credentials.generation());
-        self.once(request).await
+        self.once(request, self.header().await?).await
     }
 
-    async fn once(&self, mut request: Request<Bytes>) -> Result<Response<LinkBody>, BoxError> {
-        if let Some(header) = self.credentials.header() {
+    /// Returns the `Authorization` header of requests.
+    async fn header(&self) -> Result<Option<HeaderValue>, BoxError> {
+        match self.credentials.header() {
+            Some(header) => Ok(Some(header)),
+            None => self.signer.header().await,
+        }
+    }
+
+    async fn once(
+        &self,
+        mut request: Request<Bytes>,
+        header: Option<HeaderValue>,
+    ) -> Result<Response<LinkBody>, BoxError> {
+        if let Some(header) = header {
             request.headers_mut().insert(AUTHORIZATION, header);
         }
         self.links.send(request).await

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::config::explain_client;
+use crate::plugin;
 
 /// Time after which the files are read again, as client-go and kube-client do with tokens.
 const READ_AGAIN: Duration = Duration::from_secs(60);
@@ -56,7 +57,7 @@ struct Current {
 impl Credentials {
     /// Reads the credentials of a configuration.
     ///
-    /// Waits for a credential plugin that makes client certificates.
+    /// Waits for a credential plugin that makes client certificates: `exec` is set only if the plugin gave no token.
     pub(super) fn new(config: Config, endpoint: Arc<str>) -> Result<Self, String> {
         if CryptoProvider::get_default().is_none() {
             // Where another thread was first, its choice stands.
@@ -66,6 +67,12 @@ impl Credentials {
         let token = token_file(&config);
         let read: Vec<_> = files.iter().map(|path| std::fs::read(path).ok()).collect();
         let tls = tls(&config).map_err(|error| explain_client(&error))?;
+        let certificate = tls.as_ref().map(|tls| &tls.client_auth_cert_resolver);
+        if let Some(exec) = &config.auth_info.exec
+            && !certificate.is_some_and(|certificate| certificate.has_certs())
+        {
+            return Err(plugin::gave_nothing(exec));
+        }
         let header = match &token {
             Some(path) => Some(read_token(path)?),
             None => None,
@@ -223,6 +230,11 @@ fn token_file(config: &Config) -> Option<PathBuf> {
         .as_ref()
         .filter(|_| !other)
         .map(PathBuf::from)
+}
+
+/// Whether the token of a configuration is in a file.
+pub(super) fn has_token_file(config: &Config) -> bool {
+    token_file(config).is_some()
 }
 
 fn read_token(path: &PathBuf) -> Result<HeaderValue, String> {

@@ -5,17 +5,19 @@ use std::sync::{Arc, Once, Weak};
 
 use kube_client::Config;
 use kube_client::client::ConfigExt as _;
+use kube_client::config::AuthInfo;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, Id};
 use tower::util::MapErrLayer;
-use tower::{BoxError, Layer as _, ServiceExt as _};
+use tower::{BoxError, Layer as _};
 use tracing::warn;
 
 use super::access::{Access, Sending};
 use super::dial::Dialer;
-use super::files::Credentials;
+use super::files::{Credentials, has_token_file};
 use super::options::LinkOptions;
 use super::pool::Links;
+use super::signing::Signer;
 use crate::config::{PROXY, explain_client};
 use crate::error::{Error, Unreachable};
 use crate::wire::Around;
@@ -72,11 +74,7 @@ impl Network {
         let problem = |error: kube_client::Error| self.problem(explain_client(&error));
         let headers = self.config.extra_headers_layer().map_err(problem)?;
         let sending = headers.layer(Sending(Arc::clone(&access)));
-        let signed = match &access.signing {
-            Some(layer) => layer.layer(sending).map_err(Into::into).boxed(),
-            None => sending.boxed(),
-        };
-        let service = named.layer(self.config.base_uri_layer().layer(signed));
+        let service = named.layer(self.config.base_uri_layer().layer(sending));
         let namespace = self.config.default_namespace.clone();
         Ok(kube_client::Client::new(around.wrap(service), namespace))
     }
@@ -109,20 +107,25 @@ impl Network {
                 );
             });
         }
-        let mut inline = config.clone();
-        let credentials = Credentials::new(config.clone(), Arc::clone(&self.endpoint));
-        let credentials = Arc::new(credentials.map_err(|problem| self.problem(problem))?);
-        if credentials.header().is_some() {
-            inline.auth_info.token_file = None;
+        let (mut inline, mut filed) = (config.clone(), config.clone());
+        if has_token_file(config) {
+            // `Credentials` reads it.
+            inline.auth_info = AuthInfo::default();
         }
-        let signing = inline.auth_layer();
-        let signing = signing.map_err(|error| self.problem(explain_client(&error)))?;
+        let signer = Signer::new(inline, Arc::clone(&self.endpoint));
+        let signer = signer.map_err(|problem| self.problem(problem))?;
+        if signer.signs() {
+            // A plugin that gives a token need not run again for a certificate.
+            filed.auth_info.exec = None;
+        }
+        let credentials = Credentials::new(filed, Arc::clone(&self.endpoint));
+        let credentials = Arc::new(credentials.map_err(|problem| self.problem(problem))?);
         let dialer = Dialer::new(config, Arc::clone(&credentials), &self.options);
         let dial = dialer.map_err(|problem| self.problem(problem))?.into_dial();
         Ok(Access {
             links: Arc::new(Links::new(dial, self.options.clone(), runtime)),
             credentials,
-            signing,
+            signer,
         })
     }
 

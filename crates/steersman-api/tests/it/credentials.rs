@@ -20,7 +20,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 const LONG: Duration = Duration::from_secs(30);
 
-type Issuer = CertifiedIssuer<'static, KeyPair>;
+pub(crate) type Issuer = CertifiedIssuer<'static, KeyPair>;
 
 /// A folder of credentials, and a kubeconfig that names its files.
 struct Mount {
@@ -66,7 +66,7 @@ async fn list(client: &kube_client::Client) -> Result<usize, Error> {
     Ok(page?.items.len())
 }
 
-fn issuer(name: &str) -> Issuer {
+pub(crate) fn issuer(name: &str) -> Issuer {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -74,7 +74,7 @@ fn issuer(name: &str) -> Issuer {
 }
 
 /// Returns the certificate and the key of a user in the group `system:masters`.
-fn client_of(issuer: &Issuer, user: &str) -> (String, String) {
+pub(crate) fn client_of(issuer: &Issuer, user: &str) -> (String, String) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name.push(DnType::CommonName, user);
     params
@@ -87,7 +87,7 @@ fn client_of(issuer: &Issuer, user: &str) -> (String, String) {
 }
 
 /// Who asked for namespaces last.
-fn last_user(server: &ApiServer) -> String {
+pub(crate) fn last_user(server: &ApiServer) -> String {
     let asked = server.requests().matching(|r| r.is_for("namespaces"));
     asked.last().unwrap().user.clone()
 }

@@ -5,6 +5,7 @@ mod connecting;
 mod credentials;
 mod discovery;
 mod links;
+mod plugins;
 mod verbs;
 mod watching;
 mod wire;
