@@ -9,6 +9,7 @@ mod peers;
 mod queue;
 mod running;
 mod storm;
+mod apart;
 mod latency;
 mod outage;
 pub(crate) mod load;

@@ -17,13 +17,12 @@ use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::Connection;
-use steersman_apiserver::ApiServer;
-use steersman_apiserver::status::Status;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::apart::{ServerApart, refused};
 use super::running::Running;
 use super::words::Who;
 use crate::process::Outcome;
@@ -58,28 +57,10 @@ enum Controlling {
 
 /// Changes one object so many times.
 pub(super) async fn measure(by: Who, rounds: usize) -> Outcome<Latency> {
-    let apart = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    let server = ApiServer::new();
-    for number in 0..=OTHERS {
-        let name = format!("settings-{number}");
-        let metadata = json!({"name": name, "namespace": "default"});
-        server
-            .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
-            .map_err(refused)?;
-    }
-    let serving = {
-        let server = server.clone();
-        apart
-            .spawn(async move { server.serve("127.0.0.1:0").await })
-            .await??
-    };
-    let kubeconfig = tempfile::NamedTempFile::new()?;
-    serving.write_kubeconfig(kubeconfig.path())?;
+    let names = (0..=OTHERS).map(|number| format!("settings-{number}"));
+    let apart = ServerApart::serve(names).await?;
     let (entered, mut entries) = mpsc::unbounded_channel();
-    let controlling = Controlling::start(by, kubeconfig.path(), Entered(entered)).await?;
+    let controlling = Controlling::start(by, apart.kubeconfig(), Entered(entered)).await?;
 
     // What is there from the start is reconciled first.
     while tokio::time::timeout(100 * QUIET, entries.recv())
@@ -89,8 +70,8 @@ pub(super) async fn measure(by: Who, rounds: usize) -> Outcome<Latency> {
     let (mut after, mut with) = (Vec::new(), Vec::new());
     for number in 0..rounds {
         tokio::time::sleep(QUIET).await;
-        let server = server.clone();
-        let write = apart.spawn(async move {
+        let server = apart.server.clone();
+        let write = apart.handle.spawn(async move {
             let called = Instant::now();
             let patch = json!({"data": {"number": number.to_string()}});
             server
@@ -104,8 +85,7 @@ pub(super) async fn measure(by: Who, rounds: usize) -> Outcome<Latency> {
         with.push(entry.saturating_duration_since(called));
     }
     controlling.stop().await?;
-    drop(serving);
-    apart.shutdown_background();
+    drop(apart);
     Ok(Latency {
         p50: percentile(&mut with, 50),
         p99: percentile(&mut with, 99),
@@ -155,10 +135,6 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
     times
         .get(at)
         .map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
-}
-
-fn refused(refusal: Status) -> String {
-    refusal.message
 }
 
 impl Entered {

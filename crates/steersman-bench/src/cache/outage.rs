@@ -14,11 +14,9 @@ use kube_client::{Api, Client as KubeClient, Config};
 use kube_runtime::WatchStreamExt as _;
 use kube_runtime::watcher;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use steersman_api::Connection;
+use steersman_apiserver::History;
 use steersman_apiserver::faults::Restart;
-use steersman_apiserver::status::Status;
-use steersman_apiserver::{ApiServer, History};
 use steersman_cache::{Cache, CacheOptions};
 use steersman_informer::{Delivery, Event};
 use steersman_object::Kind;
@@ -26,6 +24,7 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::apart::{ServerApart, refused};
 use super::words::Who;
 use crate::process::{Actor, Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
@@ -75,31 +74,14 @@ pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
 
 /// One outage.
 pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
-    let apart = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    let server = ApiServer::new();
-    for name in ["stays", GONE] {
-        let metadata = json!({"name": name, "namespace": "default"});
-        server
-            .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
-            .map_err(refused)?;
-    }
-    let serving = {
-        let server = server.clone();
-        apart
-            .spawn(async move { server.serve("127.0.0.1:0").await })
-            .await??
-    };
-    let kubeconfig = tempfile::NamedTempFile::new()?;
-    serving.write_kubeconfig(kubeconfig.path())?;
+    let apart = ServerApart::serve(["stays", GONE].map(str::to_owned)).await?;
+    let kubeconfig = apart.kubeconfig();
     let (sees, mut seen) = mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     let watching = match by {
-        Who::KubeRuntime => tokio::spawn(kube_runtime(client(kubeconfig.path()).await?, sees)),
+        Who::KubeRuntime => tokio::spawn(kube_runtime(client(kubeconfig).await?, sees)),
         _ => {
-            let connection = Connection::from_kubeconfig(kubeconfig.path()).await?;
+            let connection = Connection::from_kubeconfig(kubeconfig).await?;
             tokio::spawn(steersman(connection, cancel.clone(), sees))
         }
     };
@@ -113,9 +95,10 @@ pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
         .installing(PHASE)
         .initializing(PHASE);
     let back = Instant::now() + away + 2 * PHASE;
-    server.restart(restart);
+    apart.server.restart(restart);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    server
+    apart
+        .server
         .delete("configmaps", "default", GONE)
         .map_err(refused)?;
     let gone = tokio::time::timeout(PATIENCE, seen.recv()).await?;
@@ -123,8 +106,7 @@ pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
     let seconds = back.elapsed().as_secs_f64();
     cancel.cancel();
     watching.abort();
-    drop(serving);
-    apart.shutdown_background();
+    drop(apart);
     Ok(Returned { seconds })
 }
 
@@ -185,8 +167,4 @@ async fn client(kubeconfig: &Path) -> Outcome<KubeClient> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(KubeClient::try_from(config)?)
-}
-
-fn refused(refusal: Status) -> String {
-    refusal.message
 }
