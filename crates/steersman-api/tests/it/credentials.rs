@@ -124,6 +124,32 @@ async fn a_token_that_is_refused_is_read_again_and_the_request_sent_once_more() 
     serving.stop().await;
 }
 
+/// A token that the server takes is renewed too, and on a connection that stays open.
+#[tokio::test]
+async fn a_token_is_read_again_each_minute() {
+    let server = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build();
+    let serving = serve(&server).await;
+    let admin = |name: &str| server.add_user(User::new(name).group("system:masters"));
+    let mount = Mount::new();
+    mount.write("ca.crt", serving.ca_pem());
+    mount.write("token", &admin("alice"));
+    let connection = mount.connect(&serving.url(), "{tokenFile: token}").await;
+    let client = connection.client().unwrap();
+    assert!(list(&client).await.unwrap() > 0);
+    mount.write("token", &admin("bob"));
+    for (seconds, user) in [(50, "alice"), (11, "bob")] {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        tokio::time::resume();
+        assert!(list(&client).await.unwrap() > 0);
+        assert_eq!(last_user(&server), user);
+    }
+    assert_eq!(serving.accepted(), 1);
+    serving.stop().await;
+}
+
 /// As `Config::incluster` makes it of a service account.
 #[tokio::test]
 async fn the_token_of_a_configuration_with_files_is_read_again() {

@@ -25,6 +25,8 @@ enum Manner {
     FallsSilent(Duration),
     /// Closes the connection in peace as soon as there is a request.
     GoesAway,
+    /// Cuts the connection as soon as there is a request, and answers nothing.
+    Cuts,
     /// Is not there.
     Refuses,
     /// The attempt to connect panics.
@@ -85,7 +87,12 @@ impl Server {
             tell.notify_one();
             counted.asked.fetch_add(1, Ordering::Relaxed);
             let answer = answer(request.uri().path());
-            async move { Ok::<_, Infallible>(answer) }
+            async move {
+                if manner == Manner::Cuts {
+                    let (): () = futures::future::pending().await;
+                }
+                Ok::<_, Infallible>(answer)
+            }
         });
         let mut connection = std::pin::pin!(
             server::Builder::new(TokioExecutor::new())
@@ -106,6 +113,12 @@ impl Server {
                 }
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
+            }
+            Manner::Cuts => {
+                tokio::select! {
+                    _ = connection.as_mut() => {}
+                    () = asked.notified() => {}
+                }
             }
             Manner::Serves | Manner::Refuses | Manner::Panics => {
                 let _ = connection.await;
@@ -226,6 +239,19 @@ async fn a_link_that_the_server_closes_in_peace_loses_no_request_and_no_watch() 
     // What the server had begun with goes on.
     assert!(watch.frame().now_or_never().is_none());
     assert_eq!(server.opened(), 2);
+}
+
+/// CONN-5: the server may have processed the request.
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_link_breaks_is_sent_once() {
+    let server = server(Manner::Cuts, 100);
+    let links = server.links();
+    let asked = || server.asked.load(Ordering::Relaxed);
+    assert!(text(&links).await.is_err());
+    assert_eq!(asked(), 1);
+    *server.manner.lock() = Manner::Serves;
+    assert_eq!(text(&links).await.unwrap(), "done");
+    assert_eq!((asked(), server.opened()), (2, 2));
 }
 
 /// CONN-1
