@@ -1,28 +1,28 @@
-//! Machine: JSON patch (RFC 6902) with the liberties the Kubernetes API server takes.
+//! Machine: JSON patch (RFC 6902) with the deviations of kube-apiserver.
 //!
-//! It differs from the RFC, and so from the usual crates: `replace` of an absent member adds it,
-//! `copy` of an absent member copies null, an operation without `value` means null, and negative
-//! array indices count from the end.
+//! The deviations, which common crates do not have: `replace` of an absent member adds it, `copy`
+//! of an absent member copies null, an operation without `value` means null, and negative array
+//! indices count from the end.
 
 use serde_json::Value;
 use steersman_text::status::{Details, Status};
 
-/// More operations than these are refused unread.
+/// Maximum number of operations of a patch.
 const MOST_OPERATIONS: usize = 10_000;
 
-/// How many bytes of JSON the copies of one patch may add in all, as upstream: without a bound
-/// every copy of what holds the copies before it doubles the document (SRV-3).
+/// Maximum size in bytes of JSON that all copies of one patch may add, as upstream. Without it a
+/// chain of copies doubles the document at each step (SRV-3).
 const MOST_COPIED: usize = 3 * 1024 * 1024;
 
-/// How deep a patch may nest a document: as deep as a body that is read may be. Without a bound
-/// operations could stack what no thread's stack can walk or drop (SRV-3).
+/// Maximum nesting of a patched document, the same as of a request body. Without it operations
+/// could build a document too deep to walk or drop on a thread's stack (SRV-3).
 const MOST_NESTED: usize = 127;
 
 /// Applies a patch document to `object`.
 ///
 /// # Errors
-/// 400 for a document that is no list of operations; 422 for an operation that does not apply,
-/// with the server's one message for all of them.
+/// 400 for a document that is no list of operations; 422 for an operation that does not apply, with
+/// the single message a kube-apiserver has for all of them.
 pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, Status> {
     let undecodable =
         |message: String| Status::bad_request(format!("error decoding patch: {message}"));
@@ -54,19 +54,19 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
     Ok(patched)
 }
 
-/// An operation of a patch that does not apply.
+/// A patch operation that does not apply.
 #[derive(Debug)]
 pub struct Inapplicable {
-    /// Whether it only tests the object.
+    /// Whether the operation is a `test`.
     pub is_test: bool,
-    /// In the words of the library behind a real server.
+    /// The message of the library behind a real server (evanphx/json-patch).
     pub message: String,
 }
 
-/// Applies the operations that a webhook or a policy answered.
+/// Applies the operations that a webhook or a policy returned.
 ///
 /// # Errors
-/// The first that does not apply.
+/// Returns the first operation that does not apply.
 pub fn apply_operations(object: &Value, operations: &[Value]) -> Result<Value, Inapplicable> {
     let mut patched = object.clone();
     let mut copied = 0;
@@ -112,7 +112,7 @@ fn why_inapplicable(operation: &Value) -> String {
     }
 }
 
-/// What an operation has beside the members of one, as `[0].extra`.
+/// Returns the unknown members of the operations, each in the form `[0].extra`.
 pub fn unknown_members(document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (index, operation) in document.as_array().into_iter().flatten().enumerate() {
@@ -124,7 +124,7 @@ pub fn unknown_members(document: &Value) -> Vec<String> {
     found
 }
 
-/// How Go's decoder refuses what is no operation.
+/// Returns the message with which Go's decoder refuses a value that is no operation.
 fn mistyped(operation: &Value) -> Option<String> {
     let members = match operation {
         Value::Object(members) => members,
@@ -147,7 +147,7 @@ fn mistyped(operation: &Value) -> Option<String> {
         })
 }
 
-/// What Go calls the type of a JSON value.
+/// Returns Go's name for the type of a JSON value.
 fn word(value: &Value) -> &'static str {
     match steersman_schema::validate::type_name(value) {
         "integer" => "number",
@@ -161,7 +161,7 @@ fn refused() -> Status {
     Status::failure(422, "Invalid", message).with_details(Details::default())
 }
 
-/// Does one operation; `copied` counts what copies added so far.
+/// Applies one operation. `copied` counts the bytes that copies added so far.
 fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()> {
     let path = operation["path"].as_str()?;
     let from = || operation["from"].as_str();
@@ -172,7 +172,7 @@ fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()
         "remove" => remove(document, path).map(|_| ()),
         "move" => {
             let moved = remove(document, from()?)?;
-            // What stood at least as deep before still fits, and is not walked again.
+            // A value that does not move deeper still fits, so its depth is not measured again.
             let same = depth(path) <= depth(from()?);
             (same || fits(&moved, depth(path))).then(|| add(document, path, moved))?
         }
@@ -200,7 +200,7 @@ fn one(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()
     }
 }
 
-/// The length of a value as JSON, unless it is more than `room`.
+/// Returns the length of a value as JSON, or `None` if it exceeds `room` bytes.
 fn written(value: &Value, room: usize) -> Option<usize> {
     struct Room(usize);
     impl std::io::Write for Room {
@@ -218,12 +218,12 @@ fn written(value: &Value, room: usize) -> Option<usize> {
     Some(room - left.0)
 }
 
-/// How many containers are around what a path names.
+/// Returns the number of containers around the value that a path names.
 fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Whether a value may stand `above` containers deep.
+/// Whether a value fits at a depth of `above` containers.
 fn fits(value: &Value, above: usize) -> bool {
     let inside = |one: &Value| fits(one, above + 1);
     match value {
@@ -233,15 +233,16 @@ fn fits(value: &Value, above: usize) -> bool {
     }
 }
 
-/// The tokens of a path; nothing where it has no slash. What is before the first slash does not
-/// count, as in `findObject` of the library that upstream uses (evanphx/json-patch, v4).
+/// Splits a path into its tokens, or returns `None` for a path without a slash. Text before the
+/// first slash is ignored, as in `findObject` of the library that upstream uses
+/// (evanphx/json-patch, v4).
 fn tokens(path: &str) -> Option<Vec<String>> {
     let (_, rest) = path.split_once('/')?;
     let token = |token: &str| token.replace("~1", "/").replace("~0", "~");
     Some(rest.split('/').map(token).collect())
 }
 
-/// The position of an existing element.
+/// Parses a token as the index of an existing element.
 fn index(token: &str, length: usize) -> Option<usize> {
     let wanted: i64 = token.parse().ok()?;
     let length = i64::try_from(length).ok()?;
@@ -262,7 +263,7 @@ fn step<'a>(value: &'a mut Value, token: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// The container that a path's last token is about.
+/// Returns the container that a path's last token addresses, and the token.
 fn split<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
     let mut tokens = tokens(path)?;
     let last = tokens.pop()?;
@@ -289,7 +290,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-/// Only `replace` and `test` know the whole document.
+/// Replaces a value. Besides `test` only this operation accepts the path of the whole document.
 fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
     if path.is_empty() {
         let whole = matches!(value, Value::Object(_) | Value::Array(_));
@@ -396,7 +397,7 @@ mod tests {
         assert_eq!(unknown_members(&odd), ["[0].extra"]);
     }
 
-    /// SRV-3: a copy of what holds the copies before it doubles the document.
+    /// SRV-3: a copy of a container that holds the earlier copies doubles the document.
     #[test]
     fn copies_do_not_grow_without_bound() {
         let doubling = |copies: usize| {
@@ -412,7 +413,7 @@ mod tests {
         assert!((1 << 21..1 << 22).contains(&doubled), "{doubled}");
         assert_eq!(patched(doubling(18)), Err(422));
         assert_eq!(patched(doubling(60)), Err(422));
-        // Many small ones count together.
+        // Many small copies count together.
         let value = "x".repeat(1 << 20);
         let some = |copies: usize| {
             let copy = json!({"op": "copy", "from": "/data/a", "path": "/data/b"});
@@ -424,7 +425,7 @@ mod tests {
         assert_eq!(patched(some(3)), Err(422));
     }
 
-    /// SRV-3: what operations put into each other stays as flat as what a body may hold.
+    /// SRV-3: operations cannot nest values deeper than a request body may.
     #[test]
     fn operations_do_not_nest_without_bound() {
         let nested = |levels: usize| (0..levels).fold(json!(1), |inside, _| json!({"a": inside}));

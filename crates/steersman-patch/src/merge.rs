@@ -51,7 +51,7 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// In a list that replaces another one, objects lose their null members; null elements stay.
+/// Removes the null members of objects inside a list that replaces another one; null elements stay.
 fn drop_null_members(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(drop_null_members),

@@ -1,9 +1,8 @@
-//! Machine: strategic merge patch, the merge that knows which lists are keyed.
+//! Machine: strategic merge patch, which merges lists by the merge keys of their types.
 //!
-//! Objects merge field by field and null takes a field away, as in a merge patch. Lists merge by
-//! the merge key of their type, or are replaced where the type has none. What that cannot say,
-//! directives in the patch do: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…` and
-//! `$setElementOrder/…`.
+//! Objects merge field by field and null removes a field, as in a merge patch. Lists merge by the
+//! merge key of their type, or are replaced if the type has none. Directives in the patch express
+//! everything else: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…` and `$setElementOrder/…`.
 
 mod print;
 mod directives;
@@ -21,7 +20,7 @@ use steersman_text::status::{FieldError, Status, Subject};
 use directives::{Directive, drop_nulls, without_directives};
 use print::go;
 
-/// Whether a list in the patch adds to the object's list, or names what goes out of it.
+/// Whether a list of the patch adds elements to the object's list or lists the elements to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Intent {
     Merge,
@@ -33,8 +32,8 @@ type Members = Map<String, Value>;
 /// Applies a strategic merge patch to `object`, which is of type `kind`.
 ///
 /// # Errors
-/// 400 for a document that is no object and for badly formed directives, 500 for directives that
-/// do not exist and elements without their merge key, 422 for a result that is not of the type.
+/// 400 for a document that is no object and for malformed directives, 500 for unknown directives
+/// and elements without their merge key, 422 for a result that does not fit the type.
 pub fn apply(
     object: &Value,
     document: Result<Value, String>,
@@ -42,7 +41,7 @@ pub fn apply(
 ) -> Result<Value, Status> {
     let patch = match document.map_err(Status::bad_request)? {
         Value::Object(patch) => patch,
-        // No patch at all changes nothing.
+        // A null patch changes nothing.
         Value::Null => Members::new(),
         other => {
             let found = match steersman_schema::validate::type_name(&other) {
@@ -115,7 +114,7 @@ fn merge(mut old: Members, mut patch: Members, kind: TypeRef<'_>) -> Result<Memb
     Ok(old)
 }
 
-/// Merges two lists of one type, or takes the new one.
+/// Merges two lists of one type, or replaces the old list.
 fn list(
     old: Vec<Value>,
     patch: Vec<Value>,
@@ -163,7 +162,8 @@ fn list(
     order::enforce(merged, &patch, &old, Some(key))
 }
 
-/// Does what elements with a `$patch` say; the rest of the patch is still to be merged.
+/// Applies the elements with a `$patch` directive. Returns the rest of the patch, still to be
+/// merged.
 fn special_elements(
     mut old: Vec<Value>,
     patch: Vec<Value>,
@@ -191,7 +191,7 @@ fn special_elements(
     })
 }
 
-/// Merges the lists that have an order given, and puts them into it.
+/// Merges the lists that have a `$setElementOrder` and sorts them by it.
 fn order_lists(old: &mut Members, patch: &mut Members, kind: TypeRef<'_>) -> Result<(), Status> {
     let ordered: Vec<String> = patch
         .keys()
@@ -224,7 +224,7 @@ fn order_lists(old: &mut Members, patch: &mut Members, kind: TypeRef<'_>) -> Res
     Ok(())
 }
 
-/// The type of a member that both sides have.
+/// Returns the type of a member that both sides have.
 fn member<'a>(kind: TypeRef<'a>, name: &str) -> Result<TypeRef<'a>, Status> {
     kind.field(name).ok_or_else(|| {
         let kind = kind.name().unwrap_or_default();
@@ -234,7 +234,7 @@ fn member<'a>(kind: TypeRef<'a>, name: &str) -> Result<TypeRef<'a>, Status> {
     })
 }
 
-/// Whether a list holds objects; mixed lists and lists of lists are refused.
+/// Whether a list holds objects. Refuses mixed lists and lists of lists.
 fn of_objects<'v>(elements: impl Iterator<Item = &'v Value>) -> Result<bool, Status> {
     let mut objects = None;
     for element in elements {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Nanoseconds of the units that a duration is written in.
+/// Nanoseconds per unit of a duration.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -16,10 +16,10 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// As far as Go counts: the duration of that many nanoseconds can only be a negative one.
+/// Go's limit in nanoseconds; exactly this many is possible only as a negative duration.
 const MOST: u64 = 1 << 63;
 
-/// Whether a text says yes or no; none where it says neither.
+/// Parses a boolean as Go's `strconv.ParseBool`; `None` for any other text.
 pub fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -28,10 +28,10 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a duration, in nanoseconds: one sign, then numbers with units, such as `-1h30.5m`.
+/// Parses a duration into nanoseconds: one sign, then numbers with units, such as `-1h30.5m`.
 ///
 /// # Errors
-/// Go's words about a text that is none.
+/// Fails with Go's message for a text that is no duration.
 pub fn parse_duration(text: &str) -> Result<i64, String> {
     let invalid = || format!("time: invalid duration {}", quoted(text));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -83,7 +83,8 @@ fn whole_number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|number| *number <= MOST)
 }
 
-/// What the digits after a point are of a unit, rounded as Go rounds: it reckons in floats.
+/// Returns the nanoseconds of the digits after a point, rounded as Go rounds: it computes in
+/// floats.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -95,7 +96,7 @@ fn part_of(digits: &str, unit: u64) -> u64 {
     for digit in digits.bytes() {
         let next = number.checked_mul(10);
         let next = next.and_then(|next| next.checked_add(u64::from(digit - b'0')));
-        // Digits that cannot be counted any more are left out.
+        // Digits beyond the precision of the sum are ignored.
         let Some(next) = next.filter(|next| *next <= MOST) else {
             break;
         };
@@ -121,7 +122,7 @@ pub fn quote(text: &str) -> String {
             '\t' => out.push_str("\\t"),
             '\u{b}' => out.push_str("\\v"),
             c if is_printable(c) => out.push(c),
-            // Writing to a text does not fail.
+            // Writing to a `String` does not fail.
             c if c.is_ascii() => write!(out, "\\x{:02x}", u32::from(c)).unwrap_or_default(),
             c if u32::from(c) <= 0xffff => {
                 write!(out, "\\u{:04x}", u32::from(c)).unwrap_or_default();
@@ -133,7 +134,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Whether Go prints a character as it stands: letters, marks, numbers, punctuation, symbols and the
+/// Whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols and the
 /// ASCII space.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
@@ -171,7 +172,7 @@ pub fn escape_html(json: &str) -> String {
     out
 }
 
-/// Quotes a text as Go's package `time` does: whatever is not printed in ASCII, byte by byte.
+/// Quotes a text as Go's package `time` does: every byte that is not printable ASCII is escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {
@@ -181,7 +182,7 @@ fn quoted(text: &str) -> String {
                 out.push(char::from(byte));
             }
             b' '..=0x7f => out.push(char::from(byte)),
-            // Writing to a text does not fail.
+            // Writing to a `String` does not fail.
             _ => write!(out, "\\x{byte:02x}").unwrap_or_default(),
         }
     }
@@ -292,7 +293,7 @@ mod tests {
             "9223372036854775808ns",
             "-9223372036854775809ns",
             "9223372036854775807ns1ns",
-            // Too large comes before what follows the number.
+            // Too large a number is reported before the text after it.
             "9999999999999999999",
             "99999999999999999999",
         ] {

@@ -1,5 +1,4 @@
-//! Machine: parses JSON and words its errors the way Go's decoder does, for clients and people
-//! who know those.
+//! Machine: parses JSON with the error messages of Go's decoder.
 
 pub mod duplicates;
 
@@ -8,14 +7,14 @@ use serde_json::Value;
 /// Parses one JSON document.
 ///
 /// # Errors
-/// The message Go's `encoding/json` would give, in the common cases word for word.
+/// Fails with the message of Go's `encoding/json`, in the common cases word for word.
 pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| explain(bytes, &error))
 }
 
-/// Writes numbers without a fraction as whole ones, as Go's encoder writes what it read as floats.
+/// Replaces floats without a fraction by integers, as Go's encoder writes them.
 pub fn write_whole(value: &mut Value) {
-    // Beyond this an integer is no longer what the float is.
+    // Beyond this an integer may differ from the float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -93,7 +92,7 @@ fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Why an object's kind and version cannot be read, where one of them is no text.
+/// Returns the error for an object with a kind or apiVersion that is no text.
 pub fn unreadable_kind(object: &Value) -> Option<String> {
     ["apiVersion", "kind"].into_iter().find_map(|field| {
         let found = match object.get(field)? {
@@ -110,7 +109,7 @@ pub fn unreadable_kind(object: &Value) -> Option<String> {
     })
 }
 
-/// A character in quotes as Go's scanner names it.
+/// Quotes a character as Go's scanner does.
 pub fn quoted(c: char) -> String {
     match c {
         '\'' => "'\\''".to_owned(),

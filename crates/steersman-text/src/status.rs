@@ -14,17 +14,17 @@ pub struct Status {
     /// Always `v1`.
     #[serde(skip_deserializing)]
     api_version: V1,
-    /// List metadata: empty but for an expired list that can be continued.
+    /// List metadata; empty except for an expired list that can be continued.
     pub metadata: StatusMeta,
     /// `Failure` or `Success`.
     pub status: String,
-    /// What happened, for people.
+    /// The outcome as text for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What happened, for programs; empty where the real server gives none.
+    /// The outcome as a constant for programs; empty if the real server gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What it happened to.
+    /// The object or resource concerned, and the causes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Details>>,
     /// The HTTP status code; zero (and absent) on a success without one.
@@ -32,7 +32,7 @@ pub struct Status {
     pub code: u16,
 }
 
-/// Written as `v1`.
+/// Serialises as `v1`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct V1;
 
@@ -46,7 +46,7 @@ impl Serialize for V1 {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StatusMeta {
-    /// A token with which an expired list may go on, inconsistently.
+    /// A token with which an expired list may be continued, inconsistently.
     #[serde(default, rename = "continue", skip_serializing_if = "String::is_empty")]
     pub continue_token: String,
 }
@@ -64,13 +64,13 @@ pub struct Details {
     /// The resource's plural name, or the kind for reason `Invalid`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Uid of the object a delete removed.
+    /// Uid of the object that a delete removed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// One entry per field error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// Seconds to wait before a retry; zero when none is asked for.
+    /// Seconds to wait before a retry; zero for no such hint.
     #[serde(default, skip_serializing_if = "is_zero_u32")]
     pub retry_after_seconds: u32,
 }
@@ -89,25 +89,25 @@ pub struct Cause {
     pub field: String,
 }
 
-/// One violated rule about one field, as it becomes a [`Cause`] and a part of the message.
+/// One violated rule about one field; becomes a [`Cause`] and a part of the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     /// The cause's reason, for instance `FieldValueRequired`.
     pub reason: &'static str,
-    /// Path of the field; `<nil>` where the rule is about no field.
+    /// Path of the field; `<nil>` for a rule about no field.
     pub field: String,
     /// For instance `Required value: name or generateName is required`.
     pub message: String,
 }
 
 impl FieldError {
-    /// `Required value`, with an explanation where there is one.
+    /// Creates `Required value`, with an explanation if there is one.
     #[must_use]
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueRequired", field, &join("Required value", detail))
     }
 
-    /// `Invalid value: <value>: <detail>`; `value` is already written the way Go prints it.
+    /// Creates `Invalid value: <value>: <detail>`; the caller passes `value` as Go prints it.
     #[must_use]
     pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::of(
@@ -117,19 +117,19 @@ impl FieldError {
         )
     }
 
-    /// `Invalid value: <detail>`, of a value that is too large to be told.
+    /// Creates `Invalid value: <detail>`, for a value too large to print.
     #[must_use]
     pub fn invalid_hidden(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueInvalid", field, &join("Invalid value", detail))
     }
 
-    /// `Internal error: <detail>`.
+    /// Creates `Internal error: <detail>`.
     #[must_use]
     pub fn internal(field: impl Into<String>, detail: &str) -> Self {
         Self::of("InternalError", field, &join("Internal error", detail))
     }
 
-    /// Like [`FieldError::invalid`] with reason `FieldValueTypeInvalid`.
+    /// Creates the same message as [`FieldError::invalid`], with reason `FieldValueTypeInvalid`.
     #[must_use]
     pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::of(
@@ -139,7 +139,7 @@ impl FieldError {
         )
     }
 
-    /// `Unsupported value: <value>: supported values: "a", "b"`.
+    /// Creates `Unsupported value: <value>: supported values: "a", "b"`.
     #[must_use]
     pub fn not_supported(field: impl Into<String>, value: &str, supported: &[String]) -> Self {
         let mut message = format!("Unsupported value: {value}");
@@ -150,13 +150,13 @@ impl FieldError {
         Self::of("FieldValueNotSupported", field, &message)
     }
 
-    /// `Forbidden: <detail>`.
+    /// Creates `Forbidden: <detail>`.
     #[must_use]
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueForbidden", field, &join("Forbidden", detail))
     }
 
-    /// `Duplicate value: <value>`.
+    /// Creates `Duplicate value: <value>`.
     #[must_use]
     pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
         Self::of(
@@ -166,19 +166,19 @@ impl FieldError {
         )
     }
 
-    /// `Not found: <value>`.
+    /// Creates `Not found: <value>`.
     #[must_use]
     pub fn not_found(field: impl Into<String>, value: &str) -> Self {
         Self::of("FieldValueNotFound", field, &format!("Not found: {value}"))
     }
 
-    /// `Too long: <detail>`.
+    /// Creates `Too long: <detail>`.
     #[must_use]
     pub fn too_long(field: impl Into<String>, detail: &str) -> Self {
         Self::of("FieldValueTooLong", field, &join("Too long", detail))
     }
 
-    /// `Too many: <actual>: must have at most <most> items`.
+    /// Creates `Too many: <actual>: must have at most <most> items`.
     #[must_use]
     pub fn too_many(field: impl Into<String>, actual: usize, most: u64) -> Self {
         let noun = if most == 1 { "item" } else { "items" };
@@ -195,12 +195,12 @@ impl FieldError {
     }
 }
 
-/// The resource a refusal speaks of: group and plural name.
+/// The resource that a refusal names: group and plural name.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// API group, empty for core.
     pub group: &'a str,
-    /// Plural name of the resource, or a kind where the real server names the kind.
+    /// Plural name of the resource, or a kind for messages that name the kind.
     pub resource: &'a str,
 }
 
@@ -230,7 +230,7 @@ impl<'a> Subject<'a> {
 }
 
 impl Status {
-    /// A failure with a code, a reason (may be empty) and a message, and no details.
+    /// Creates a failure with a code, a reason (may be empty) and a message, without details.
     #[must_use]
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self {
@@ -244,7 +244,7 @@ impl Status {
         }
     }
 
-    /// The answer to a delete that returns no object.
+    /// Creates the answer to a delete that returns no object.
     #[must_use]
     pub fn deleted(subject: Subject<'_>, name: &str, uid: &str) -> Self {
         let mut details = subject.details(name);
@@ -256,21 +256,21 @@ impl Status {
         }
     }
 
-    /// 404: `configmaps "x" not found`.
+    /// Creates 404: `configmaps "x" not found`.
     #[must_use]
     pub fn not_found(subject: Subject<'_>, name: &str) -> Self {
         let message = format!("{} {} not found", subject.qualified(), go::quote(name));
         Self::failure(404, "NotFound", message).with_details(subject.details(name))
     }
 
-    /// 404 for a path that no resource serves.
+    /// Creates the 404 for a path that no resource serves.
     #[must_use]
     pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
         Self::failure(404, "NotFound", message).with_details(Details::default())
     }
 
-    /// 409 AlreadyExists: `configmaps "x" already exists`.
+    /// Creates 409 AlreadyExists: `configmaps "x" already exists`.
     #[must_use]
     pub fn already_exists(subject: Subject<'_>, name: &str) -> Self {
         let quoted = go::quote(name);
@@ -278,7 +278,7 @@ impl Status {
         Self::failure(409, "AlreadyExists", message).with_details(subject.details(name))
     }
 
-    /// 409 Conflict: `Operation cannot be fulfilled on configmaps "x": <why>`.
+    /// Creates 409 Conflict: `Operation cannot be fulfilled on configmaps "x": <why>`.
     #[must_use]
     pub fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = format!(
@@ -289,7 +289,7 @@ impl Status {
         Self::failure(409, "Conflict", message).with_details(subject.details(name))
     }
 
-    /// 403: `configmaps "x" is forbidden: <why>`.
+    /// Creates 403: `configmaps "x" is forbidden: <why>`.
     #[must_use]
     pub fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = if name.is_empty() {
@@ -301,7 +301,8 @@ impl Status {
         Self::failure(403, "Forbidden", message).with_details(subject.details(name))
     }
 
-    /// 422: `ConfigMap "x" is invalid: <field errors>`; the subject names the kind, not the plural.
+    /// Creates 422: `ConfigMap "x" is invalid: <field errors>`; the subject names the kind, not the
+    /// plural.
     #[must_use]
     pub fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
         let mut texts: Vec<String> = Vec::with_capacity(errors.len());
@@ -330,19 +331,19 @@ impl Status {
         Self::failure(422, "Invalid", message).with_details(details)
     }
 
-    /// 422 about the query of a list or watch: the subject is `ListOptions.meta.k8s.io`.
+    /// Creates 422 about the query of a list or watch, with the subject `ListOptions.meta.k8s.io`.
     #[must_use]
     pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
         Self::invalid(Subject::new("meta.k8s.io", kind), "", errors)
     }
 
-    /// 400 with reason `BadRequest`.
+    /// Creates 400 with reason `BadRequest`.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::failure(400, "BadRequest", message)
     }
 
-    /// 500 with reason `InternalError`, and why as its only cause.
+    /// Creates 500 with reason `InternalError`, and `why` as its only cause.
     #[must_use]
     pub fn internal(why: String) -> Self {
         let message = format!("Internal error occurred: {why}");
@@ -357,20 +358,20 @@ impl Status {
         Self::failure(500, "InternalError", message).with_details(details)
     }
 
-    /// 500 without a reason, which is how kube-apiserver answers an error it has no type for.
+    /// Creates 500 without a reason: kube-apiserver's answer to an error without a type of its own.
     #[must_use]
     pub fn internal_plain(message: impl Into<String>) -> Self {
         Self::failure(500, "", message)
     }
 
-    /// 405: the path exists, the method does not.
+    /// Creates 405: the path exists, the method does not.
     #[must_use]
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::failure(405, "MethodNotAllowed", message).with_details(Details::default())
     }
 
-    /// 405: what custom resources are not there for.
+    /// Creates 405 for a verb that custom resources do not support.
     #[must_use]
     pub fn method_not_supported(subject: Subject<'_>, verb: &str) -> Self {
         let message = format!(
@@ -380,14 +381,14 @@ impl Status {
         Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
     }
 
-    /// 405: what the definition of custom resources that goes does not take any more.
+    /// Creates 405 for a create while the CRD is being deleted.
     #[must_use]
     pub fn terminating(subject: Subject<'_>) -> Self {
         let message = "create not allowed while custom resource definition is terminating";
         Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
     }
 
-    /// 406: none of the accepted media types can be produced.
+    /// Creates 406: the server can produce none of the accepted media types.
     #[must_use]
     pub fn not_acceptable(producible: &[&str]) -> Self {
         let message = format!(
@@ -397,7 +398,7 @@ impl Status {
         Self::failure(406, "NotAcceptable", message)
     }
 
-    /// 415: the body's media type is not one of `accepted`.
+    /// Creates 415: the body's media type is not one of `accepted`.
     #[must_use]
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
@@ -407,26 +408,26 @@ impl Status {
         Self::failure(415, "UnsupportedMediaType", message)
     }
 
-    /// 413: the body is longer than `limit` bytes.
+    /// Creates 413: the body is longer than `limit` bytes.
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::failure(413, "RequestEntityTooLarge", message)
     }
 
-    /// 410 Expired, with the given text.
+    /// Creates 410 Expired with the given text.
     #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {
         Self::failure(410, "Expired", message)
     }
 
-    /// 410 for a revision below what is retained: `too old resource version: X (Y)`.
+    /// Creates 410 for a revision below the oldest retained one: `too old resource version: X (Y)`.
     #[must_use]
     pub fn too_old(requested: u64, oldest: u64) -> Self {
         Self::expired(format!("too old resource version: {requested} ({oldest})"))
     }
 
-    /// 504 for a revision that was not reached yet.
+    /// Creates 504 for a revision that the store has not reached.
     #[must_use]
     pub fn too_large_resource_version(requested: u64, current: u64) -> Self {
         let message =
@@ -442,21 +443,21 @@ impl Status {
         })
     }
 
-    /// The same status with these details.
+    /// Returns the status with these details.
     #[must_use]
     pub fn with_details(mut self, details: Details) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// The same status, asking for a retry after `seconds`.
+    /// Returns the status with a hint to retry after `seconds`.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
         self
     }
 
-    /// Whether this is the answer for an object that does not exist.
+    /// Whether this is the 404 for an object that does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.code == 404

@@ -32,20 +32,20 @@ pub fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
     Ok(read.into_iter().map(bare).collect())
 }
 
-/// How deep values may nest: as deep as in JSON. Definitions get beyond the 64 that the parser would take.
+/// Maximum nesting of values, the same as in JSON. CRDs exceed the default of 64 of the parser.
 const DEEPEST: usize = 127;
 
-/// What is said of a problem that is values nesting deeper.
+/// Returns the message for values nested too deep, if that is the problem.
 fn too_deep(problem: &str) -> Option<String> {
     let parser_says = ["budget breached: Depth", "recursion limit exceeded"];
     let is_deep = parser_says.iter().any(|words| problem.contains(words));
     is_deep.then(|| format!("exceeded max depth of {DEEPEST}"))
 }
 
-/// What a text may cost to read. Its length was bounded before; by the parser its nesting is, and what
-/// aliases repeat (SRV-3).
+/// Bounds the cost of parsing a text: its nesting and the values that its aliases repeat (SRV-3).
+/// The caller bounds its length.
 fn budget(length: usize) -> Option<Budget> {
-    // A question mark alone is a mapping, its key and its value.
+    // A single question mark gives three events: a mapping, its key and its value.
     let most = length.saturating_mul(4).saturating_add(16);
     serde_saphyr::budget! {
         max_nodes: most,
@@ -63,7 +63,7 @@ pub fn parse(body: &[u8]) -> Result<Value, String> {
     read(body, DuplicateKeyPolicy::LastWins)
 }
 
-/// What is told of a key that the first object with such keys has twice: its line and its name.
+/// Returns the warning about the first duplicate key: its line and its name.
 pub fn twice(body: &[u8]) -> Option<String> {
     let problem = read(body, DuplicateKeyPolicy::Error).err()?;
     let (place, what) = match problem.split_once(": ") {
@@ -73,14 +73,14 @@ pub fn twice(body: &[u8]) -> Option<String> {
     if !what.to_ascii_lowercase().contains("duplicate") {
         return None;
     }
-    // The parser goes on with advice for programs.
+    // The parser's message goes on with advice for programmers.
     let what = what.split(", set ").next().unwrap_or_default();
     let key = what.rsplit(": ").next().unwrap_or_default();
     let key = key.trim_matches(['"', '\'', '`', ' ']);
     Some(format!("{place}: key \"{key}\" already set in map"))
 }
 
-/// Of several documents the first is read.
+/// Cuts a stream of documents to its first document.
 fn first_document(body: &[u8]) -> &[u8] {
     let mut start = 0;
     for line in body.split_inclusive(|byte| *byte == b'\n') {
@@ -93,20 +93,21 @@ fn first_document(body: &[u8]) -> &[u8] {
     body
 }
 
-/// Reads the first document, with a say in keys that are there twice.
+/// Parses the first document under a policy for duplicate keys.
 fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String> {
     let body = first_document(body);
     if body.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
-    // JSON is YAML, which programs send, and their objects may be deeper than the YAML parser goes.
+    // Clients that are programs send JSON, which is YAML, and their objects may nest deeper than
+    // the YAML parser allows.
     if let DuplicateKeyPolicy::LastWins = duplicate_keys
         && body.trim_ascii_start().starts_with(b"{")
         && let Ok(value) = serde_json::from_slice(body)
     {
         return Ok(value);
     }
-    // SRV-3: the parser bounds depth, aliases and events, and answers with an error.
+    // SRV-3: the parser bounds depth, aliases and events, and returns an error beyond them.
     let options = serde_saphyr::options! {
         duplicate_keys: duplicate_keys,
         legacy_octal_numbers: true,
@@ -117,7 +118,7 @@ fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String
     read.map(|Node(value)| value).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let text = error.to_string();
-        // The parser ends with the place.
+        // The parser's message ends with the position.
         let problem = text.split(" at line ").next().unwrap_or_default();
         let lines = body.iter().filter(|byte| **byte == b'\n').count();
         let (problem, line) = in_go_words(problem, line as usize, lines);
@@ -129,8 +130,9 @@ fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String
     })
 }
 
-/// A problem and its line, or 0 for none, as Go's reader tells them: its scanner counts lines from
-/// one and its parser from zero, and neither names the first. `lines` are the breaks there are.
+/// Returns a problem as Go's reader words it, and its line or 0 for none. Go's scanner counts lines
+/// from one and its parser from zero, and neither names the first line. `lines` is the number of
+/// line breaks of the text.
 fn in_go_words(problem: &str, line: usize, lines: usize) -> (String, usize) {
     let scanner = |line: usize| if line > 1 { line } else { 0 };
     let parser = |line: usize| line.saturating_sub(1);
@@ -157,7 +159,7 @@ fn in_go_words(problem: &str, line: usize, lines: usize) -> (String, usize) {
     }
 }
 
-/// Writes a value that came from JSON, byte for byte as the real server writes it.
+/// Writes a JSON value as YAML, byte for byte as the real server writes it.
 pub fn write(value: &Value) -> String {
     emit::document(value)
 }
@@ -282,7 +284,7 @@ mod tests {
             (nested(DEEPEST), nested(DEEPEST + 1)),
             (blocks(DEEPEST), blocks(DEEPEST + 1)),
         ] {
-            // Half of what a thread of a runtime has.
+            // Half of the stack of a runtime's thread.
             let read = std::thread::Builder::new().stack_size(1 << 20);
             let read = read
                 .spawn(move || parse(fine.as_bytes()).map(drop))

@@ -1,4 +1,4 @@
-//! Machine: puts a configuration over an object, and takes fields out of one.
+//! Machine: merges an applied configuration into an object, and removes fields from an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use super::path::PathElement;
 use super::set::FieldSet;
 use super::typed::{Form, complete, form, identify, is_hollow, member_type, validate};
 
-/// The object with a configuration over it that no manager owns: that of a mutating policy
-/// (upstream: `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).
+/// Merges a configuration into an object without recording an owner. Mutating admission policies
+/// use this (upstream: `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).
 ///
 /// # Errors
-/// Why the configuration does not fit the type, or what it would replace as a whole.
+/// Fails if the configuration does not fit the type, or would replace an atomic value as a whole.
 pub fn lay_over(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Result<Value, String> {
     let wrong = validate(ty, configuration);
     let wrong = match wrong.as_slice() {
@@ -41,7 +41,7 @@ pub fn lay_over(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Result<
     Ok(merged)
 }
 
-/// Finds the maps and lists that are one piece by their type.
+/// Collects the paths of maps and lists that their type declares atomic.
 fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -70,7 +70,7 @@ fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<Strin
     }
 }
 
-/// The object with a configuration over it.
+/// Merges a configuration into an object.
 pub(super) fn merge(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Value {
     place(ty, Some(live), Some(configuration)).unwrap_or(Value::Null)
 }
@@ -79,7 +79,7 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option
     let whole = || right.or(left).cloned();
     let alike = match (left.map(|v| form(ty, v)), right.map(|v| form(ty, v))) {
         (Some(left), Some(right)) if left == right => left,
-        // Null takes the form of what it meets.
+        // A null is merged as the form that the other side has.
         (Some(form), Some(_)) if right.is_some_and(Value::is_null) => form,
         (Some(one), None) | (None, Some(one)) => one,
         _ => Form::Leaf,
@@ -115,13 +115,13 @@ fn list(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Merges two lists: elements keep the order of the object, and take that of the configuration
-/// where it names them.
+/// Merges two lists. Elements keep the order of the object, except that elements which the
+/// configuration names take its order.
 fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
     let (left, right) = (identified(ty, left), identified(ty, right));
     let mut lefts: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
     for (element, item) in &left {
-        // Of elements that are there twice none is merged with.
+        // The object holds this element more than once, so no single one can be merged with.
         let known = lefts.entry(element).or_insert(Some(item));
         if !known.is_some_and(|known| std::ptr::eq(known, *item)) {
             *known = None;
@@ -150,7 +150,7 @@ fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
                 next = shared.next();
                 continue;
             }
-            // An element of both lists waits for its turn in the configuration's order.
+            // An element of both lists is added when the configuration's order reaches it.
             if rights.contains_key(ours) && next.is_some_and(|next| next != ours) {
                 l += 1;
                 continue;
@@ -187,7 +187,8 @@ fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a V
         .collect()
 }
 
-/// The value without these fields. A place whose last content goes is gone itself.
+/// Returns the value without these fields. A container whose last content is removed is removed
+/// too.
 pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
     match (form(ty, value), value) {
         _ if fields.is_empty() => Some(value.clone()),
@@ -220,7 +221,7 @@ pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Optio
             }
             (!kept.is_empty()).then_some(Value::Array(kept))
         }
-        // What is one piece goes with what is below it; a single value has nothing below.
+        // An atomic value is removed with everything below it; a scalar has nothing below.
         (_, Value::Object(_) | Value::Array(_)) => None,
         (_, single) => Some(single.clone()),
     }

@@ -1,4 +1,4 @@
-//! Machine: which fields differ between two states of an object.
+//! Machine: computes the fields that differ between two states of an object.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::path::PathElement;
 use super::set::{FieldSet, Node};
 use super::typed::{Form, form, held, identify, is_hollow, member_type};
 
-/// The fields in which a later state differs from an earlier one.
+/// The fields in which a later state of an object differs from an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// There now, and not before.
+    /// Fields of the later state only.
     pub added: FieldSet,
-    /// Of another value than before.
+    /// Fields of both states whose values differ.
     pub modified: FieldSet,
-    /// There before, and not now.
+    /// Fields of the earlier state only.
     pub removed: FieldSet,
 }
 
-/// What became of a place itself.
+/// How a value itself changed, leaving aside the fields below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Same,
@@ -30,12 +30,12 @@ enum Fate {
 }
 
 impl Changes {
-    /// Whether nothing changed.
+    /// Whether no field changed.
     pub(super) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// What is of another value now, new or not.
+    /// Returns the added and the modified fields.
     pub(super) fn written(&self) -> FieldSet {
         self.added.union(&self.modified)
     }
@@ -60,7 +60,7 @@ impl Changes {
     }
 }
 
-/// Compares two states of an object, but for members of these names.
+/// Compares two states of an object, leaving out top-level members with one of the `ignored` names.
 pub(super) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value, ignored: &[&str]) -> Changes {
     let both = [before, after];
     if both.iter().all(|state| form(ty, state) == Form::Members) {
@@ -87,7 +87,8 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate,
     let alike = match forms {
         [Some(left), Some(right)] if left == right => left,
         [Some(one), None] | [None, Some(one)] => one,
-        // Something else than before: what was below it goes, what is below it now comes.
+        // The kind of value changed: everything below the old value is removed, everything below
+        // the new one is added.
         _ => {
             let gone = place(ty, left, None).1;
             let come = place(ty, None, right).1;
@@ -106,7 +107,7 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate,
     } else {
         elements(ty, left, right)
     };
-    // Of a place that holds others, only they are modified.
+    // A container counts only as modified, never as added or removed.
     let fate = if fate == Fate::Modified {
         Fate::Same
     } else {
@@ -115,8 +116,9 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate,
     (fate, below)
 }
 
-/// In built-in types a null is as good as nothing, but for a list that was null before it had
-/// elements (the list itself is not new then) and for a time that is shown though it is not set.
+/// Returns the value if it counts as present. In built-in types a null counts as absent, with two
+/// exceptions: a list that was null before it had elements (so the list itself is not new), and a
+/// time that is written although it is not set.
 fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
     let shown = || matches!(ty.shape(), Shape::List | Shape::Scalar(Scalar::Time));
     value.filter(|value| !value.is_null() || ty.is_custom() || shown())
@@ -140,7 +142,7 @@ fn members<'a>(
         if ignored.contains(&name.as_str()) {
             continue;
         }
-        // An old client's way to leave it out.
+        // Old clients write `null` to leave this field out.
         if name == "creationTimestamp" && new(name).is_none_or(Value::is_null) {
             continue;
         }
@@ -158,7 +160,7 @@ fn items(list: Option<&Value>) -> &[Value] {
     list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The elements of two lists that are one and the same.
+/// The elements of two lists that have the same identity.
 #[derive(Default)]
 struct Pair<'a> {
     olds: Vec<&'a Value>,
@@ -182,7 +184,7 @@ fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Cha
         let (fate, below) = if olds.len() <= 1 && news.len() <= 1 {
             place(ty.items(), olds.first().copied(), news.first().copied())
         } else {
-            // Elements that cannot be told apart are owned as one.
+            // Elements with equal identities are owned together, as one field.
             let fate = match (olds.is_empty(), news.is_empty()) {
                 _ if olds == news => Fate::Same,
                 (true, _) => Fate::Added,

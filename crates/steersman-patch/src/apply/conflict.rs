@@ -1,4 +1,5 @@
-//! Machine: words the refusal of a configuration that would change what others own.
+//! Machine: words the 409 answer to a configuration that would change fields of other managers.
+//! `owners.rs` decides whether there is a conflict.
 
 use steersman_text::go;
 use steersman_text::status::{Cause, Details, Status};
@@ -6,16 +7,16 @@ use steersman_text::status::{Cause, Details, Status};
 use super::entries::{Manager, Operation};
 use super::set::FieldSet;
 
-/// What a configuration would take from one manager.
+/// The fields of one manager that a configuration would take over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// Who owns the fields.
+    /// The manager that owns the fields.
     pub manager: Manager,
-    /// The fields.
+    /// The fields in conflict.
     pub fields: FieldSet,
 }
 
-/// The refusal of a configuration: 409 with a cause per manager and field.
+/// Builds the 409 answer, with one cause per manager and field.
 pub fn refuse(conflicts: &[Conflict]) -> Status {
     let mut causes = Vec::new();
     let mut told = Vec::new();

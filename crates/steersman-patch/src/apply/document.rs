@@ -1,12 +1,12 @@
-//! Machine: reads a configuration, which is YAML and so may be JSON.
+//! Machine: parses the body of an apply request: YAML, of which JSON is a subset.
 
 use serde_json::{Map, Value};
 use steersman_text::yaml;
 
-/// Reads a configuration. Also answers what its author is warned of.
+/// Parses a configuration. The second value holds the warnings for its author.
 ///
 /// # Errors
-/// What is wrong with it, in the words of the real server.
+/// Fails with the message of a real kube-apiserver.
 pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let undecodable = |why: String| format!("error decoding YAML: {why}");
     let value = yaml::parse(body)

@@ -1,4 +1,4 @@
-//! Machine: `metadata.managedFields` read, written and ordered.
+//! Machine: parses, writes and orders the entries of `metadata.managedFields`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,49 +10,49 @@ use serde_json::value::RawValue;
 use super::fields_v1::{self, write_text};
 use super::set::FieldSet;
 
-/// What a manager does: apply its configuration, or change fields otherwise.
+/// The kind of write by which a manager owns fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// Server-side apply.
     Apply,
-    /// Everything else.
+    /// Any other write.
     Update,
 }
 
-/// Who owns fields. An applier is the same in every version of the kind.
+/// The identity of an owner of fields. An applier is the same manager in every version of the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
-    /// Its name, for instance `kubectl`.
+    /// The manager's name, for instance `kubectl`.
     pub name: String,
-    /// What it does.
+    /// Whether the manager applies or updates.
     pub operation: Operation,
-    /// The version it writes in; empty for an applier.
+    /// The API version it writes in; empty for an applier.
     pub version: String,
-    /// The subresource it writes, empty for the object itself.
+    /// The subresource it writes; empty for the object itself.
     pub subresource: String,
 }
 
-/// The fields of one manager.
+/// The managedFields entry of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The fields, as named in `version`.
+    /// The owned fields, named as in `version`.
     fields: Fields,
-    /// The version that the fields are of.
+    /// The API version in which the fields are named.
     pub version: String,
-    /// When the manager last changed something, RFC 3339.
+    /// When the manager last changed a field, RFC 3339.
     pub time: Option<String>,
 }
 
-/// What a manager owns.
+/// The fields of an entry, parsed or still as JSON text.
 #[derive(Debug, Clone)]
 enum Fields {
-    /// As the server itself wrote them, in JSON. Most writes leave most entries as they are, and
-    /// these are neither read nor written anew (APPLY-4).
+    /// The JSON text that the server wrote earlier. Most writes leave most entries unchanged, and
+    /// unchanged entries are neither parsed nor written anew (APPLY-4).
     Written(Box<str>),
     Known(FieldSet),
 }
 
-/// An entry as it stands in an object.
+/// An entry in its JSON form, borrowed from an object.
 #[derive(Debug, Deserialize)]
 struct Written<'a> {
     #[serde(borrow, default)]
@@ -71,19 +71,19 @@ struct Written<'a> {
     fields: Option<&'a RawValue>,
 }
 
-/// How much room the head of an entry usually takes.
+/// Usual length of an entry's head (everything but its fields), in bytes.
 const USUAL_HEAD: usize = 192;
-/// How much room an entry usually takes.
+/// Usual length of an entry, in bytes.
 const USUAL_ENTRY: usize = 1024;
 
-/// The managers of an object and what they own.
+/// The managers of an object and the fields that each owns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entries {
     all: BTreeMap<Manager, Entry>,
 }
 
 impl Manager {
-    /// The identity under which fields are owned by a request in `version`.
+    /// Returns the manager under which a request in `version` owns fields.
     pub fn new(name: &str, operation: Operation, version: &str, subresource: &str) -> Self {
         let version = match operation {
             Operation::Apply => "",
@@ -101,7 +101,7 @@ impl Manager {
 impl Fields {
     fn known(&self) -> Cow<'_, FieldSet> {
         match self {
-            // What cannot be read was not written by the server, and names no fields.
+            // A text that does not parse was not written by this server and names no fields.
             Self::Written(text) => {
                 let value = serde_json::from_str(text).unwrap_or_default();
                 Cow::Owned(fields_v1::read(&value).unwrap_or_default())
@@ -120,10 +120,10 @@ impl PartialEq for Fields {
 impl Eq for Fields {}
 
 impl Entries {
-    /// Reads managedFields that a client sent; nothing where they are absent.
+    /// Parses managedFields that a client sent. Absent managedFields are empty entries.
     ///
     /// # Errors
-    /// What is wrong with an entry.
+    /// Fails with a description of the first bad entry.
     pub fn read(managed: Option<&Value>) -> Result<Self, String> {
         let mut entries = Self::default();
         for one in managed.and_then(Value::as_array).into_iter().flatten() {
@@ -144,11 +144,11 @@ impl Entries {
         Ok(entries)
     }
 
-    /// The managedFields of a stored object, as the server itself wrote them: only what a write
-    /// touches is read (APPLY-4).
+    /// Reads the managedFields of a stored object. Fields stay text until a write touches them
+    /// (APPLY-4).
     ///
     /// # Errors
-    /// What is wrong with an entry.
+    /// Fails with a description of the first bad entry.
     pub fn stored(managed: Option<&str>) -> Result<Self, String> {
         let mut entries = Self::default();
         let Some(managed) = managed else {
@@ -169,8 +169,8 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Writes managedFields as JSON; `None` where nobody owns anything. Appliers come first, then
-    /// the one who wrote longest ago.
+    /// Writes managedFields as JSON, or `None` if no manager owns a field. Appliers come first,
+    /// then updaters, those with the oldest time first.
     pub fn write(self) -> Option<String> {
         let all = self.all.into_iter();
         let mut sorted: Vec<_> = all
@@ -211,7 +211,7 @@ impl Entries {
         self.all.iter()
     }
 
-    /// Sets what a manager owns; a manager without fields is forgotten.
+    /// Sets the fields of a manager, and removes a manager without fields.
     pub fn set(&mut self, manager: Manager, entry: Entry) {
         if entry.is_empty() {
             self.all.remove(&manager);
@@ -225,7 +225,7 @@ impl Entries {
         self.all.remove(manager)
     }
 
-    /// Changes what each manager owns and forgets those who own nothing then.
+    /// Changes the entry of each manager and removes managers that own no field afterwards.
     pub fn change(&mut self, mut change: impl FnMut(&Manager, &mut Entry)) {
         self.all.retain(|manager, entry| {
             change(manager, entry);
@@ -235,7 +235,7 @@ impl Entries {
 }
 
 impl Entry {
-    /// Fields of a version, last changed at that time.
+    /// Creates an entry of fields in `version`, last changed at `time`.
     pub fn new(fields: FieldSet, version: &str, time: Option<String>) -> Self {
         Self {
             fields: Fields::Known(fields),
@@ -244,12 +244,12 @@ impl Entry {
         }
     }
 
-    /// The fields, as named in the entry's version.
+    /// Returns the fields, named as in the entry's version.
     pub fn fields(&self) -> Cow<'_, FieldSet> {
         self.fields.known()
     }
 
-    /// The fields alone.
+    /// Returns the fields and drops the rest of the entry.
     pub fn into_fields(self) -> FieldSet {
         match self.fields {
             Fields::Known(set) => set,
@@ -265,19 +265,19 @@ impl Entry {
         }
     }
 
-    /// The entry with these fields as well.
+    /// Returns the entry with these fields added.
     #[must_use]
     pub fn with(mut self, fields: FieldSet) -> Self {
         self.change(|own| own.extend(fields));
         self
     }
 
-    /// Forgets all fields.
+    /// Removes all fields.
     pub fn clear(&mut self) {
         self.fields = Fields::Known(FieldSet::default());
     }
 
-    /// Takes fields out.
+    /// Removes these fields.
     pub fn subtract(&mut self, fields: &FieldSet) {
         let untouched = match &self.fields {
             Fields::Written(text) => !fields_v1::touches(text, fields),
@@ -298,7 +298,7 @@ impl Entry {
         self.fields = Fields::Known(set);
     }
 
-    /// When the manager last changed something, in seconds since 1970; 0 where that is not known.
+    /// Returns when the manager last changed a field, in seconds since 1970; 0 if unknown.
     pub fn seconds(&self) -> i64 {
         let time = self.time.as_deref().and_then(|time| time.parse().ok());
         time.map_or(0, jiff::Timestamp::as_second)
@@ -306,10 +306,10 @@ impl Entry {
 }
 
 impl Written<'_> {
-    /// Who an entry is of, the version of its fields, and when they were written.
+    /// Splits a JSON entry into its manager, the version of its fields, and its time.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Fails with a description of what is wrong with the entry.
     fn read(self) -> Result<(Manager, String, Option<String>), String> {
         let operation = match &*self.operation {
             "Apply" => Operation::Apply,

@@ -1,4 +1,4 @@
-//! Machine: reads and writes `fieldsV1`, a set of fields as JSON.
+//! Machine: reads and writes `fieldsV1`, the JSON form of a set of fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::path::{Atom, PathElement};
 use super::set::{FieldSet, Node};
 
-/// Writes a set.
+/// Appends a set to `out` as `fieldsV1`.
 pub(super) fn write(out: &mut String, set: &FieldSet) {
     out.push('{');
     write_nodes(out, set);
@@ -30,7 +30,7 @@ fn write_nodes(out: &mut String, set: &FieldSet) {
     }
 }
 
-/// Ends an object, whose last member was written with a comma.
+/// Closes a JSON object by replacing the comma after its last member.
 fn close(out: &mut String) {
     if out.ends_with(',') {
         out.pop();
@@ -38,7 +38,7 @@ fn close(out: &mut String) {
     out.push('}');
 }
 
-/// Writes a JSON string.
+/// Appends a JSON string.
 pub(super) fn write_text(out: &mut String, text: &str) {
     let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     if text.bytes().all(plain) {
@@ -50,26 +50,28 @@ pub(super) fn write_text(out: &mut String, text: &str) {
     }
 }
 
-/// Whether a set as [`write`] wrote it has anything in common with another one.
+/// Whether a set in the form of [`write`] shares a field with `set`. The text is scanned without
+/// building a set.
 pub(super) fn touches(written: &str, set: &FieldSet) -> bool {
     let mut reader = serde_json::Deserializer::from_str(written);
-    // What cannot be read is looked at closely.
+    // A text that does not parse counts as touched, so that the caller parses it and reports the
+    // error.
     Members(set)
         .deserialize(&mut reader)
         .map_or(true, |seen| seen.touched)
 }
 
-/// Looks for members of a set in one that is written.
+/// Scans a written set for members of this set.
 struct Members<'a>(&'a FieldSet);
 
-/// What is there of a place.
+/// What the scan found for one field.
 #[derive(Default)]
 struct Seen {
-    /// Whether there is anything below it.
+    /// Whether the written set names fields below this one.
     below: bool,
-    /// Whether the place itself is named beside what is below.
+    /// Whether the written set names the field itself beside fields below it.
     itself: bool,
-    /// Whether something below it is in the set.
+    /// Whether a field below is in the other set.
     touched: bool,
 }
 
@@ -114,7 +116,7 @@ fn name(element: &PathElement) -> String {
             let fields: Map<String, Value> = fields
                 .map(|(name, value)| (name.clone(), value.0.clone()))
                 .collect();
-            // Values in memory have a form in JSON, and writing it cannot fail.
+            // JSON values in memory always serialise.
             let written = serde_json::to_string(&fields).unwrap_or_default();
             ["k:", &written].concat()
         }
@@ -123,10 +125,10 @@ fn name(element: &PathElement) -> String {
     }
 }
 
-/// Reads a set. Steps of a form that is not known are left out, with all that is below them.
+/// Parses a set. Path elements of an unknown form are left out, with all fields below them.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Fails with a description of what is wrong with the set.
 pub(super) fn read(value: &Value) -> Result<FieldSet, String> {
     let mut set = FieldSet::default();
     let members = match value {
@@ -148,7 +150,7 @@ pub(super) fn read(value: &Value) -> Result<FieldSet, String> {
     Ok(set)
 }
 
-/// `Ok(None)` for the place itself and for forms that are not known.
+/// Parses one path element. `Ok(None)` stands for the field itself (`.`) and for unknown forms.
 fn element(name: &str) -> Result<Option<PathElement>, String> {
     if name == "." {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Machine: who owns which field after a write.
+//! Machine: decides which manager owns which field after a write, and whether an apply conflicts.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,14 @@ use super::path::PathElement;
 use super::set::{FieldSet, Node};
 use super::typed::{complete, fields_of, with_parents};
 
-/// How many managers of updates an object has before the oldest share an entry.
+/// Maximum number of updaters of an object; beyond it the oldest share one entry.
 const MOST_UPDATERS: usize = 10;
 
-/// The name under which the oldest updates share an entry.
+/// The manager name of the shared entry of the oldest updates.
 const ANCIENT: &str = "ancient-changes";
 
-/// Fields of metadata that nobody owns: they identify the object or are the server's own.
+/// Fields of metadata that no manager owns, because they identify the object or the server sets
+/// them.
 const UNOWNED: &[&str] = &[
     "name",
     "namespace",
@@ -32,21 +33,21 @@ const UNOWNED: &[&str] = &[
     "resourceVersion",
 ];
 
-/// How far a request reaches, beside its manager.
+/// The context of a request that decides which fields it can own.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach<'a> {
     /// The type of the object.
     pub ty: TypeRef<'a>,
-    /// The version of the request.
+    /// The API version of the request.
     pub version: &'a str,
-    /// The versions that the kind has: entries of others are dropped.
+    /// The versions that the kind has. Entries of other versions are dropped.
     pub versions: &'a [String],
-    /// Members of the object that this request does not write.
+    /// Top-level members of the object that this request does not write.
     pub ignored: &'a [&'a str],
 }
 
 impl Reach<'_> {
-    /// The fields of a set that this request can own.
+    /// Removes from a set the fields that this request cannot own.
     fn limit(&self, mut fields: FieldSet) -> FieldSet {
         for name in self.ignored {
             fields.put(PathElement::field(name), Node::default());
@@ -55,8 +56,8 @@ impl Reach<'_> {
     }
 }
 
-/// Notes who owns what after an update: its manager owns what it changed, nobody owns any more
-/// what it removed, and no other manager what it changed (APPLY-3).
+/// Updates the owners after an update. The manager owns the fields it changed; other managers lose
+/// these, and every manager loses the fields that were removed (APPLY-3).
 pub fn update(
     reach: &Reach<'_>,
     entries: &mut Entries,
@@ -80,7 +81,7 @@ pub fn update(
     entries.set(manager.clone(), entry);
 }
 
-/// Takes from every manager what was written or removed.
+/// Removes the written and the removed fields from every manager.
 fn take(reach: &Reach<'_>, entries: &mut Entries, written: &FieldSet, removed: &FieldSet) {
     entries.change(|_, entry| {
         if reach.versions.contains(&entry.version) {
@@ -92,11 +93,11 @@ fn take(reach: &Reach<'_>, entries: &mut Entries, written: &FieldSet, removed: &
     });
 }
 
-/// Applies a manager's configuration to an object. Answers the object, or nothing when the
-/// configuration changes nothing of it.
+/// Applies a manager's configuration to an object. Returns the new object, or `None` if the
+/// configuration changes nothing.
 ///
 /// # Errors
-/// What others own of what the configuration would change, unless it is applied by force.
+/// Returns the conflicts with fields of other managers, unless the apply is forced.
 pub fn apply(
     reach: &Reach<'_>,
     entries: &mut Entries,
@@ -113,7 +114,7 @@ pub fn apply(
     for (_, other) in entries.iter().filter(|(_, entry)| known(entry)) {
         kept.extend(other.fields().into_owned());
     }
-    // The fields of a version that the kind no longer has cannot be found in the object.
+    // Fields named in a version that the kind no longer has cannot be found in the object.
     let mut pruned = match last.as_ref().filter(|last| known(last)) {
         Some(last) => prune(reach.ty, &merged, &last.fields(), &kept),
         None => merged,
@@ -136,7 +137,7 @@ pub fn apply(
         return Err(conflicts);
     }
     take(reach, entries, &written, &changes.removed);
-    // APPLY-1: what changes nothing does not count as written now.
+    // APPLY-1: an apply without changes keeps the time of the last change.
     let time = if changes.is_empty() {
         last.and_then(|last| last.time)
     } else {
@@ -147,8 +148,8 @@ pub fn apply(
     Ok((!changes.is_empty()).then_some(pruned))
 }
 
-/// Takes out what the manager applied before and does not apply now, unless somebody owns it
-/// still (APPLY-2).
+/// Removes the fields that the manager applied before and does not apply now, unless another
+/// manager still owns them (APPLY-2).
 fn prune(ty: TypeRef<'_>, merged: &Value, last: &FieldSet, kept: &FieldSet) -> Value {
     let full = |fields: &FieldSet| with_parents(ty, fields);
     let without = |fields: &FieldSet| {
@@ -156,15 +157,15 @@ fn prune(ty: TypeRef<'_>, merged: &Value, last: &FieldSet, kept: &FieldSet) -> V
         remove(ty, merged, fields).unwrap_or_else(object)
     };
     let all = full(&fields_of(ty, merged));
-    // Without everything that was applied before, others' fields inside it are gone as well.
+    // Removing all fields applied before also removes the fields of other managers inside them.
     let bare = full(&fields_of(ty, &without(&full(last))));
     let with_owned = without(&all.difference(&bare.union(&full(kept))));
-    // What went though it was not applied before comes back.
+    // Fields that were removed without having been applied before are put back.
     let left = full(&fields_of(ty, &with_owned));
     without(&all.difference(&left).intersection(&full(last)))
 }
 
-/// The fields of a set that anybody can own.
+/// Removes from a set the fields that no manager can own.
 fn owned(mut fields: FieldSet) -> FieldSet {
     for name in ["apiVersion", "kind"] {
         fields.put(PathElement::field(name), Node::default());
@@ -184,7 +185,7 @@ fn owned(mut fields: FieldSet) -> FieldSet {
     fields
 }
 
-/// Joins the oldest updates of each version into one entry until there are few enough.
+/// Joins the oldest updates of each version into one entry until at most [`MOST_UPDATERS`] remain.
 pub fn cap(entries: &mut Entries) {
     let updaters = entries.iter();
     let updaters = updaters.filter(|(manager, _)| manager.operation == Operation::Update);
@@ -216,11 +217,11 @@ pub fn cap(entries: &mut Entries) {
     }
 }
 
-/// Notes that one field changed through a subresource that shows nothing else, as `/scale` does.
-/// Its entry tells no time.
+/// Records that one field changed through a subresource that exposes only this field, such as
+/// `/scale`. The entry has no time.
 ///
 /// # Errors
-/// Who owns the field, for a configuration that is not applied by force.
+/// Returns the conflict with the field's owner, for an apply that is not forced.
 pub fn update_field(
     entries: &mut Entries,
     manager: &Manager,

@@ -1,29 +1,29 @@
-//! Words: one step of the way to a field, as managedFields and conflicts name it.
+//! Words: one element of a field path, as managedFields and conflict messages name it.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde_json::Value;
 
-/// One step from a place of an object to a place inside it.
+/// One step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
-    /// A member of an object.
+    /// The member of an object with this name.
     Field(String),
-    /// The element of a list whose key fields have these values, sorted by field.
+    /// The element of a keyed list whose key fields have these values, sorted by field name.
     Key(Vec<(String, Atom)>),
-    /// The element of a set that is this value.
+    /// The element of a set list with this value.
     Value(Atom),
-    /// The element at this place.
+    /// The element of a list at this index.
     Index(u64),
 }
 
-/// A JSON value with an order, so that it may be part of a path.
+/// A JSON value with a total order, so that it can be part of a path.
 #[derive(Debug, Clone)]
 pub struct Atom(pub Value);
 
 impl PathElement {
-    /// A member of an object.
+    /// Creates the path element of an object's member.
     pub fn field(name: &str) -> Self {
         Self::Field(name.to_owned())
     }
@@ -79,7 +79,7 @@ impl fmt::Display for Atom {
     }
 }
 
-/// As in conflicts: `.spec`, `[name="a"]`, `[="x"]`, `[3]`.
+/// Prints the element as conflict messages do: `.spec`, `[name="a"]`, `[="x"]`, `[3]`.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

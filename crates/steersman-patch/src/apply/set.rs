@@ -1,21 +1,22 @@
-//! Machine: sets of fields and what one does with sets.
+//! Machine: sets of field paths, with union and difference.
 
 use std::collections::BTreeMap;
 
 use super::path::PathElement;
 
-/// A set of paths. A place may be in it without what is below, and the other way round.
+/// A set of field paths. A path may be in the set without the paths below it, and the other way
+/// round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     nodes: BTreeMap<PathElement, Node>,
 }
 
-/// A place of which something is in the set: itself, or something below, or both.
+/// The part of a set at or below one path element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Whether the place itself is in the set.
+    /// Whether the path that ends here is in the set.
     pub member: bool,
-    /// What of the set is below.
+    /// The paths of the set that go on below.
     pub below: FieldSet,
 }
 
@@ -26,7 +27,7 @@ impl Node {
 }
 
 impl FieldSet {
-    /// The set of one path; the path of no step is in no set.
+    /// Returns the set of one path. The empty path gives the empty set.
     pub fn of_path(path: &[PathElement]) -> Self {
         let mut set = Self::default();
         let Some((first, rest)) = path.split_first() else {
@@ -45,17 +46,17 @@ impl FieldSet {
         self.nodes.is_empty()
     }
 
-    /// What is known of each first step, in order.
+    /// Iterates over the first path elements and their nodes, in order.
     pub fn nodes(&self) -> impl Iterator<Item = (&PathElement, &Node)> {
         self.nodes.iter()
     }
 
-    /// What is known of a first step.
+    /// Returns the node of a first path element.
     pub fn node(&self, element: &PathElement) -> Option<&Node> {
         self.nodes.get(element)
     }
 
-    /// Sets what is known of a first step; a node without content leaves no trace.
+    /// Sets the node of a first path element; an empty node removes the element.
     pub fn put(&mut self, element: PathElement, node: Node) {
         if node.is_empty() {
             self.nodes.remove(&element);
@@ -64,12 +65,12 @@ impl FieldSet {
         }
     }
 
-    /// Adds a first step.
+    /// Adds the path of one element.
     pub fn insert(&mut self, element: PathElement) {
         self.nodes.entry(element).or_default().member = true;
     }
 
-    /// Everything that is in either set.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
@@ -77,7 +78,7 @@ impl FieldSet {
         all
     }
 
-    /// Takes in everything that is in the other set.
+    /// Adds all paths of the other set.
     pub fn extend(&mut self, other: Self) {
         if self.nodes.is_empty() {
             *self = other;
@@ -90,7 +91,7 @@ impl FieldSet {
         }
     }
 
-    /// Takes out everything that is in the other set: leaves the [`difference`](Self::difference).
+    /// Removes all paths of the other set. Leaves the [`difference`](Self::difference).
     pub fn subtract(&mut self, other: &Self) {
         for (element, theirs) in &other.nodes {
             let Some(own) = self.nodes.get_mut(element) else {
@@ -104,19 +105,20 @@ impl FieldSet {
         }
     }
 
-    /// What is known of a first step, to change it; nothing may be left without content.
+    /// Returns the node of a first path element for changing. The caller must not leave the node
+    /// empty.
     pub fn node_mut(&mut self, element: &PathElement) -> Option<&mut Node> {
         self.nodes.get_mut(element)
     }
 
-    /// Everything that is in both sets.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && theirs)
     }
 
-    /// Everything of this set that is not in the other one. What is below a member of the other
-    /// set stays.
+    /// Returns the paths of this set that are not in the other one. Paths below a member of the
+    /// other set stay.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.combine(other, |mine, theirs| mine && !theirs)
@@ -136,8 +138,8 @@ impl FieldSet {
         kept
     }
 
-    /// The paths, members of each level before what is below: the order in which conflicts are
-    /// told.
+    /// Returns the paths as texts, the members of each level before the paths below them. Conflicts
+    /// are listed in this order.
     pub fn paths(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.collect("", &mut found);

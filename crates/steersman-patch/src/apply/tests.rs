@@ -94,7 +94,8 @@ fn written(set: &FieldSet) -> String {
 // APPLY-4
 #[test]
 fn an_entry_that_is_not_touched_is_not_read() {
-    // As no server writes it: read and written anew, the step of an unknown form would be gone.
+    // No server writes the unknown form `x:odd`; parsing the entry and writing it anew would drop
+    // it.
     let kept = json!({"manager": "m", "operation": "Update", "apiVersion": "v1",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}, "x:odd": {}}}});
     let mut world = World::new(config_map());
@@ -123,7 +124,7 @@ fn set() -> impl Strategy<Value = FieldSet> {
     })
 }
 
-/// The data of a ConfigMap.
+/// Generates the data of a ConfigMap.
 fn configuration() -> impl Strategy<Value = Value> {
     prop::collection::btree_map("[a-d]", "[xy]", 0..4)
         .prop_map(|data| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data}))

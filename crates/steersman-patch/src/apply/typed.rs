@@ -1,5 +1,5 @@
-//! Machine: values seen through their types: what is one piece, which element is which, whether a
-//! configuration fits, and which fields it names.
+//! Machine: reads values by their types: the form of a value, the identity of a list element,
+//! whether a configuration fits, and which fields it names.
 
 use std::sync::LazyLock;
 
@@ -10,18 +10,18 @@ use steersman_text::go;
 use super::path::{Atom, PathElement};
 use super::set::{FieldSet, Node};
 
-/// What a value is to writers that share it.
+/// How managers share a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// One piece.
+    /// An atomic value: one manager owns it as a whole.
     Leaf,
-    /// Members of their own.
+    /// An object whose members are owned one by one.
     Members,
-    /// Elements of their own.
+    /// A list whose elements are owned one by one.
     Elements,
 }
 
-/// What a value is in a place of this type. Null fits everywhere.
+/// Returns the form of a value of this type. Null fits every type.
 pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
     let granular = ty.map_kind() == MapKind::Granular;
     match (ty.shape(), value) {
@@ -34,7 +34,7 @@ pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
     }
 }
 
-/// Whether a value is absent, null or without content.
+/// Whether a value is absent, null or empty.
 pub(super) fn is_hollow(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -44,15 +44,15 @@ pub(super) fn is_hollow(value: Option<&Value>) -> bool {
     }
 }
 
-/// The type of a member; untyped where the type has none of this name.
+/// Returns the type of a member, or the untyped one if the type has no member of this name.
 pub(super) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
     ty.field(name).unwrap_or(TypeRef::untyped())
 }
 
-/// Which element of a list this is.
+/// Returns the identity of a list element.
 ///
 /// # Errors
-/// Why it can be told from no other.
+/// Fails with the reason why the element has no identity of its own.
 pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, String> {
     match ty.list() {
         ListKind::Map(keys) => {
@@ -68,7 +68,8 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
                     format!("associative list with keys may not have {what}")
                 });
             };
-            // A key without a value and a default is no part of the identity, unless none is left.
+            // A key field without a value and a default is left out of the identity, unless no key
+            // field is left then.
             let fields = keys.iter().filter_map(|key| {
                 let value = members.get(key).cloned().or_else(|| key_default(ty, key));
                 Some((key.clone(), Atom(value?)))
@@ -97,7 +98,7 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
     }
 }
 
-/// A key field that is left out has its default, or in a built-in type the empty value.
+/// Returns the value of an absent key field: its default, or in a built-in type the empty value.
 fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
     if let Some(default) = ty.key_default(key) {
         return Some(default.into_owned());
@@ -111,7 +112,7 @@ fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
     }
 }
 
-/// Checks that a configuration fits its type. Answers one text per mistake, each with its place.
+/// Checks that a configuration fits its type. Returns one text per mistake, each with its path.
 pub fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     check(ty, value, "", &mut wrong);
@@ -199,7 +200,7 @@ fn scalar_mistake(scalar: Scalar, value: &Value) -> Option<String> {
     }
 }
 
-/// A value as Go prints it.
+/// Prints a value as Go's `%v` does.
 fn go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -217,7 +218,7 @@ fn go(value: &Value) -> String {
     }
 }
 
-/// A value as Go writes it in a program.
+/// Prints a value as Go's `%#v` does.
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
@@ -248,8 +249,8 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// The fields that a value names: each scalar, each element of a shared list, and each null or
-/// empty object. A declared field that holds others is not named by them.
+/// Returns the fields that a value names: each scalar, each element of a granular list, and each
+/// null or empty object. An object with members does not name itself.
 pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     match (form(ty, value), value) {
@@ -286,7 +287,7 @@ pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
     set
 }
 
-/// The set with every declared field on the way to what is in it.
+/// Returns the set with every declared parent field of its members added.
 pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
     let mut all = FieldSet::default();
     for (element, node) in set.nodes() {
@@ -305,8 +306,8 @@ pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
     all
 }
 
-/// Brings what nulls of a configuration left behind into the shape in which a built-in kind is
-/// kept: a null in a map of values is the empty value, any other one is as if it were absent.
+/// Normalises what the nulls of a configuration left behind to the stored form of a built-in kind:
+/// a null value of a map becomes the empty value, any other null is removed.
 pub(super) fn complete(ty: TypeRef<'_>, value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -331,8 +332,8 @@ pub(super) fn complete(ty: TypeRef<'_>, value: &mut Value) {
     }
 }
 
-/// Structs that are there in every object of a built-in kind, with or without content, because the
-/// Go types hold them by value: by the name of the type around them. Source: the types of
+/// Struct fields that every object of a built-in kind has, with or without content, because the Go
+/// types hold them by value. Keyed by the name of the surrounding type. Source: the types of
 /// `k8s.io/api` 1.36.
 const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("CronJobSpec", &["jobTemplate"]),
@@ -358,8 +359,8 @@ const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("VolumeAttachmentSpec", &["source"]),
 ];
 
-/// Fields that are there without content as well: lists and times are null, texts empty, numbers
-/// zero.
+/// Fields that are present even when they are empty: lists and times as null, texts as `""`,
+/// numbers as zero.
 const HELD_EMPTY: &[(&str, &[&str])] = &[
     ("CustomResourceDefinitionStatus", &["conditions"]),
     (
@@ -391,8 +392,8 @@ static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
 static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
 static NULL: Value = Value::Null;
 
-/// What a struct of a built-in type holds in a field that nobody gave a value: nothing, unless the
-/// Go type holds the field by value.
+/// Returns the value that a Go struct has in an unset field, or `None` unless the Go type holds the
+/// field by value.
 pub(super) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
     let holder = ty.name()?;
     let listed = |table: &[(&str, &[&str])]| {

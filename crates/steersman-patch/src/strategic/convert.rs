@@ -1,12 +1,12 @@
-//! Machine: whether a merged value is of its type, in the words of Go's converter.
+//! Machine: checks that a merged value fits its type, with the messages of Go's converter.
 
 use serde_json::Value;
 use steersman_schema::types::{Scalar, Shape, TypeRef};
 
-/// Checks a value and all below it. Null is of every type.
+/// Checks a value and all values below it. Null fits every type.
 ///
 /// # Errors
-/// How the first value of another type is refused.
+/// Returns the refusal of the first value of another type.
 pub fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
     let found = match value {
         Value::Null => return Ok(()),
@@ -20,7 +20,7 @@ pub fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
     match (kind.shape(), value) {
         (Shape::Struct, Value::Object(members)) => members.iter().try_for_each(|(name, member)| {
             let kind = kind.field(name);
-            // What the type does not know is judged where objects are decoded.
+            // Unknown fields are reported later, by the decoder.
             kind.map_or(Ok(()), |kind| check(member, kind))
         }),
         (Shape::Map, Value::Object(members)) => members
@@ -49,13 +49,13 @@ fn check_scalar(scalar: Scalar, value: &Value, found: &str) -> Result<(), String
         Scalar::Bytes if !value.is_string() => {
             return Err(format!("cannot restore slice from {found}"));
         }
-        // These read their own JSON; what they refuse is refused where objects are decoded.
+        // The Go types parse their own JSON, so the decoder reports bad values.
         Scalar::Bytes | Scalar::Time | Scalar::Quantity | Scalar::IntOrString => (true, ""),
     };
     if fits {
         Ok(())
     } else if value.is_number() && matches!(scalar, Scalar::String | Scalar::Integer) {
-        // Go's numbers convert to these, which JSON does not.
+        // Go converts numbers to these types, although JSON does not.
         Err(format!("cannot convert {found} to {wanted}"))
     } else {
         Err(format!("unrecognized type: {wanted}"))

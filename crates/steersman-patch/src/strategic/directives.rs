@@ -1,25 +1,25 @@
-//! Machine: the directives of a strategic merge patch, read, obeyed and taken out.
+//! Machine: parses, applies and removes the directives of a strategic merge patch.
 
 use serde_json::{Map, Value};
 use steersman_text::status::Status;
 
 use super::print::go;
 
-/// Says what becomes of the whole map, or of a list's element.
+/// Says whether a map or a list element is merged, replaced or deleted.
 pub(super) const PATCH: &str = "$patch";
-/// Names the keys that stay in a map.
+/// Lists the keys that stay in a map; all other keys are removed.
 const RETAIN: &str = "$retainKeys";
-/// With a slash and a field: what goes out of a list of single values.
+/// Prefix before `/<field>`: lists the scalars to delete from that list.
 pub(super) const DELETE_FROM: &str = "$deleteFromPrimitiveList";
-/// With a slash and a field: the order of the merged list.
+/// Prefix before `/<field>`: gives the order of that merged list.
 pub(super) const SET_ORDER: &str = "$setElementOrder";
 
-/// A bad `$deleteFromPrimitiveList`.
+/// Message for a malformed `$deleteFromPrimitiveList`.
 pub(super) const BAD_PRIMITIVE_LIST: &str = "invalid patch format of primitive list";
-/// A bad `$setElementOrder`.
+/// Message for a malformed `$setElementOrder`.
 pub(super) const BAD_ORDER: &str = "invalid patch format of setElementOrder list";
 
-/// What a `$patch` says.
+/// The value of a `$patch` directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Directive {
     None,
@@ -28,7 +28,7 @@ pub(super) enum Directive {
 }
 
 impl Directive {
-    /// Of a map.
+    /// Reads the directive of a map.
     pub(super) fn of(patch: &Map<String, Value>) -> Result<Self, Status> {
         match patch.get(PATCH) {
             None => Ok(Self::None),
@@ -42,7 +42,7 @@ impl Directive {
         }
     }
 
-    /// Of a list's element, where `merge` has a refusal of its own.
+    /// Reads the directive of a list element, which refuses `merge` with a message of its own.
     pub(super) fn of_element(patch: &Map<String, Value>) -> Result<Self, Status> {
         if patch.get(PATCH).is_some_and(|name| name == "merge") {
             let message = "merging lists cannot yet be specified in the patch";
@@ -52,13 +52,13 @@ impl Directive {
     }
 }
 
-/// The field that a directive's name ends in, after its slash.
+/// Returns the field name after the slash of a directive's name.
 pub(super) fn field<'a>(rest: &'a str, refusal: &str) -> Result<&'a str, Status> {
     rest.strip_prefix('/')
         .ok_or_else(|| Status::bad_request(refusal))
 }
 
-/// The elements of a value that must be a list, where it is there.
+/// Returns the elements of a value that must be a list, or `None` if it is absent.
 pub(super) fn elements(value: Option<Value>) -> Result<Option<Vec<Value>>, Status> {
     match value {
         None => Ok(None),
@@ -67,8 +67,8 @@ pub(super) fn elements(value: Option<Value>) -> Result<Option<Vec<Value>>, Statu
     }
 }
 
-/// Obeys `$retainKeys`: keys it does not name leave the old map. All that the patch sets must be
-/// named.
+/// Applies `$retainKeys`: removes the keys of the old map that it does not list. Every key that the
+/// patch sets must be listed.
 pub(super) fn retain(
     old: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -90,7 +90,7 @@ pub(super) fn retain(
     Ok(())
 }
 
-/// Takes null members out of objects, at every depth: there is nothing for them to delete.
+/// Removes null members of objects at every depth, because there is nothing for them to delete.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -102,7 +102,7 @@ pub(super) fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A new value without its directives; nothing for one that is to be deleted.
+/// Returns a new value without its directives, or `None` if a directive deletes it.
 pub(super) fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) => {

@@ -1,5 +1,5 @@
-//! Machine: the order of a merged list: what the patch names in the patch's order, the rest where
-//! it was.
+//! Machine: the order of a merged list: listed elements in the order that the patch gives, all
+//! others where they were.
 
 use serde_json::Value;
 use steersman_text::status::Status;
@@ -7,10 +7,10 @@ use steersman_text::status::Status;
 use super::directives::{BAD_ORDER, Directive};
 use super::print::{go, go_list};
 
-/// The merge key's value of a list's element.
+/// Returns the merge key's value of a list element.
 ///
 /// # Errors
-/// 500 for an element that has none.
+/// 500 for an element without the key.
 pub(super) fn key_of<'v>(element: &'v Value, key: &str) -> Result<&'v Value, Status> {
     element.get(key).ok_or_else(|| {
         Status::internal_plain(format!(
@@ -20,10 +20,11 @@ pub(super) fn key_of<'v>(element: &'v Value, key: &str) -> Result<&'v Value, Sta
     })
 }
 
-/// The elements of `patch` that stay must all be in `wanted`, in its order.
+/// Checks that every element of `patch` that is not deleted is in `wanted`, in the same order.
 ///
 /// # Errors
-/// 500 for those that are not, 400 for elements that are no objects where there is a key.
+/// 500 for an element that is missing or out of order, 400 for an element that is no object
+/// although there is a key.
 pub(super) fn check(patch: &[Value], wanted: &[Value], key: Option<&str>) -> Result<(), Status> {
     let mut left = wanted.iter();
     for one in patch {
@@ -50,8 +51,8 @@ pub(super) fn check(patch: &[Value], wanted: &[Value], key: Option<&str>) -> Res
     Ok(())
 }
 
-/// Puts a merged list into order: the elements that are in `wanted` as it has them, the others as
-/// they were in `before`, and an element of each as they were to one another before.
+/// Sorts a merged list: elements in `wanted` take its order, the others keep their order in
+/// `before`. The two sequences interleave as their elements did in `before`.
 pub(super) fn enforce(
     merged: Vec<Value>,
     wanted: &[Value],

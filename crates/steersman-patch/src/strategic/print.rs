@@ -1,8 +1,8 @@
-//! Words: values as Go's `%v` prints them, which is how messages quote patches.
+//! Words: values as Go's `%v` prints them, the form in which messages quote patches.
 
 use serde_json::Value;
 
-/// `map[a:1 b:[x y]]`.
+/// Prints a value, for instance `map[a:1 b:[x y]]`.
 pub fn go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -22,7 +22,7 @@ pub fn go(value: &Value) -> String {
     }
 }
 
-/// `[x y]`.
+/// Prints a list, for instance `[x y]`.
 pub(super) fn go_list(items: &[Value]) -> String {
     let printed: Vec<String> = items.iter().map(go).collect();
     format!("[{}]", printed.join(" "))

@@ -1,4 +1,4 @@
-//! What recordings of a real server do not show.
+//! Rules of strategic merge patches that the recordings of a real server do not cover.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -133,13 +133,13 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// SRV-3: whatever is merged into whatever, there is an answer.
+    /// SRV-3: every patch of every value ends in a result or a refusal.
     #[test]
     fn srv_3_any_patch_has_an_answer(old in value(), patch in value()) {
         let _ = patched(&old, patch);
     }
 
-    /// A patch without directives, applied twice, is applied once.
+    /// Applying a patch without directives twice equals applying it once.
     #[test]
     fn a_plain_patch_is_idempotent(
         names in prop::collection::hash_set("[a-d]", 0..4),

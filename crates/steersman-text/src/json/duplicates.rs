@@ -1,12 +1,12 @@
-//! Machine: finds the keys that a JSON body names twice in one object.
+//! Machine: finds the keys that occur twice in one object of a JSON body.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// The paths of keys that were named before in the same object, for instance `spec.image`. Empty
-/// for a body that is no JSON: that is found out elsewhere.
+/// Returns the paths of duplicate keys, for instance `spec.image`. Empty for a body that is no
+/// JSON: the decoder reports that.
 pub fn find(body: &[u8]) -> Vec<String> {
     let told = in_vain(body, &[]).into_iter();
     told.filter_map(|one| {
@@ -19,8 +19,8 @@ pub fn find(body: &[u8]) -> Vec<String> {
     .collect()
 }
 
-/// What a JSON body says in vain, as the real server tells it: fields that are `unknown` and those
-/// that are named twice, in the order in which they stand.
+/// Returns the messages about ignored parts of a JSON body, as the real server words them: the
+/// `unknown` fields and the duplicate keys, in the order of the body.
 pub fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 self.found.push(told);
             }
             if unknown {
-                // Nobody looks into what is not taken.
+                // The value of a duplicate key is ignored, with all that is inside.
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Machine: writes YAML with the quotes, the breaks and the order of Go's writer.
+//! Machine: writes YAML with the quotes, the line breaks and the order of Go's writer.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use serde_json::{Number, Value};
 use super::plain;
 use crate::go::print_double;
 
-/// Texts are broken at the next space behind this column.
+/// Texts are broken at the next space after this column.
 const WIDTH: usize = 80;
-/// A longer key stands behind a question mark.
+/// Keys longer than this many characters are written after a question mark.
 const LONGEST_KEY: usize = 128;
 const STEP: usize = 2;
 
-/// How a text is written.
+/// The style in which a text is written.
 enum Style {
     Plain,
     Single,
@@ -21,7 +21,7 @@ enum Style {
     Literal,
 }
 
-/// What a text allows (`yaml_emitter_analyze_scalar`).
+/// The styles that a text allows (`yaml_emitter_analyze_scalar`).
 #[expect(
     clippy::struct_excessive_bools,
     reason = "they are as independent as there"
@@ -33,20 +33,20 @@ struct Traits {
     breaks: bool,
 }
 
-/// The document so far, and where the writer stands.
+/// The document written so far, and the state of the writer.
 #[derive(Default)]
 struct Emitter {
     out: String,
     column: usize,
-    /// Whether the last character was white, so that an indicator needs none before it.
+    /// Whether the last character was white space, so that an indicator needs none before it.
     white: bool,
-    /// Whether the line has nothing but indentation and indicators so far.
+    /// Whether the current line holds only indentation and indicators.
     indention: bool,
 }
 
-/// Writes a document as `sigs.k8s.io/yaml` does, which is `go-yaml` 2 behind it: keys sorted with
-/// the numbers in them counted, lists as far left as their key, texts in quotes only where they
-/// would not read back, and long ones broken behind the eightieth column.
+/// Writes a document as `sigs.k8s.io/yaml` does (with `go-yaml` 2 behind it): keys sorted with the
+/// numbers in them compared as numbers, lists indented as far as their key, texts in quotes only if
+/// they would not parse as texts, and long texts broken after column 80.
 pub(super) fn document(value: &Value) -> String {
     let mut emitter = Emitter {
         white: true,
@@ -80,7 +80,7 @@ impl Emitter {
         self.indention &= indention;
     }
 
-    /// Begins a line, where this is not one that has only just begun.
+    /// Begins a new line, unless the current line is new.
     fn start_line(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.white) {
             self.put_break('\n');
@@ -92,8 +92,8 @@ impl Emitter {
         self.indention = true;
     }
 
-    /// Writes a value below one of `indent`, or a document. Its depth is that of a document which
-    /// has been read or built, and so has a bound.
+    /// Writes a value below one with `indent`, or a document. The document was parsed or built
+    /// before, so its depth is bounded.
     fn node(&mut self, value: &Value, indent: Option<usize>, of_key: bool) {
         let below = indent.map_or(0, |indent| indent + STEP);
         match value {
@@ -249,8 +249,8 @@ impl Emitter {
     }
 }
 
-/// The style of a text: without quotes where it reads back, its lines as they are where it has
-/// several, and in quotes otherwise, the double ones where something has to be escaped.
+/// Chooses the style of a text: plain if it parses as itself, literal if it has several lines,
+/// quoted otherwise, with double quotes if a character must be escaped.
 fn style(text: &str, is_key: bool) -> Style {
     let traits = traits(text);
     if traits.breaks {
@@ -315,7 +315,8 @@ fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether a character stands for itself. Tabs do not, nor does what lies beyond the first plane.
+/// Whether a character is written unescaped. Tabs and characters outside the first plane are
+/// escaped.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
@@ -347,7 +348,7 @@ fn escape(c: char) -> String {
     format!("\\{short}")
 }
 
-/// A number of a JSON document, in which Go writes one without a fraction as an integer.
+/// Prints a number of a JSON document; Go writes a number without a fraction as an integer.
 fn print_number(number: &Number) -> String {
     let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
         return number.to_string();
@@ -358,7 +359,7 @@ fn print_number(number: &Number) -> String {
     print_double(float)
 }
 
-/// The order of keys: letters behind all else, and numbers by their value.
+/// Compares keys: letters after all other characters, numbers by their value.
 fn by_nature(one: &str, other: &str) -> Ordering {
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();
@@ -375,7 +376,7 @@ fn by_nature(one: &str, other: &str) -> Ordering {
     let number = |chars: &[char]| {
         let digits: Vec<u32> = chars[at..].iter().map_while(|c| c.to_digit(10)).collect();
         let leads = a == '0' || b == '0';
-        // A zero within a number that began before it counts.
+        // A zero inside a number that began earlier counts as a digit.
         let begun = chars[..at]
             .iter()
             .rev()

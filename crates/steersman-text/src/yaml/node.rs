@@ -1,4 +1,4 @@
-//! Machine: a value of YAML as the JSON that Go makes of it.
+//! Machine: deserialises YAML into the JSON values that Go makes of it.
 
 use std::fmt;
 
@@ -7,11 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::go::print_double;
 
-/// A value; its keys are texts, whatever they were. Numbers that are none in JSON the parser refuses.
+/// A value whose keys are texts, whatever they were in YAML. The parser refuses numbers that JSON
+/// does not have.
 pub(super) struct Node(pub(super) Value);
 
-/// A key. One without quotes that reads as a number or a boolean is written as that one: `on` is
-/// `true` (`convertToJSONableObject` of `sigs.k8s.io/yaml`).
+/// A key. An unquoted key that parses as a number or a boolean is written in the form of that
+/// value: `on` becomes `true` (`convertToJSONableObject` of `sigs.k8s.io/yaml`).
 struct Key(String);
 
 struct Nodes;
@@ -20,7 +21,7 @@ struct Keys;
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // SRV-3: a level of a value takes up to 12 kB of the stack where nothing is optimised.
+        // SRV-3: each level of a value takes up to 12 kB of stack in an unoptimised build.
         stacker::maybe_grow(128 << 10, 1 << 20, || from.deserialize_any(Nodes)).map(Self)
     }
 }

@@ -1,6 +1,6 @@
-//! Machine: whether a text may stand without quotes, or would be read back as something else.
+//! Machine: decides whether a text may stand without quotes, or would parse as another type.
 
-/// Words that are booleans, nothing, or a merge.
+/// Words that parse as booleans, as null, or as the merge key.
 const WORDS: &[&str] = &[
     "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO",
     "true", "True", "TRUE", "false", "False", "FALSE", "on", "On", "ON", "off", "Off", "OFF",
@@ -8,8 +8,8 @@ const WORDS: &[&str] = &[
     "-.INF", "<<",
 ];
 
-/// Whether a text without quotes is read as that text, by the rules of YAML 1.1 that Go's reader
-/// keeps (`resolve.go` of `go-yaml` 2).
+/// Whether a text without quotes parses as that text, by the rules of YAML 1.1 that Go's reader
+/// follows (`resolve.go` of `go-yaml` 2).
 pub(super) fn is_text(text: &str) -> bool {
     if WORDS.contains(&text) {
         return false;
@@ -32,7 +32,8 @@ fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// An integer with the prefix of any base; one that begins with 0 is octal, and not one with an 8.
+/// Whether a text is an integer in any base. A text that begins with 0 is octal, and no integer if
+/// it contains an 8 or 9.
 fn is_integer(text: &str) -> bool {
     let text = unsigned(text);
     let of = |rest: &str, base: u32| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base));
@@ -45,7 +46,7 @@ fn is_integer(text: &str) -> bool {
     }
 }
 
-/// A number with a fraction, an exponent, or neither, that is not too large for one.
+/// Whether a text is a number with or without fraction and exponent that a float can hold.
 fn is_float(text: &str) -> bool {
     let bare = unsigned(text);
     let whole = digits(bare);
@@ -70,7 +71,8 @@ fn is_float(text: &str) -> bool {
     rest.is_empty() && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// Numbers of base 60, which nobody reads any more but which are quoted still: `12:30:45`.
+/// Whether a text is a number of base 60 such as `12:30:45`. YAML 1.2 dropped these, but Go's
+/// writer still quotes them.
 fn is_sexagesimal(text: &str) -> bool {
     let mut parts = unsigned(text).split(':');
     let first = parts.next().unwrap_or_default();
@@ -105,7 +107,7 @@ fn is_sexagesimal(text: &str) -> bool {
     true
 }
 
-/// A day, or a day and a time of it, where the numbers may be of one digit.
+/// Whether a text is a date, or a date and a time, with parts of one or two digits.
 fn is_timestamp(text: &str) -> bool {
     let Some((year, rest)) = text.split_at_checked(4) else {
         return false;
@@ -138,7 +140,7 @@ fn is_timestamp(text: &str) -> bool {
     }
 }
 
-/// A time of a day, and what follows it.
+/// Parses a time of day and returns the text after it.
 fn time(text: &str) -> Option<&str> {
     let (hour, rest) = short(text)?;
     let (minute, rest) = short(rest.strip_prefix(':')?)?;
@@ -165,7 +167,7 @@ fn is_zone(text: &str) -> bool {
     }
 }
 
-/// A number of one or two digits, and what follows it.
+/// Parses a number of one or two digits and returns the text after it.
 fn short(text: &str) -> Option<(u32, &str)> {
     let (number_, rest) = text.split_at(digits(text).min(2));
     Some((number(number_)?, rest))
