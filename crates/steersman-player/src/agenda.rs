@@ -1,27 +1,27 @@
-//! Machine: whom the player has to look at, and what it has to look at closely there.
+//! Machine: the queue of objects that the player must look at.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::facts::{Key, Kind, Place};
 
-/// So many Pods in a row are looked at before one of the others is: about what it takes to bring up
-/// the Pods that a controller makes at once.
+/// Number of Pods looked at in a row before one object of another kind. About as many Pods as a
+/// controller creates in one turn.
 const RUN: usize = 256;
 
-/// Who has to be looked at, without doubles, in the order in which it came up: one that comes up
-/// again and again holds up nobody else (PLAY-5).
+/// The objects to look at, without duplicates, in the order in which they were added. An object
+/// that is added again goes to the end, so it never delays others (PLAY-5).
 ///
-/// Pods come before those who count them: a controller is looked at once for many Pods, and a Pod
-/// while it is still decoded.
+/// Pods come before the controllers that count them: so a controller is looked at once for many
+/// Pods, and a Pod while its decoded form is still in memory.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     pods: VecDeque<Key>,
     others: VecDeque<Key>,
-    /// How many Pods there were in a row.
+    /// Number of Pods taken since the last object of another kind.
     run: usize,
     known: HashSet<Key>,
-    /// The Pods of each controller that came to it, or whose labels changed, since it last asked:
-    /// its selector may find them no more.
+    /// For each controller, the Pods that were added to it or whose labels changed since its last
+    /// look. Its selector may no longer match them.
     suspects: HashMap<Key, BTreeSet<Place>>,
 }
 
@@ -53,7 +53,7 @@ impl Agenda {
         self.suspects.entry(controller).or_default().insert(pod);
     }
 
-    /// The suspects of a controller, once.
+    /// Takes the suspect Pods of a controller and forgets them.
     pub(super) fn take_suspects(&mut self, controller: &Key) -> BTreeSet<Place> {
         self.suspects.remove(controller).unwrap_or_default()
     }
@@ -75,7 +75,7 @@ mod tests {
             agenda.add(key(Kind::Job, number));
             agenda.add(key(Kind::Pod, number));
         }
-        // The first Pod comes up again each time it is looked at.
+        // The first Pod is added again each time it is looked at.
         let mut looked = Vec::new();
         while looked.len() < RUN + 2 {
             let next = agenda.pop().unwrap();

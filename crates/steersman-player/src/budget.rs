@@ -1,4 +1,4 @@
-//! Machine: the controller of PodDisruptionBudgets: how many of their Pods may be evicted.
+//! Machine: the PodDisruptionBudget controller, which computes how many Pods may be evicted.
 //!
 //! Upstream: `pkg/controller/disruption`.
 
@@ -15,21 +15,21 @@ use super::pods_of::set_condition;
 use super::view::selects_by;
 use super::world::{Part, World};
 
-/// After how long an evicted Pod that is still there counts again, in seconds.
+/// Seconds after which an evicted Pod that still exists counts as available again.
 const PATIENCE: i64 = 120;
 
-/// How many Pods a budget expects, and how many of them have to be healthy.
+/// How many Pods a budget expects, and how many of them must be healthy.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     expected: i64,
     healthy: i64,
 }
 
-/// The uid of whoever controls Pods, and how many it wishes for.
+/// The uid of a controller of Pods, and its number of replicas.
 type Scale = (Arc<str>, i64);
 
 impl World<'_> {
-    /// Reports how many Pods of a budget are healthy, and how many may go.
+    /// Writes the status of a budget: how many Pods are healthy and how many may be evicted.
     pub(super) fn budget(&mut self, key: &Key) {
         let Some(budget) = self.get(Kind::Budget, &key.namespace, &key.name) else {
             return;
@@ -111,10 +111,10 @@ impl World<'_> {
         set_condition(conditions, condition);
     }
 
-    /// What the budget asks for.
+    /// Computes what the budget's spec asks for.
     ///
     /// # Errors
-    /// Why that cannot be said.
+    /// Fails with the reason why the number cannot be computed.
     fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<Wanted, String> {
         let spec = &budget["spec"];
         let (most, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
@@ -138,7 +138,8 @@ impl World<'_> {
         })
     }
 
-    /// The replicas of all controllers of these Pods; those without one do not count.
+    /// Sums up the replicas of all controllers of these Pods. Pods without a controller do not
+    /// count.
     fn expected(&self, pods: &[Arc<Stored>]) -> Result<i64, String> {
         let mut scales: HashMap<Arc<str>, i64> = HashMap::new();
         for pod in pods {
@@ -162,7 +163,7 @@ impl World<'_> {
         Ok(scales.values().sum())
     }
 
-    /// The uid and the replicas of a controller, or of the Deployment above it.
+    /// Returns the uid and the replicas of a controller, or of the Deployment that owns it.
     fn replicas_of(&self, kind: Kind, namespace: &str, controller: &Controller) -> Option<Scale> {
         let found = self.get(kind, namespace, &controller.name)?;
         let found = Some(found).filter(|found| found.meta("uid") == &*controller.uid)?;
@@ -173,11 +174,11 @@ impl World<'_> {
         Some((top.meta("uid").into(), replicas))
     }
 
-    /// The uid of any other controller and the replicas that its scale wishes for; `None` where the
-    /// controller is gone.
+    /// Returns the uid of a custom controller and the replicas of its scale; `None` if the
+    /// controller does not exist any more.
     ///
     /// # Errors
-    /// Why there is no scale.
+    /// Fails with the reason why the controller has no scale.
     fn scale_of(&self, pod: &Stored, controller: &Controller) -> Result<Option<Scale>, String> {
         let owners = pod.lean()["metadata"]["ownerReferences"].as_array();
         let owner = owners.and_then(|all| all.iter().find(|owner| owner["controller"] == true));
@@ -211,7 +212,7 @@ impl World<'_> {
         Ok(Some((Arc::clone(&controller.uid), replicas)))
     }
 
-    /// The Pods that were evicted and are still there, as long as they count as gone.
+    /// Returns the Pods that were evicted within the last [`PATIENCE`] and still exist.
     fn disrupted(&mut self, key: &Key, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {

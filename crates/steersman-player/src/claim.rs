@@ -1,4 +1,4 @@
-//! Machine: the binder of volumes: a claim gets a volume that fits, or one made for it.
+//! Machine: the volume binder: binds a claim to a matching volume, or to one created for it.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use super::events::{Source, Told};
 use super::facts::{Key, Kind, annotation, text};
 use super::world::{MAIN, Part, World};
 
-/// Who makes volumes where a class names nobody.
+/// The provisioner of volumes of a class that names none.
 const PROVISIONER: &str = "play.steersman";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// What a class of storage says of its volumes.
+/// What the player needs of a StorageClass.
 struct Class {
     provisioner: String,
     reclaim: String,
-    /// Whether a volume is made when a Pod wants it, not before.
+    /// Whether a volume is provisioned only when a Pod uses the claim (`WaitForFirstConsumer`).
     waits: bool,
 }
 
 impl World<'_> {
-    /// Binds a claim that is not bound yet, or sees to the volume of one that is gone.
+    /// Binds an unbound claim, or reclaims the volume of a deleted claim.
     pub(super) fn volume_claim(&mut self, key: &Key) {
         let Some(claim) = self.get(Kind::Claim, &key.namespace, &key.name) else {
             let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
@@ -56,7 +56,7 @@ impl World<'_> {
         }
     }
 
-    /// Says of a volume that nobody has that it is to be had, and sees to one whose claim is gone.
+    /// Marks an unclaimed volume as available, and reclaims a volume whose claim was deleted.
     pub(super) fn volume(&mut self, key: &Key) {
         let Some(volume) = self.get(Kind::Volume, "", &key.name) else {
             return;
@@ -74,7 +74,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether a Pod has to wait for its claims: why, in the scheduler's words.
+    /// Returns the scheduler's message if a Pod must wait for its claims.
     pub(super) fn waits_for_claims(&mut self, pod: &Stored) -> Option<String> {
         let volumes = pod.lean()["spec"]["volumes"].as_array()?;
         let mut waits = None;
@@ -85,7 +85,7 @@ impl World<'_> {
             match self.get(Kind::Claim, &pod.namespace, name) {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
                 Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
-                    // One that waits for its first Pod has it now.
+                    // The claim waits for its first Pod, and this is it.
                     self.again(&Key::of(Kind::Claim, &claim));
                     let why = "pod has unbound immediate PersistentVolumeClaims";
                     waits = Some(why.to_owned());
@@ -96,7 +96,7 @@ impl World<'_> {
         waits
     }
 
-    /// The smallest volume there is that fits a claim.
+    /// Returns the smallest available volume that fits a claim.
     fn fitting(&self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
@@ -130,7 +130,7 @@ impl World<'_> {
         .cloned()
     }
 
-    /// Makes a volume for a claim, if its class has one made now.
+    /// Creates a volume for a claim, if its class provisions one now.
     fn provision(&mut self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let class = match self.class_of(claim) {
@@ -178,11 +178,11 @@ impl World<'_> {
         None
     }
 
-    /// The class of a claim; `None` for one whose volumes are made by hand. A claim that names no
-    /// class at all is served as by a default one.
+    /// Returns the class of a claim; `None` if its volumes are created by hand. A claim that names
+    /// no class gets a default class.
     ///
     /// # Errors
-    /// What is told of a class that is not there.
+    /// Returns the Event about a class that does not exist.
     fn class_of(&self, claim: &Stored) -> Result<Option<Class>, Told> {
         let Some(name) = claim.lean()["spec"]["storageClassName"].as_str() else {
             return Ok(Some(Class {
@@ -226,7 +226,7 @@ impl World<'_> {
         })
     }
 
-    /// Binds the two to each other.
+    /// Binds a claim and a volume to each other.
     fn bind_claim(&mut self, claim: &Stored, volume: &Stored) {
         let kind = Arc::clone(self.kinds.of(Kind::Volume));
         let mut object = volume.lean().clone();
@@ -264,7 +264,7 @@ impl World<'_> {
         }
     }
 
-    /// Does with a volume whose claim is gone what it says of itself.
+    /// Carries out the reclaim policy of a volume whose claim was deleted.
     fn reclaim(&mut self, name: &str) {
         let kind = Arc::clone(self.kinds.of(Kind::Volume));
         let Some(volume) = self.registry.stored(&kind.storage, "", name).cloned() else {
@@ -286,7 +286,7 @@ impl World<'_> {
     }
 }
 
-/// Whether nobody else has a volume.
+/// Whether a volume is bound to no other claim.
 fn is_free_for(volume: &Value, claim: &Stored) -> bool {
     let of = &volume["spec"]["claimRef"];
     let own = of["namespace"] == *claim.namespace && of["name"] == *claim.name;

@@ -1,4 +1,4 @@
-//! Machine: the CronJob controller: a Job at each time of a schedule.
+//! Machine: the CronJob controller, which starts a Job at each time of a schedule.
 //!
 //! Upstream: `pkg/controller/cronjob`.
 
@@ -17,32 +17,32 @@ use super::facts::{Key, Kind, holds, reference, text, time};
 use super::job::finished;
 use super::world::{Part, World};
 
-/// The annotation of a Job that says when it was due.
+/// The annotation of a Job with the time it was scheduled for.
 const DUE: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-/// More times than this that were missed are told of.
+/// An Event reports missed times only beyond this number.
 const MANY: i64 = 100;
-/// How long a CronJob waits after its Job was refused.
+/// How long a CronJob waits after the server refused its Job.
 const REFUSED: Duration = Duration::from_secs(10);
 
-/// When a CronJob was and will be due.
+/// The times at which a CronJob was or will be due.
 #[derive(Debug, PartialEq, Eq)]
 struct Due {
-    /// The last time until now for which there was no Job yet.
+    /// The latest past time without a Job.
     missed: Option<Timestamp>,
-    /// Whether there were many of them.
+    /// Whether many times were missed.
     many: bool,
-    /// From when on it was looked.
+    /// The time from which missed times were counted.
     since: Timestamp,
 }
 
-/// What its `schedule` and `timeZone` ask for.
+/// The parsed `schedule` and `timeZone`.
 struct Terms {
     schedule: Schedule,
     zone: TimeZone,
 }
 
 impl World<'_> {
-    /// Starts the Job that is due, notes what became of the others, and looks again at the next time.
+    /// Starts the Job that is due, records which Jobs ended, and schedules a look at the next time.
     pub(super) fn cron_job(&mut self, key: &Key) {
         let Some(cron) = self.get(Kind::CronJob, &key.namespace, &key.name) else {
             return;
@@ -69,7 +69,7 @@ impl World<'_> {
         self.report(Kind::CronJob, Part::Controllers, &cron, status);
     }
 
-    /// Takes those Jobs out of the list that ended or are gone.
+    /// Removes the Jobs that ended or were deleted from the list of active Jobs.
     fn follow_jobs(
         &mut self,
         cron: &Stored,
@@ -147,7 +147,7 @@ impl World<'_> {
         if let Some(at) = missed {
             self.start_job(key, cron, &terms, at, (status, active));
         }
-        // Without the deadline: the next time from the last one on.
+        // Without the deadline, so the next time counts from the last one.
         let next = terms.due(cron, now, None).ok();
         let from = next.map_or(now, |due| due.missed.unwrap_or(due.since));
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {
@@ -157,7 +157,8 @@ impl World<'_> {
         }
     }
 
-    /// Starts the Job of one time, unless it is too late, was started, or another one runs.
+    /// Starts the Job for one time, unless the time is too long ago, the Job was started before, or
+    /// the concurrency policy forbids it.
     fn start_job(
         &mut self,
         key: &Key,
@@ -235,7 +236,7 @@ impl World<'_> {
         }
     }
 
-    /// Deletes the oldest of the Jobs that ended beyond the history that is to be kept.
+    /// Deletes the oldest finished Jobs beyond the history limits.
     fn forget_jobs(&mut self, cron: &Stored, jobs: &[Arc<Stored>], active: &mut Vec<Value>) {
         for (limit, end) in [
             ("successfulJobsHistoryLimit", "Complete"),
@@ -260,10 +261,10 @@ impl World<'_> {
 }
 
 impl Terms {
-    /// Reads a spec.
+    /// Parses a spec.
     ///
     /// # Errors
-    /// What is told of one that cannot be read.
+    /// Returns the Event about a spec that does not parse.
     fn of(spec: &Value) -> Result<Self, Told> {
         let text = text(spec, "schedule");
         let name = spec["timeZone"].as_str();
@@ -282,12 +283,12 @@ impl Terms {
         Ok(Self { schedule, zone })
     }
 
-    /// When a CronJob was due.
+    /// Computes when a CronJob was due.
     ///
     /// Upstream: `mostRecentScheduleTime`.
     ///
     /// # Errors
-    /// A schedule without times.
+    /// Fails for a schedule without times.
     fn due(&self, cron: &Stored, now: Timestamp, deadline: Option<i64>) -> Result<Due, ()> {
         let created = cron.meta("creationTimestamp").parse().unwrap_or(now);
         let last = time(&cron.lean()["status"]["lastScheduleTime"]);
@@ -313,7 +314,7 @@ impl Terms {
         let between = second.as_second() - first.as_second();
         let passed = now.as_second() - first.as_second();
         let missed = passed / between.max(1) + 1;
-        // Near the end at once, and one interval before it where intervals differ.
+        // Skips all missed times but the last two; intervals may differ, so one is left as a margin.
         let skipped = SignedDuration::from_secs((missed - 2).max(0).saturating_mul(between));
         let mut at = first.checked_add(skipped).unwrap_or(first);
         let mut recent = first;
@@ -325,7 +326,7 @@ impl Terms {
     }
 }
 
-/// The Job of one time.
+/// Builds the Job for one time.
 fn new_job(cron: &Stored, name: &str, terms: &Terms, at: Timestamp) -> Value {
     let template = &cron.lean()["spec"]["jobTemplate"];
     let mut annotations = template["metadata"]["annotations"].clone();

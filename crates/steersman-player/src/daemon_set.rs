@@ -1,4 +1,4 @@
-//! Machine: the DaemonSet controller: a Pod on every node that takes it.
+//! Machine: the DaemonSet controller, which runs a Pod on every eligible node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::facts::{Key, Kind, Stage, number, share, stage_of, text};
 use super::revisions;
 use super::world::{Part, World};
 
-/// Taints that a daemon bears, with their effects.
+/// Taints that daemon Pods tolerate, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -21,7 +21,7 @@ const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
-/// How many Pods of a set are where.
+/// The Pod counts in the status of a set.
 #[derive(Debug, Default)]
 struct Numbers {
     scheduled: i64,
@@ -31,7 +31,7 @@ struct Numbers {
     misplaced: i64,
 }
 
-/// The Pods of a set by node, and what a new one looks like.
+/// The Pods of a set by node, and the template of new ones.
 struct Daemons {
     hash: String,
     spec: Value,
@@ -39,7 +39,8 @@ struct Daemons {
 }
 
 impl World<'_> {
-    /// Gives each node its Pod, replaces old ones within bounds, and reports.
+    /// Creates the Pod of each node, replaces outdated Pods within the rollout's bounds, and writes
+    /// the status.
     pub(super) fn daemon_set(&mut self, key: &Key) {
         let Some(set) = self.get(Kind::DaemonSet, &key.namespace, &key.name) else {
             return;
@@ -102,8 +103,8 @@ impl World<'_> {
         self.report_daemons(&set, wanted, &numbers);
     }
 
-    /// The living Pod of a node. Where there is none and none is on its way out, one is made, which
-    /// counts from the next look on.
+    /// Returns the active Pod of a node. If the node has none, and none is terminating, creates
+    /// one, which counts from the next look on.
     fn daemon(
         &mut self,
         key: &Key,
@@ -145,14 +146,14 @@ impl World<'_> {
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);
             pin(&mut pod["spec"], node);
-            // A refusal brings it here again.
+            // After a refusal the set is looked at again.
             let _ = self.create_pod(key, set, pod);
         }
         live
     }
 
-    /// Deletes Pods of older templates: those that serve nobody, and of the others as many as may
-    /// be missing.
+    /// Deletes Pods of older templates: all that are unavailable, and available ones up to
+    /// `maxUnavailable`.
     fn replace(
         &mut self,
         key: &Key,
@@ -226,7 +227,7 @@ fn tolerate(spec: &mut Value) {
     spec["tolerations"] = Value::Array(list);
 }
 
-/// Lets the scheduler put a Pod on one node alone.
+/// Adds a node affinity that lets the scheduler choose only this node.
 fn pin(spec: &mut Value, node: &str) {
     let term = json!({"matchFields": [
         {"key": "metadata.name", "operator": "In", "values": [node]},
@@ -241,7 +242,7 @@ fn pin(spec: &mut Value, node: &str) {
         json!({"nodeSelectorTerms": [term]});
 }
 
-/// The node that a daemon's Pod is on, or meant for.
+/// Returns the node that a daemon Pod is bound to or meant for.
 fn node_of(pod: &Value) -> &str {
     let placed = text(&pod["spec"], "nodeName");
     if !placed.is_empty() {

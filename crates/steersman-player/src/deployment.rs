@@ -1,4 +1,4 @@
-//! Machine: the Deployment controller.
+//! Machine: the Deployment controller, which rolls out ReplicaSets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::sets::{
 };
 use super::world::{Part, World};
 
-/// What the ReplicaSets of a Deployment report in all.
+/// The sums over the ReplicaSets of a Deployment that its status reports.
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
     total: i64,
@@ -26,7 +26,7 @@ struct Numbers {
 }
 
 impl World<'_> {
-    /// Moves a Deployment's rollout on by what its ReplicaSets allow, and reports it.
+    /// Takes the next step of a Deployment's rollout and writes its status.
     pub(super) fn deployment(&mut self, key: &Key) {
         let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) else {
             return;
@@ -41,7 +41,7 @@ impl World<'_> {
             self.resize(&deployment, paused);
             self.forget_old_sets(&deployment);
         }
-        // Its annotations may have changed meanwhile.
+        // The step above may have changed the annotations.
         if let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) {
             self.report_deployment(key, &deployment, reason);
         }
@@ -82,8 +82,8 @@ impl World<'_> {
         }
     }
 
-    /// Makes the set of the present template, or gives the one there is the newest revision.
-    /// Answers what the Progressing condition says of it.
+    /// Creates the ReplicaSet of the current template, or gives the existing one the newest
+    /// revision. Returns the reason and message of the Progressing condition.
     fn ensure_new_set(&mut self, deployment: &Stored) -> Option<(&'static str, String)> {
         let sets = self.sets_of(deployment);
         let newest = sets
@@ -249,7 +249,7 @@ impl World<'_> {
         });
     }
 
-    /// Deletes the oldest of the empty sets beyond the history that is to be kept.
+    /// Deletes the oldest scaled-down sets beyond the revision history limit.
     fn forget_old_sets(&mut self, deployment: &Stored) {
         let Some(keep) = deployment.lean()["spec"]["revisionHistoryLimit"].as_u64() else {
             return;
@@ -343,8 +343,8 @@ impl World<'_> {
         self.report(Kind::Deployment, Part::Controllers, deployment, status);
     }
 
-    /// What the Progressing condition says: its status, reason and message; `None` for what it says
-    /// already.
+    /// Computes the status, reason and message of the Progressing condition; `None` if they do not
+    /// change.
     fn progress(
         &mut self,
         key: &Key,
@@ -393,7 +393,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether nothing moved for as long as the Deployment bears; notes when that will be.
+    /// Whether the rollout made no progress for the Deployment's progress deadline. If not,
+    /// schedules a look at that time.
     fn is_late(&mut self, key: &Key, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;

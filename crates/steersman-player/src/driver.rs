@@ -1,4 +1,5 @@
-//! Driver: the task that gives the player its turns: at each change, and when its time has come.
+//! Driver: the task that runs the player's turns: after each change of the store, and when a timer
+//! is due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -16,27 +17,19 @@ use super::handle::{Player, Shared};
 use super::machine::Next;
 use super::world::Now;
 
-/// About how many writes the player does before others get at the store (PLAY-7).
+/// Approximate maximum of the player's writes per turn, after which other tasks get access to the
+/// store (PLAY-7).
 const BUDGET: usize = 64;
 
-/// So many replaced objects are worth another thread's attention.
+/// Minimum number of replaced objects that are dropped on a blocking thread.
 const MANY: usize = 16;
 
-/// After so many turns in a row that panicked, the next one waits for a change.
+/// After this many turns in a row that panicked, the next turn waits for a change.
 const PANICS: u32 = 16;
 
-/// What the player needs of the server that it plays in.
-pub trait Stage: Send + Sync + 'static {
-    /// The wall time.
-    fn now(&self) -> Timestamp;
-    /// Is marked changed at every change of the store.
-    fn changes(&self) -> watch::Receiver<u64>;
-    /// Runs with the registry locked, then wakes the watches of what changed.
-    fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
-}
-
-/// Lets a task of this runtime drive the player, where there is something to play and no task does
-/// it yet. Outside a runtime nothing happens: the next one that comes along drives it.
+/// Spawns a task on the current runtime that drives the player, unless nothing is played or another
+/// task drives the player already. Does nothing outside a runtime; the next call inside a runtime
+/// starts the task.
 pub fn start<S: Stage>(player: &Player, stage: &Arc<S>, stop: &CancellationToken) {
     let shared = &player.shared;
     if !shared.wanted || shared.driven.load(Ordering::Acquire) {
@@ -48,7 +41,7 @@ pub fn start<S: Stage>(player: &Player, stage: &Arc<S>, stop: &CancellationToken
     if shared.driven.swap(true, Ordering::AcqRel) {
         return;
     }
-    // Another runtime's task may have driven the player before: its clock goes on from there.
+    // A task of another runtime may have driven the player before; the clock continues from there.
     let driven = Driven {
         shared: Arc::clone(shared),
         base: shared.machine.lock().tick(),
@@ -57,7 +50,8 @@ pub fn start<S: Stage>(player: &Player, stage: &Arc<S>, stop: &CancellationToken
     runtime.spawn(run(driven, Arc::downgrade(stage), stop.clone()));
 }
 
-/// A task's hold on the player; when its runtime ends, another one's task may take over.
+/// A task's exclusive right to drive the player. When the task's runtime ends, a task of another
+/// runtime may take over.
 struct Driven {
     shared: Arc<Shared>,
     /// The player's clock when this task took over.
@@ -66,7 +60,7 @@ struct Driven {
 }
 
 impl Driven {
-    /// The player's clock, which stands still while nobody drives the player.
+    /// Returns the player's clock, which stands still while no task drives the player.
     fn tick(&self) -> Duration {
         self.base.saturating_add(self.started.elapsed())
     }
@@ -90,8 +84,8 @@ async fn run<S: Stage>(driven: Driven, stage: Weak<S>, stop: CancellationToken) 
         let Some(now) = stage.upgrade() else {
             return;
         };
-        // Whoever was looked at when a turn panicked, which the panic's own message tells, is left
-        // alone until it changes; the others are played on (PLAY-6).
+        // The object that was looked at when a turn panicked (the panic message names it) is
+        // ignored until it changes; all others continue to be played (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driven.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
@@ -114,14 +108,14 @@ async fn run<S: Stage>(driven: Driven, stage: Weak<S>, stop: CancellationToken) 
         tokio::select! {
             () = stop.cancelled() => return,
             () = shared.poked.notified() => {}
-            // The server is gone when nobody can change it any more.
+            // No sender is left: the server was dropped.
             seen = changed.changed() => if seen.is_err() { return },
             () = wait(due) => {}
         }
     }
 }
 
-/// Plays one turn. Answers what is next, and the objects that the turn replaced.
+/// Plays one turn. Returns when the next turn is due, and the objects that this turn replaced.
 fn turn<S: Stage>(shared: &Shared, stage: &S, tick: Duration) -> (Next, Vec<Arc<Stored>>) {
     let manners = shared.manners.lock().clone();
     let mut machine = shared.machine.lock();
@@ -138,10 +132,11 @@ fn turn<S: Stage>(shared: &Shared, stage: &S, tick: Duration) -> (Next, Vec<Arc<
     })
 }
 
-/// Drops objects while the player goes on. A paused clock stands still until it is done.
+/// Drops objects on a blocking thread while the player continues. A paused clock does not advance
+/// before the drop is finished.
 fn take_down(spent: Vec<Arc<Stored>>) {
     if spent.len() >= MANY {
-        // Nobody waits for the end of it.
+        // The task need not be awaited.
         drop(tokio::task::spawn_blocking(move || drop(spent)));
     }
 }

@@ -1,4 +1,4 @@
-//! Machine: the EndpointSlices and Endpoints of Services with a selector.
+//! Machine: the controllers that write EndpointSlices and Endpoints of Services with a selector.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use super::facts::{Key, Kind, Stage, holds, label, reference, stage_of, text};
 use super::view::selects;
 use super::world::{MAIN, World};
 
-/// How many endpoints a slice holds.
+/// Maximum number of endpoints per EndpointSlice.
 const SLICE: usize = 100;
-/// How many addresses the older kind holds.
+/// Maximum number of addresses in an Endpoints object.
 const MOST: usize = 1000;
 const SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
 impl World<'_> {
-    /// Writes where the Pods of a Service are.
+    /// Writes the EndpointSlices and the Endpoints of a Service.
     pub(super) fn service(&mut self, key: &Key) {
         let Some(service) = self.get(Kind::Service, &key.namespace, &key.name) else {
-            // The slices go with their owner; the older kind has none.
+            // The garbage collector removes the slices with their owner; Endpoints have no owner.
             let kind = Arc::clone(&self.kinds.endpoints);
             let left = self
                 .registry
@@ -129,7 +129,7 @@ impl World<'_> {
         self.put(&kind, known, endpoints, &["subsets"]);
     }
 
-    /// Creates an object, or brings these members of the one there is up to date.
+    /// Creates an object, or updates these members of the existing one.
     fn put(
         &mut self,
         kind: &Resource,
@@ -139,7 +139,7 @@ impl World<'_> {
     ) {
         let Some(known) = known else {
             let namespace = text(&wanted["metadata"], "namespace").to_owned();
-            // One that somebody else made under that name is theirs.
+            // An object that a client created under this name is left alone.
             let _ = self.create(kind, &namespace, wanted);
             return;
         };
@@ -180,7 +180,8 @@ fn target(pod: &Stored) -> Value {
     })
 }
 
-/// The ports of a Service as a Pod has them: a name is looked up in its containers.
+/// Returns the ports of a Service as a Pod has them: named ports are looked up in the Pod's
+/// containers.
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
     let ports = service.lean()["spec"]["ports"]
         .as_array()

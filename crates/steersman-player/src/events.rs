@@ -1,4 +1,5 @@
-//! Machine: Events as the parts of a cluster write them, counted where they repeat.
+//! Machine: correlates the Events of the played components, so that repeated ones are counted
+//! (client-go's `EventCorrelator`).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -7,19 +8,20 @@ use std::time::Duration;
 
 use super::facts::Place;
 
-/// How many different messages of one reason are told one by one.
+/// Number of different messages of one reason that get Events of their own.
 const SIMILAR: usize = 10;
-/// How long a recorder remembers that messages were similar.
+/// Time during which similar messages are aggregated.
 const SIMILAR_FOR: Duration = Duration::from_secs(600);
-/// How many Events of one object a source may write at once, and after how long one more.
+/// Number of Events that a source may write about one object at once, and the interval after which
+/// it may write one more.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
-/// How much a recorder remembers of each sort.
+/// Maximum number of entries that a recorder remembers in each map.
 const REMEMBERED: usize = 4096;
-/// How long an Event is kept.
+/// Time after which an Event is deleted.
 pub(super) const KEPT: Duration = Duration::from_secs(3600);
 
-/// Who tells.
+/// The component that reports an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     Deployments,
@@ -33,39 +35,40 @@ pub(super) enum Source {
     Kubelet,
 }
 
-/// What is told.
+/// The content of an Event.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     pub(super) warning: bool,
     pub(super) reason: &'static str,
     pub(super) message: String,
-    /// The container that is spoken of, as a path.
+    /// The field path of the container concerned.
     pub(super) field: String,
 }
 
-/// What is remembered of what was told: client-go's `EventCorrelator`.
+/// The recorded Events: client-go's `EventCorrelator`.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     similar: Bounded<Group, Similar>,
     counted: Bounded<Counted, Arc<str>>,
     allowed: Bounded<(Arc<str>, Source), Allowance>,
-    /// When to look whether an Event is old, the first to look at first.
+    /// When to check the age of each Event, the earliest first.
     kept: VecDeque<(Duration, Place)>,
-    /// Makes names unique though the clock may stand still.
+    /// Makes Event names unique even if the clock stands still.
     serial: u64,
 }
 
-/// The uid of the object, who tells, whether it is a warning, the reason, and the container.
+/// The aggregation key: uid of the object, source, whether it is a warning, reason, and container.
 pub(super) type Group = (Arc<str>, Source, bool, &'static str, String);
 
-/// How many more Events a source may write about an object; since when it has been fewer than all.
+/// A token bucket: the number of Events that a source may still write about an object, and since
+/// when it is below the maximum.
 #[derive(Debug)]
 struct Allowance {
     since: Duration,
     left: u32,
 }
 
-/// What is counted in one Event.
+/// The key of the messages that one Event counts.
 pub(super) type Counted = (Group, String);
 
 #[derive(Debug, Default)]
@@ -74,7 +77,7 @@ struct Similar {
     messages: HashSet<String>,
 }
 
-/// A map that forgets what came to it first.
+/// A map of bounded size that drops its oldest entry.
 #[derive(Debug)]
 struct Bounded<K, V> {
     known: HashMap<K, V>,
@@ -137,7 +140,7 @@ impl Told {
         }
     }
 
-    /// About a container.
+    /// Sets the container concerned.
     pub(super) fn of(self, container: &str) -> Self {
         Self {
             field: format!("spec.containers{{{container}}}"),
@@ -147,7 +150,8 @@ impl Told {
 }
 
 impl Recorder {
-    /// What an Event says, and the key under which it is counted; `None` for one too many.
+    /// Returns the message of an Event and the key under which it is counted; `None` if the source
+    /// exceeds its rate.
     pub(super) fn correlate(
         &mut self,
         uid: &Arc<str>,
@@ -192,25 +196,25 @@ impl Recorder {
         Some((message, (group, key)))
     }
 
-    /// The Event in which something is counted so far.
+    /// Returns the name of the Event that counts this key so far.
     pub(super) fn name_of(&self, counted: &Counted) -> Option<Arc<str>> {
         self.counted.known.get(counted).cloned()
     }
 
-    /// Notes in which Event something was counted.
+    /// Records the Event that counts this key.
     pub(super) fn note(&mut self, counted: &Counted, place: Place, tick: Duration) {
         let name = &place.1;
         *self.counted.entry(counted, || Arc::clone(name)) = Arc::clone(name);
         self.kept.push_back((tick.saturating_add(KEPT), place));
     }
 
-    /// A number that no Event had yet.
+    /// Returns a number that no Event has yet.
     pub(super) fn number(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
 
-    /// An Event to look at, whether it is old.
+    /// Returns an Event whose age must be checked now.
     pub(super) fn next_old(&mut self, tick: Duration) -> Option<Place> {
         self.kept.front().filter(|(at, _)| *at <= tick)?;
         self.kept.pop_front().map(|(_, place)| place)
@@ -246,7 +250,7 @@ mod tests {
         assert_eq!(correlate("pod 1", 0), None);
         assert!(correlate("pod 1", 300).is_some());
         assert_eq!(correlate("pod 1", 301), None);
-        // After a while messages are told one by one again.
+        // After ten minutes messages get Events of their own again.
         assert_eq!(correlate("pod 20", 3_000), Some("pod 20".to_owned()));
     }
 }

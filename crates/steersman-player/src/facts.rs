@@ -1,4 +1,4 @@
-//! Words: what the player remembers of an object, and how it reads one.
+//! Words: the facts that the player remembers of an object, and functions that read objects.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use steersman_registry::store::Stored;
 /// Namespace and name.
 pub(super) type Place = (Arc<str>, Arc<str>);
 
-/// Holds a Pod of a Job until it was counted.
+/// The finalizer that holds a Pod of a Job until the Job has counted it.
 pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The kinds that are played, in the order in which their work is done: what moves a Pod comes
-/// before what counts Pods, so that a set is looked at once for many of them.
+/// The kinds that are played, in the order in which they are looked at. Kinds that move Pods come
+/// before kinds that count them, so that one look at a set covers many Pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     Node,
@@ -44,28 +44,28 @@ pub(super) struct Key {
 /// The controller that an owner reference names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Controller {
-    /// Its kind, where it is one of those that are played.
+    /// Its kind, if it is one of the played ones.
     pub(super) kind: Option<Kind>,
     pub(super) name: Arc<str>,
     pub(super) uid: Arc<str>,
 }
 
-/// How far a Pod has come.
+/// The stage in the life of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
-    /// No node yet.
+    /// Not bound to a node.
     Unplaced,
-    /// On a node, and not running.
+    /// Bound to a node, and not running.
     Placed,
     /// Running, ready or not.
     Running,
     /// Succeeded or failed.
     Over,
-    /// Deleted, and still there.
+    /// Has a deletion timestamp.
     Leaving,
 }
 
-/// What is remembered of a Pod.
+/// The facts that the player remembers of a Pod.
 #[derive(Debug, Clone)]
 pub(super) struct PodFacts {
     pub(super) controller: Option<Controller>,
@@ -76,20 +76,20 @@ pub(super) struct PodFacts {
     /// The player's clock when it first saw the Pod ready.
     pub(super) ready_at: Duration,
     pub(super) node: Arc<str>,
-    /// Whether a Job has yet to count it.
+    /// Whether its Job has not counted it yet.
     pub(super) tracked: bool,
-    /// What it says that its deletion costs.
+    /// The value of its annotation `pod-deletion-cost`.
     pub(super) cost: i32,
 }
 
-/// How many Pods of one controller are where.
+/// The numbers of Pods of one controller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// Neither over nor leaving.
+    /// Neither finished nor terminating.
     pub(super) active: i64,
     /// Active and ready.
     pub(super) ready: i64,
-    /// Leaving, and not over.
+    /// Terminating, and not finished.
     pub(super) leaving: i64,
 }
 
@@ -110,7 +110,7 @@ impl Kind {
         Self::Budget,
     ];
 
-    /// Group, version and plural.
+    /// Returns the group, version and plural.
     pub(super) fn path(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Node => ("", "v1", "nodes"),
@@ -157,7 +157,7 @@ impl Key {
 }
 
 impl PodFacts {
-    /// What the Pod adds to the tally of its controller.
+    /// Returns what the Pod adds to the numbers of its controller.
     pub(super) fn tally(&self) -> Tally {
         let active = !matches!(self.stage, Stage::Over | Stage::Leaving);
         Tally {
@@ -167,7 +167,7 @@ impl PodFacts {
         }
     }
 
-    /// The uid of the controller that is not done with the Pod.
+    /// Returns the uid of the controller that still has to deal with the Pod.
     pub(super) fn belongs(&self) -> Option<&Arc<str>> {
         let open = self.tracked || self.stage != Stage::Over;
         let controller = self.controller.as_ref().filter(|_| open);
@@ -189,7 +189,7 @@ impl Tally {
     }
 }
 
-/// The controller of an object.
+/// Returns the controller of an object.
 pub(super) fn controller_of(object: &Value) -> Option<Controller> {
     let owners = object["metadata"]["ownerReferences"].as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
@@ -202,7 +202,7 @@ pub(super) fn controller_of(object: &Value) -> Option<Controller> {
     })
 }
 
-/// How far a Pod has come.
+/// Returns the stage of a Pod.
 pub(super) fn stage_of(pod: &Value) -> Stage {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
     if !pod["metadata"]["deletionTimestamp"].is_null() {
@@ -218,49 +218,49 @@ pub(super) fn stage_of(pod: &Value) -> Stage {
     }
 }
 
-/// Whether a Job has yet to count a Pod.
+/// Whether a Job has not counted a Pod yet.
 pub(super) fn is_tracked(pod: &Value) -> bool {
     let finalizers = pod["metadata"]["finalizers"].as_array();
     finalizers.is_some_and(|list| list.iter().any(|one| one == TRACKING))
 }
 
-/// Whether a condition of that type holds.
+/// Whether a condition of this type is `True`.
 pub(super) fn holds(object: &Value, condition: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     let mut all = conditions.into_iter().flatten();
     all.any(|one| one["type"] == condition && one["status"] == "True")
 }
 
-/// A member as text; empty where it is none.
+/// Returns a member as text; empty if it is absent or no text.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// A label of an object or of a template; empty where it is absent.
+/// Returns a label of an object or of a template; empty if it is absent.
 pub(super) fn label<'a>(object: &'a Value, label: &str) -> &'a str {
     object["metadata"]["labels"][label]
         .as_str()
         .unwrap_or_default()
 }
 
-/// An annotation; empty where it is absent.
+/// Returns an annotation; empty if it is absent.
 pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     object["metadata"]["annotations"][name]
         .as_str()
         .unwrap_or_default()
 }
 
-/// A number, or what it is where it is absent.
+/// Returns a number, or `default` if the value is no number.
 pub(super) fn number(value: &Value, default: i64) -> i64 {
     value.as_i64().unwrap_or(default)
 }
 
-/// A time of the object; `None` where it is absent.
+/// Parses a time; `None` if it is absent.
 pub(super) fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// An owner reference that names `owner` as the controller.
+/// Builds an owner reference that names `owner` as the controller.
 pub(super) fn reference(owner: &Stored) -> Value {
     json!({
         "apiVersion": owner.lean()["apiVersion"],
@@ -272,7 +272,7 @@ pub(super) fn reference(owner: &Stored) -> Value {
     })
 }
 
-/// A number or a percentage of `total`, rounded as asked; at least zero.
+/// Returns a number, or a percentage of `total` rounded up or down; at least zero.
 pub(super) fn share(value: &Value, total: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number.max(0);
@@ -287,21 +287,21 @@ pub(super) fn share(value: &Value, total: i64, up: bool) -> i64 {
     }
 }
 
-/// A number that follows from a text: FNV-1a.
+/// Derives a pseudo-random number from texts (FNV-1a with a final mix).
 pub(super) fn draw(texts: &[&str]) -> u64 {
     let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
     for text in texts {
         hasher.write(text.as_bytes());
         hasher.write_u8(0);
     }
-    // The low bits of FNV depend little on the last letters: mixed once more.
+    // The low bits of FNV depend little on the last letters, hence the extra mixing.
     let mut mixed = hasher.finish();
     mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed ^ (mixed >> 33)
 }
 
-/// The hash of a template, in the letters of generated names. It differs from the one that a real
-/// controller computes from the memory of a Go program, and is as stable.
+/// Returns the hash of a template in the alphabet of generated names. It differs from the hash of a
+/// real controller, which hashes Go structs in memory, but is as stable.
 pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let number = draw(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;

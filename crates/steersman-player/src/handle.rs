@@ -1,4 +1,4 @@
-//! Handle: the player of a server, and the troubles that tests wish on Pods.
+//! Handle: the player of a server, through which tests put Pods into trouble.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,28 +13,29 @@ use super::machine::Machine;
 use super::options::{Played, Speed, Trouble};
 use super::world::{Manners, Wish};
 
-/// The part of a server that plays a cluster: see [`Played`]. Cheap to clone.
+/// The player of a server, which acts as its controllers, scheduler and kubelets: see [`Played`].
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Player {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What the handle and the task share.
+/// The state that the handle and the driving task share.
 pub(super) struct Shared {
-    /// What is played; the machine itself stands still while nobody's runtime drives it.
+    /// The player itself. It stands still while no task drives it.
     pub(super) machine: Mutex<Machine>,
     pub(super) manners: Mutex<Manners>,
-    /// Wakes the task where nothing changed in the store.
+    /// Wakes the task without a change in the store.
     pub(super) poked: Notify,
     /// Whether a task drives the machine.
     pub(super) driven: AtomicBool,
-    /// Whether there is anything for a task to do.
+    /// Whether any played part needs a task.
     pub(super) wanted: bool,
-    /// Whether every Pod is to be looked at again.
+    /// Whether every Pod must be looked at again.
     pub(super) reconsider: AtomicBool,
 }
 
-/// A wish for trouble. Dropping it ends the trouble: the Pods get well.
+/// A request for trouble. Dropping the guard ends the trouble, and the Pods recover.
 #[must_use = "dropping the guard ends the trouble"]
 pub struct TroubleGuard {
     player: Player,
@@ -64,12 +65,12 @@ impl Player {
         }
     }
 
-    /// Lets the Pods that a label selector finds get into trouble, those that run and those to
-    /// come; an empty selector finds all, and an empty namespace means every one. Of several wishes
-    /// that fit a Pod the last one counts, before the Pod's own annotation.
+    /// Puts the Pods that a label selector matches into trouble, existing ones and future ones. An
+    /// empty selector matches all Pods; an empty namespace means all namespaces. The last of
+    /// several matching calls wins over earlier ones and over the Pod's own annotation.
     ///
     /// # Errors
-    /// 400 for a selector that cannot be read.
+    /// 400 for a selector that does not parse.
     pub fn fail_pods(
         &self,
         namespace: &str,
@@ -94,7 +95,7 @@ impl Player {
         })
     }
 
-    /// Lets Pods take these times from now on, also for the step that they are waiting for.
+    /// Changes how long the steps of Pods take, also the step that a Pod waits for now.
     pub fn set_speed(&self, speed: Speed) {
         self.shared.manners.lock().speed = speed;
         self.reconsider();
@@ -107,7 +108,7 @@ impl Player {
 }
 
 impl TroubleGuard {
-    /// Leaves the trouble in place for as long as the server lives.
+    /// Keeps the trouble for the lifetime of the server.
     pub fn keep(mut self) {
         self.kept = true;
     }

@@ -1,4 +1,4 @@
-//! Machine: the Job controller: Pods that end, counted until enough of them ended well.
+//! Machine: the Job controller, which runs Pods until enough of them succeeded.
 //!
 //! Upstream: `pkg/controller/job`.
 
@@ -26,10 +26,11 @@ use super::facts::{Key, Kind, holds, number, text, time};
 use super::pods_of::set_condition;
 use super::world::World;
 
-/// How many failures a Job bears where it says nothing.
+/// Default of `backoffLimit`.
 const BACKOFF_LIMIT: i64 = 6;
 impl World<'_> {
-    /// Counts what ended, starts what is missing, ends the Job where it is over, and reports.
+    /// Counts finished Pods, starts missing ones, ends the Job if it is complete or failed, and
+    /// writes the status.
     pub(super) fn job(&mut self, key: &Key) {
         let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
             return;
@@ -57,7 +58,7 @@ impl World<'_> {
         let mut end = self.verdict(key, &sync);
         if end.is_some() {
             if !self.stop_active(key, &mut sync) {
-                // It cannot be said to be over while Pods of it are left to be deleted.
+                // The Job cannot end while Pods of it remain to be deleted.
                 end = None;
             }
         } else {
@@ -78,7 +79,7 @@ impl World<'_> {
         self.settle_job(key, &sync, (status, counted), end);
     }
 
-    /// Whether the Job is over, or about to be.
+    /// Returns how the Job ends, if it is over or about to be.
     fn verdict(&mut self, key: &Key, sync: &Sync) -> Option<End> {
         let (job, spec) = (sync.job.lean(), sync.spec());
         if let Some(end) = End::announced(job) {
@@ -106,7 +107,7 @@ impl World<'_> {
         if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
             && let Some(since) = time(&job["status"]["startTime"])
             && !sync.suspended()
-            // One that is just resumed begins its time anew.
+            // The start time of a Job that resumes is set anew.
             && !holds(job, "Suspended")
         {
             let passed = self.now.wall.as_second().saturating_sub(since.as_second());
@@ -152,14 +153,14 @@ impl World<'_> {
         set_condition(&mut conditions, condition);
         status["conditions"] = Value::Array(conditions);
         if !sync.suspended() {
-            // Its time begins anew.
+            // The Job's time starts anew.
             status["startTime"] = json!(self.wall());
         }
         let told = Told::normal(reason, message.to_owned());
         self.event(&sync.job, Source::Jobs, &told);
     }
 
-    /// A finished Job goes when its time is over.
+    /// Deletes a finished Job when its time to live is over.
     fn after_finish(&mut self, key: &Key, job: &Stored) {
         self.notes.backoffs.remove(job.meta("uid"));
         let view = self.view;

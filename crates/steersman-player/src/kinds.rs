@@ -1,4 +1,4 @@
-//! Words: the resources that are played, and who looks after them.
+//! Words: the resources that are played, and the user that acts for each.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use steersman_schema::resource::Resource;
 
 use super::facts::Kind;
 
-/// The resources that are played, looked up once: built-in ones never change.
+/// The resources that are played, looked up once because built-in resources never change.
 #[derive(Debug)]
 pub(super) struct Kinds {
     known: Vec<Arc<Resource>>,
@@ -16,12 +16,12 @@ pub(super) struct Kinds {
     pub(super) slices: Arc<Resource>,
     pub(super) endpoints: Arc<Resource>,
     pub(super) events: Arc<Resource>,
-    /// Who looks after each kind.
+    /// The user of the controller of each kind.
     users: Vec<Arc<User>>,
 }
 
 impl Kinds {
-    /// `None` where the registry lacks one of them, which no registry does.
+    /// Looks up the resources; `None` if the registry lacks one of them, which no registry does.
     pub(super) fn of_registry(registry: &Registry) -> Option<Self> {
         let known = Kind::ALL.map(|kind| {
             let (group, version, plural) = kind.path();
@@ -53,14 +53,14 @@ impl Kinds {
         })
     }
 
-    /// Whoever looks after objects of this kind.
+    /// Returns the user that acts for this kind.
     pub(super) fn user(&self, kind: Kind) -> &Arc<User> {
-        // As below.
+        // As in `of` below: the list follows `Kind::ALL`.
         &self.users[kind as usize]
     }
 
     pub(super) fn of(&self, kind: Kind) -> &Arc<Resource> {
-        // The list was made from `Kind::ALL`, whose order is that of the enum.
+        // The list was built from `Kind::ALL`, whose order is that of the enum.
         &self.known[kind as usize]
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of a cluster that are played: its controllers, its scheduler and its kubelets.
+//! The player, which acts for the controllers, the scheduler and the kubelets of a cluster.
 //!
 //! A part of the embedded API server (`steersman-apiserver`, feature `player`): its names may change with any version.
 //!

@@ -1,4 +1,4 @@
-//! Machine: what a kubelet tells of the containers of a Pod.
+//! Machine: the Events of a kubelet about the containers of a Pod.
 
 use serde_json::Value;
 use steersman_registry::store::Stored;
@@ -9,7 +9,7 @@ use super::statuses::Doing;
 use super::world::World;
 
 impl World<'_> {
-    /// Tells that containers started, or why they did not.
+    /// Writes the Events about containers that started or failed to start.
     pub(super) fn tell_started(&mut self, pod: &Stored, doing: Doing) {
         if !self.telling || doing == Doing::Creating {
             return;
@@ -39,7 +39,7 @@ impl World<'_> {
         }
     }
 
-    /// Tells that containers that failed are not started again at once.
+    /// Writes the Event about containers that wait before they are restarted.
     pub(super) fn tell_back_off(&mut self, pod: &Stored) {
         for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
@@ -54,7 +54,7 @@ impl World<'_> {
         }
     }
 
-    /// Tells that containers are stopped.
+    /// Writes the Event about containers that are being stopped.
     pub(super) fn tell_stopping(&mut self, pod: &Stored) {
         for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
@@ -68,7 +68,7 @@ fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value>
     pod["spec"][list].as_array().into_iter().flatten()
 }
 
-/// What is told of an image that cannot be had.
+/// Returns the Events about an image that cannot be pulled.
 fn refused_image(image: &str) -> [Told; 5] {
     let why = format!("failed to resolve reference \"{image}\": {image}: not found");
     [

@@ -1,5 +1,5 @@
-//! Machine: the player: takes in what changed, looks at those whom that concerns, and says when it
-//! has to look again.
+//! Machine: the player: reads the changes of the store, looks at the objects that they concern, and
+//! says when to look again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::options::Played;
 use super::view::View;
 use super::world::{Manners, Notes, Now, World};
 
-/// What the player needs next.
+/// When the player needs its next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Another turn, as soon as others had theirs.
+    /// At once, after other tasks had access to the store.
     Again,
-    /// A turn at this moment of its clock, or at the next change.
+    /// At this time of the player's clock, or at the next change.
     At(Duration),
-    /// A turn at the next change.
+    /// At the next change.
     Change,
 }
 
-/// The player.
+/// The state of the player.
 #[derive(Debug)]
 pub(super) struct Machine {
     played: Played,
@@ -34,7 +34,7 @@ pub(super) struct Machine {
     timers: BTreeSet<(Duration, Key)>,
     notes: Notes,
     has_nodes: bool,
-    /// The player's clock when it was last looked at.
+    /// The player's clock at its last turn.
     tick: Duration,
 }
 
@@ -52,25 +52,25 @@ impl Machine {
         }
     }
 
-    /// The player's clock when it was last looked at: it goes on from there when somebody else drives
-    /// the player, so that no wait is longer for that.
+    /// Returns the player's clock at its last turn. The clock continues from there when another
+    /// task takes over, so that a pause makes no wait longer.
     pub(super) fn tick(&self) -> Duration {
         self.tick
     }
 
-    /// Notes the player's clock.
+    /// Records the player's clock.
     pub(super) fn note(&mut self, tick: Duration) {
         self.tick = self.tick.max(tick);
     }
 
-    /// Looks at every Pod again: other troubles or another speed may apply to them.
+    /// Schedules a look at every Pod, because troubles or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
         for (namespace, name) in self.view.pods.keys() {
             self.agenda.add(Key::new(Kind::Pod, namespace, name));
         }
     }
 
-    /// Does what is due, at most about `budget` writes of it (PLAY-7).
+    /// Does what is due, with about `budget` writes at most (PLAY-7).
     pub(super) fn turn(
         &mut self,
         registry: &mut Registry,
@@ -99,7 +99,8 @@ impl Machine {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
-            // PLAY-2: its own writes are in the view before it looks at anything else.
+            // PLAY-2: the view takes in the player's own writes before the player looks at anything
+            // else.
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 self.view
@@ -147,7 +148,7 @@ impl Machine {
             .map_or(Next::Change, |(at, _)| Next::At(*at))
     }
 
-    /// Puts those on the agenda whose time has come.
+    /// Moves the objects whose time has come from the timers to the agenda.
     fn ring(&mut self, tick: Duration) {
         while let Some((at, _)) = self.timers.first()
             && *at <= tick

@@ -1,4 +1,5 @@
-//! Words: which parts of a cluster are played, how fast, and what goes wrong with Pods.
+//! Words: options of the player: which parts of a cluster it plays, how fast, and what goes wrong
+//! with Pods.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,14 +9,14 @@ use steersman_registry::RegistryOptions;
 /// The annotation of a Pod (or of a Pod template) that names the [`Trouble`] it is in.
 pub const TROUBLE: &str = "play.steersman/trouble";
 
-/// The annotation of a Pod (or of a Pod template) that says with which code its containers end: where
-/// they are meant to end, where they are in [`Trouble::Failed`], and where they crash. Other than 0
-/// the Pod fails. Default 0, and 1 in trouble.
+/// The annotation of a Pod (or of a Pod template) with the exit code of its containers, for Pods
+/// that are meant to complete, for [`Trouble::Failed`] and for crashes. With a code other than 0
+/// the Pod fails. Default: 0, and 1 in trouble.
 pub const EXIT_CODE: &str = "play.steersman/exit-code";
 
-/// Which parts of a cluster the server plays. The default plays what the API cannot be understood
-/// without: the garbage collector, the namespace controller, and those of aggregated ClusterRoles and of
-/// ResourceQuotas.
+/// The parts of a cluster that the server plays. The default plays the parts without which the API
+/// behaves differently than in any cluster: the garbage collector, the namespace controller, and
+/// the controllers of aggregated ClusterRoles and of ResourceQuotas.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 #[expect(
@@ -37,7 +38,7 @@ pub struct Played {
     pub(crate) speed: Speed,
 }
 
-/// How long the steps in the life of a played Pod take, on tokio's clock.
+/// The durations of the steps in the life of a played Pod, measured by tokio's clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 pub struct Speed {
@@ -48,24 +49,24 @@ pub struct Speed {
     pub(crate) jitter: f64,
 }
 
-/// What goes wrong with a Pod: by its annotation [`TROUBLE`], or by
+/// A failure of a Pod, requested by its annotation [`TROUBLE`] or by
 /// [`Player::fail_pods`](super::Player::fail_pods).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// `CrashLoopBackOff`: its containers end with [`EXIT_CODE`] as soon as they start, and are
+    /// `CrashLoopBackOff`: containers exit with [`EXIT_CODE`] as soon as they start, and are
     /// restarted after 10 s, 20 s and so on up to 5 min.
     CrashLoop,
-    /// `ImagePullBackOff`: its images cannot be had.
+    /// `ImagePullBackOff`: the images cannot be pulled.
     ImagePull,
-    /// `Failed`: its containers end with [`EXIT_CODE`], and the Pod with them.
+    /// `Failed`: containers exit with [`EXIT_CODE`], and the Pod fails.
     Failed,
-    /// `NeverReady`: its containers run and are never ready.
+    /// `NeverReady`: containers run and never become ready.
     NeverReady,
-    /// `Unschedulable`: no node will have it.
+    /// `Unschedulable`: no node fits the Pod.
     Unschedulable,
-    /// `Unstoppable`: its containers ignore the request to stop, so that a delete takes its whole
-    /// grace period.
+    /// `Unstoppable`: containers ignore the signal to stop, so a delete takes the whole grace
+    /// period.
     Unstoppable,
 }
 
@@ -82,7 +83,7 @@ impl Default for Played {
 }
 
 impl Played {
-    /// Nothing at all, as behind a kube-apiserver that runs alone.
+    /// Plays no part, as behind a kube-apiserver that runs alone.
     pub fn nothing() -> Self {
         Self {
             garbage_collection: false,
@@ -100,7 +101,7 @@ impl Played {
         }
     }
 
-    /// Every part, with one node, and Pods that run at once.
+    /// Plays every part, with one node, and Pods that run at once.
     pub fn everything() -> Self {
         Self {
             accounts: true,
@@ -122,86 +123,88 @@ impl Played {
         options.furnish_namespaces = self.accounts;
     }
 
-    /// The garbage collector, within the request that gives it work: dependents of a deleted owner
-    /// go, are orphaned, or are waited for.
+    /// Plays the garbage collector, within the request that makes an object garbage: dependents of
+    /// a deleted owner are deleted or orphaned, or block the deletion.
     pub fn garbage_collection(mut self, on: bool) -> Self {
         self.garbage_collection = on;
         self
     }
 
-    /// The namespace controller, within the request that gives it work: a deleted namespace is
-    /// emptied and removed.
+    /// Plays the namespace controller, within the request that deletes a namespace: empties and
+    /// removes the namespace.
     pub fn namespaces(mut self, on: bool) -> Self {
         self.namespaces = on;
         self
     }
 
-    /// The controller of ClusterRoles with an `aggregationRule`, after the request that gives it
-    /// work: their rules are those of the roles that they select.
+    /// Plays the controller of ClusterRoles with an `aggregationRule`, after the request that
+    /// changes a role: copies the rules of the selected roles.
     pub fn roles(mut self, on: bool) -> Self {
         self.roles = on;
         self
     }
 
-    /// The controller of ResourceQuotas, within the request that gives it work: their status says what
-    /// they limit and what is used. Admission reads the limits there, so without it a quota limits
-    /// nothing before somebody writes its status, as on a kube-apiserver that runs alone.
+    /// Plays the controller of ResourceQuotas, within the request that changes the usage: writes
+    /// the limits and the usage into the status. Admission reads the limits from the status, so
+    /// without this controller a quota limits nothing until a client writes its status, as on a
+    /// kube-apiserver that runs alone.
     pub fn quotas(mut self, on: bool) -> Self {
         self.quotas = on;
         self
     }
 
-    /// The controllers that give each namespace a ServiceAccount `default` and, once the server listens,
-    /// the ConfigMap `kube-root-ca.crt`, within the request that gives them work. New Pods need a
-    /// ServiceAccount then, as in a cluster: where they name none it is `default`, and their containers
-    /// mount its token.
+    /// Plays the controllers that give each namespace a ServiceAccount `default` and, once the
+    /// server listens, the ConfigMap `kube-root-ca.crt`, within the request that creates the
+    /// namespace. New Pods then need a ServiceAccount, as in a cluster: its default is `default`,
+    /// and their containers mount its token.
     pub fn accounts(mut self, on: bool) -> Self {
         self.accounts = on;
         self
     }
 
-    /// The controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs,
-    /// and the one of PodDisruptionBudgets.
+    /// Plays the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs
+    /// and PodDisruptionBudgets.
     pub fn workloads(mut self, on: bool) -> Self {
         self.workloads = on;
         self
     }
 
-    /// The scheduler and the kubelets: Pods get a node, run, complete, and end when they are deleted.
+    /// Plays the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate
+    /// when they are deleted.
     pub fn pods(mut self, on: bool) -> Self {
         self.pods = on;
         self
     }
 
-    /// The EndpointSlices and Endpoints of Services with a selector.
+    /// Writes the EndpointSlices and Endpoints of Services with a selector.
     pub fn endpoints(mut self, on: bool) -> Self {
         self.endpoints = on;
         self
     }
 
-    /// The binder of volumes: a PersistentVolumeClaim gets a PersistentVolume that fits, or one that
-    /// is made for it, and Pods wait until it has.
+    /// Plays the volume binder: a PersistentVolumeClaim is bound to a matching PersistentVolume, or
+    /// to one created for it, and Pods wait for that.
     pub fn volumes(mut self, on: bool) -> Self {
         self.volumes = on;
         self
     }
 
-    /// The Events that controllers, scheduler and kubelets write about all that, which `kubectl
-    /// describe` shows. They are kept for an hour, and cost a Pod four more writes. Default on in
+    /// Writes the Events of controllers, scheduler and kubelets, which `kubectl describe` shows.
+    /// Events are deleted after an hour, and cost four more writes per Pod. On by default in
     /// [`Played::everything`], else off.
     pub fn events(mut self, on: bool) -> Self {
         self.events = on;
         self
     }
 
-    /// How many nodes are made for Pods to run on, `node-1` and so on. Nodes that clients create are
-    /// used beside them. Default 1.
+    /// Sets the number of nodes that the server creates for Pods, named `node-1` and so on. Nodes
+    /// that clients create are used too. Default 1.
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.nodes = nodes;
         self
     }
 
-    /// How long the life of a Pod takes. Default [`Speed::instant`].
+    /// Sets how long the steps of a Pod take. Default [`Speed::instant`].
     pub fn speed(mut self, speed: Speed) -> Self {
         self.speed = speed;
         self
@@ -215,7 +218,7 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// Every step is taken at once.
+    /// Every step takes no time.
     pub fn instant() -> Self {
         Self {
             schedule: Duration::ZERO,
@@ -226,8 +229,8 @@ impl Speed {
         }
     }
 
-    /// A brisk cluster: scheduled after 10 ms, started after 100 ms, completed after 1 s, stopped
-    /// after 50 ms.
+    /// The speed of a fast cluster: scheduled after 10 ms, started after 100 ms, completed after 1
+    /// s, stopped after 50 ms.
     pub fn brisk() -> Self {
         Self {
             schedule: Duration::from_millis(10),
@@ -238,38 +241,38 @@ impl Speed {
         }
     }
 
-    /// How long a Pod waits for its node.
+    /// Sets how long a Pod waits for its node.
     pub fn schedule(mut self, time: Duration) -> Self {
         self.schedule = time;
         self
     }
 
-    /// How long a Pod on a node takes to be ready.
+    /// Sets how long a Pod takes from its node to ready.
     pub fn start(mut self, time: Duration) -> Self {
         self.start = time;
         self
     }
 
-    /// How long a Pod runs that is meant to end, such as a Job's.
+    /// Sets how long a Pod runs that is meant to complete, such as a Job's.
     pub fn complete(mut self, time: Duration) -> Self {
         self.complete = time;
         self
     }
 
-    /// How long a deleted Pod takes to end, at most its grace period.
+    /// Sets how long a deleted Pod takes to terminate, limited by its grace period.
     pub fn stop(mut self, time: Duration) -> Self {
         self.stop = time;
         self
     }
 
-    /// By which part of itself each time is longer or shorter, from 0 to 1: with 0.1 a second lasts
-    /// between 0.9 s and 1.1 s. Which Pod takes how long follows from the server's seed. Default 0.
+    /// Sets the fraction, from 0 to 1, by which each time varies: with 0.1 a second takes between
+    /// 0.9 s and 1.1 s. The time of each Pod follows from the server's seed. Default 0.
     pub fn jitter(mut self, part: f64) -> Self {
         self.jitter = part.clamp(0.0, 1.0);
         self
     }
 
-    /// A time of this speed for somebody whose number is `draw`.
+    /// Returns a time varied by the jitter; `draw` is a pseudo-random number.
     pub(super) fn vary(&self, time: Duration, draw: u64) -> Duration {
         if self.jitter == 0.0 || time.is_zero() {
             return time;
@@ -293,7 +296,7 @@ impl Trouble {
         Self::Unstoppable,
     ];
 
-    /// How the annotation names it, for instance `CrashLoopBackOff`.
+    /// Returns the value of the annotation, for instance `CrashLoopBackOff`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -306,7 +309,7 @@ impl Trouble {
         }
     }
 
-    /// The trouble of that name.
+    /// Returns the trouble with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == name)
     }

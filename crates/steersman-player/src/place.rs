@@ -1,4 +1,4 @@
-//! Machine: which node a Pod goes to.
+//! Machine: the scheduler's choice of a node for a Pod.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{holds, text};
 
-/// What is remembered of a node.
+/// The facts that the player remembers of a node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct NodeFacts {
     name: String,
@@ -16,7 +16,7 @@ pub(super) struct NodeFacts {
     closed: bool,
 }
 
-/// Why no node takes a Pod, in the scheduler's words.
+/// The scheduler's message about a Pod that fits no node.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unplaceable(pub(super) String);
 
@@ -32,7 +32,7 @@ impl NodeFacts {
         }
     }
 
-    /// Why it does not take a Pod of this spec.
+    /// Returns the reason why this node does not fit a Pod of this spec.
     pub(super) fn refuses(&self, spec: &Value) -> Option<String> {
         if !self.is_selected(spec) {
             return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
@@ -114,10 +114,11 @@ fn tolerates(spec: &Value, taint: &Value) -> bool {
     })
 }
 
-/// The node with the fewest Pods of those that take the Pod; `crowds` says how many are where.
+/// Returns the node with the fewest Pods among those that fit the Pod; `crowds` holds the number of
+/// Pods per node.
 ///
 /// # Errors
-/// Why none does.
+/// Fails with the reason why no node fits.
 pub(super) fn choose(
     nodes: &BTreeMap<Arc<str>, NodeFacts>,
     crowds: &HashMap<Arc<str>, i64>,
@@ -153,7 +154,7 @@ pub(super) fn choose(
     )))
 }
 
-/// A node as the player makes it.
+/// Builds a node of the player.
 pub(super) fn new_node(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -170,7 +171,7 @@ pub(super) fn new_node(name: &str) -> Value {
     })
 }
 
-/// The status of a node that is ready, at a time as objects write it.
+/// Builds the status of a ready node; `now` is formatted as in objects.
 pub(super) fn node_status(number: u32, now: &str) -> Value {
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({
@@ -198,13 +199,13 @@ pub(super) fn node_status(number: u32, now: &str) -> Value {
     })
 }
 
-/// The address of a node.
+/// Returns the address of a node.
 pub(super) fn node_address(number: u32) -> String {
     let [_, b, c, d] = number.to_be_bytes();
     format!("172.{}.{c}.{d}", 18_u8.saturating_add(b))
 }
 
-/// Whether a node says that it is ready.
+/// Whether a node has the condition Ready.
 pub(super) fn is_ready(node: &Value) -> bool {
     holds(node, "Ready")
 }

@@ -1,4 +1,4 @@
-//! Machine: the scheduler and the kubelets: a Pod is placed, starts, completes and ends.
+//! Machine: the scheduler and the kubelets: binds, starts, completes and terminates Pods.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::statuses::{self, Doing};
 use super::world::{Part, World};
 
 impl World<'_> {
-    /// Does what is due for a Pod, or notes when it will be.
+    /// Takes the step that is due for a Pod, or schedules a look at the time when one will be.
     pub(super) fn pod(&mut self, key: &Key) {
         let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
             return;
@@ -44,8 +44,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether a step that takes this long since the Pod reached its stage is due; notes when it
-    /// will be.
+    /// Whether `takes` has passed since the Pod reached its stage. If not, schedules a look at that
+    /// time.
     fn due(&mut self, key: &Key, facts: &PodFacts, takes: Duration) -> bool {
         let at = facts.since.saturating_add(takes);
         let due = at <= self.now.tick;
@@ -151,7 +151,7 @@ impl World<'_> {
     }
 
     fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
-        // Only what the player did to a Pod is undone: what a client reports of one stays.
+        // The player only undoes its own changes to a Pod; statuses that a client reports stay.
         let hindered = self.notes.hindered.contains(key);
         match trouble {
             Some(Trouble::Failed) => self.tell(pod, Doing::ended(pod.lean(), 1)),
@@ -186,7 +186,7 @@ impl World<'_> {
             self.tell(pod, Doing::CrashLoop(count));
             return self.tell_back_off(pod);
         }
-        // The delays so far have to be over: that is when the next start failed.
+        // The next failure happens when all delays up to now are over.
         let over = (0..=count.min(1_000)).map(wait);
         let at = over.fold(facts.since, Duration::saturating_add);
         if at > self.now.tick {
@@ -200,7 +200,7 @@ impl World<'_> {
     fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
         let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
         if grace == 0 {
-            // Somebody's finalizers hold it, which is none of a kubelet's business.
+            // Finalizers hold the Pod; a kubelet does not touch them.
             return;
         }
         let runs = facts.ready || !text(&pod.lean()["status"], "podIP").is_empty();
@@ -218,14 +218,14 @@ impl World<'_> {
             let held = pod.lean()["metadata"]["finalizers"].as_array();
             let over = matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed");
             if held.is_some_and(|held| !held.is_empty()) && !over {
-                // Whoever holds it sees how it ended.
+                // The clients that hold the Pod by finalizers see how it ended.
                 self.tell(pod, Doing::Killed);
             }
             self.delete(&pods, pod, Some(0));
         }
     }
 
-    /// Reports what the containers of a Pod do.
+    /// Writes the status that a kubelet reports for the Pod's containers.
     fn tell(&mut self, pod: &Stored, doing: Doing) {
         let known = text(&pod.lean()["status"], "podIP");
         let own = if known.is_empty() {
@@ -252,12 +252,12 @@ impl World<'_> {
         self.report(Kind::Pod, Part::Kubelet, pod, status);
     }
 
-    /// The wall time as objects write it.
+    /// Returns the wall time as objects write it.
     pub(super) fn wall(&self) -> String {
         steersman_registry::time_text(self.now.wall)
     }
 
-    /// Takes the nodes that the player was asked for.
+    /// Creates the nodes that were asked for.
     pub(super) fn make_nodes(&mut self, nodes: u32) {
         let kind = Arc::clone(self.kinds.of(Kind::Node));
         for number in 1..=nodes {
@@ -276,7 +276,7 @@ impl World<'_> {
             else {
                 continue;
             };
-            // The node is ready, so the taint that says otherwise goes.
+            // The node is ready, so its not-ready taint is removed.
             self.edit(Kind::Node, &node, |node| {
                 if let Some(spec) = node["spec"].as_object_mut() {
                     spec.remove("taints");
@@ -286,7 +286,7 @@ impl World<'_> {
     }
 }
 
-/// Whether a Pod is meant to come to an end.
+/// Whether a Pod is meant to complete.
 fn ends_by_itself(pod: &serde_json::Value, facts: &PodFacts) -> bool {
     let job = facts.controller.as_ref().and_then(|own| own.kind) == Some(Kind::Job);
     job || text(&pod["spec"], "restartPolicy") != "Always"

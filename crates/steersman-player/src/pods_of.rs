@@ -1,4 +1,5 @@
-//! Machine: what the controllers of Pods share: making them, adopting them, choosing whom to delete.
+//! Machine: functions that the controllers of Pods share: creating and adopting Pods, and choosing
+//! which to delete.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use super::events::{Source, Told};
 use super::facts::{Key, Kind, Place, PodFacts, Stage, reference, stage_of};
 use super::world::World;
 
-/// How long a controller waits after its Pods were refused.
+/// How long a controller waits after the server refused one of its Pods.
 const REFUSED: Duration = Duration::from_secs(1);
 
 impl<'a> World<'a> {
-    /// A Pod of a template, owned by `owner`; its name begins with the owner's.
+    /// Builds a Pod from a template, owned by `owner`; its name starts with the owner's name.
     pub(super) fn pod_of(owner: &Stored, template: &Value) -> Value {
         let empty = Map::new();
         let given = template["metadata"].as_object().unwrap_or(&empty);
@@ -38,10 +39,10 @@ impl<'a> World<'a> {
         Value::Object(pod)
     }
 
-    /// Creates a Pod for an owner, and looks at the owner again where it is refused.
+    /// Creates a Pod for an owner. After a refusal schedules another look at the owner.
     ///
     /// # Errors
-    /// The refusal.
+    /// Returns the server's refusal.
     pub(super) fn create_pod(
         &mut self,
         key: &Key,
@@ -93,9 +94,9 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets those Pods of an owner go that its selector finds no more, and makes it the controller
-    /// of those that its selector finds and nobody controls. Answers whether there were any: the
-    /// owner is looked at again when they are counted (PLAY-2).
+    /// Removes the owner reference of Pods that the owner's selector no longer matches, and adopts
+    /// matching Pods without a controller. Returns whether a Pod changed: then the owner is looked
+    /// at again once the change is counted (PLAY-2).
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
     pub(super) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
@@ -115,7 +116,7 @@ impl<'a> World<'a> {
             });
             named && selector.matches_labels(|key| pod.label(key))
         };
-        // A ReplicaSet has nothing more to do with Pods that are over.
+        // A ReplicaSet ignores finished Pods.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
             Stage::Leaving => false,
             Stage::Over => key.kind != Kind::ReplicaSet,
@@ -126,7 +127,7 @@ impl<'a> World<'a> {
             let Some(pod) = self.get(Kind::Pod, &place.0, &place.1) else {
                 continue;
             };
-            // Nearly all fit, which is seen without decoding them.
+            // Nearly all Pods match, and this check does not decode them.
             if fits(&pod) {
                 continue;
             }
@@ -156,14 +157,14 @@ impl<'a> World<'a> {
         self.registry.revision() > before
     }
 
-    /// What is known of a Pod.
+    /// Returns the facts about a Pod.
     pub(super) fn facts(&self, pod: &Stored) -> Option<&'a PodFacts> {
         let place = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
         self.view.pods.get(&place)
     }
 
-    /// Whether a Pod has been ready for so many seconds. Where it has not yet, the owner is looked
-    /// at again when it will have been.
+    /// Whether a Pod has been ready for this many seconds. If not, schedules a look at the owner at
+    /// that time.
     pub(super) fn is_available(&mut self, owner: &Key, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;
@@ -176,9 +177,8 @@ impl<'a> World<'a> {
         at <= self.now.tick
     }
 
-    /// So many of the Pods that an owner can do without, the best to delete first: those without a
-    /// node, not running and not ready before the others, then by their deletion cost, then the
-    /// youngest.
+    /// Returns `many` active Pods of an owner in the order of deletion: Pods without a node, not
+    /// running or not ready first, then by deletion cost, then the youngest.
     pub(super) fn victims(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
         let view = self.view;
         let active = view.own(owner.meta("uid")).filter_map(|(place, facts)| {
@@ -192,7 +192,7 @@ impl<'a> World<'a> {
         });
         let stored = |place: &Place| self.get(Kind::Pod, &place.0, &place.1);
         if self.view.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
-            // All of them go, in whatever order.
+            // All active Pods are deleted, so the order does not matter.
             let some = active.take(self.room.max(1));
             return some.filter_map(|(_, place)| stored(place)).collect();
         }
@@ -208,7 +208,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Who tells of the Pods of a kind of controller.
+/// Returns the Event source of a kind of controller.
 fn source_of(kind: Kind) -> Source {
     match kind {
         Kind::StatefulSet => Source::StatefulSets,
@@ -218,7 +218,7 @@ fn source_of(kind: Kind) -> Source {
     }
 }
 
-/// The selector of a controller; `None` where there is none.
+/// Returns the selector of a controller; `None` if it has none.
 pub(super) fn selector_of(object: &Value) -> Option<LabelSelector> {
     let selector = &object["spec"]["selector"];
     if !selector.is_object() {
@@ -228,7 +228,7 @@ pub(super) fn selector_of(object: &Value) -> Option<LabelSelector> {
     (!parsed.is_empty()).then_some(parsed)
 }
 
-/// Puts a condition into a list of them, in the place of the one of its type.
+/// Replaces the condition of the same type in a list, or appends the condition.
 pub(super) fn set_condition(conditions: &mut Vec<Value>, condition: Value) {
     match conditions
         .iter_mut()

@@ -6,7 +6,8 @@ use super::facts::{Key, Kind, number};
 use super::world::{Part, World};
 
 impl World<'_> {
-    /// Brings the Pods of a ReplicaSet to their number, and reports them.
+    /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its
+    /// status.
     pub(super) fn replica_set(&mut self, key: &Key) {
         let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name) else {
             return;
@@ -54,8 +55,8 @@ impl World<'_> {
         };
         let old = &set.lean()["status"];
         let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
-        // The first refusal stays, as upstream has it: the next one names another Pod, and telling of
-        // it would be a change that asks for the next turn at once.
+        // The message of the first refusal stays, as upstream: the message of the next one names
+        // another Pod, and writing it would be a change that asks for another turn at once.
         let told = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
         match refused {
             Some(message) if !told => conditions.push(json!({

@@ -8,13 +8,13 @@ use steersman_registry::store::Stored;
 use super::facts::{number, reference, template_hash};
 use super::world::World;
 
-/// The label of Pods and revisions that names the template.
+/// The label of Pods and revisions with the hash of the template.
 pub(super) const HASH: &str = "controller-revision-hash";
 
-/// How many revisions are kept where nothing says so.
+/// Default of `revisionHistoryLimit`.
 const HISTORY: i64 = 10;
 
-/// The revision of a present template.
+/// The revision of the current template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Revision {
     /// The name of the ControllerRevision, `<owner>-<hash>`.
@@ -24,7 +24,8 @@ pub(super) struct Revision {
 }
 
 impl World<'_> {
-    /// The revision of an owner's template, made where there is none, and the newest where it is not.
+    /// Returns the revision of an owner's template. Creates it if there is none, and makes it the
+    /// newest.
     pub(super) fn revision(&mut self, owner: &Stored) -> Revision {
         let template = &owner.lean()["spec"]["template"];
         let data = json!({"spec": {"template": template}});
@@ -59,7 +60,7 @@ impl World<'_> {
                     "data": data,
                     "revision": next,
                 });
-                // One that a former owner of the name left says the same of the same template.
+                // A revision of that name that a former owner left holds the same template.
                 let _ = self.create(&kind, &owner.namespace, body);
             }
         }
@@ -77,7 +78,7 @@ impl World<'_> {
     }
 }
 
-/// The hash of the template that a Pod was made from.
+/// Returns the template hash of a Pod.
 pub(super) fn hash_of(pod: &Value) -> &str {
     super::facts::label(pod, HASH)
 }

@@ -1,34 +1,34 @@
-//! Machine: the arithmetic of a rollout: how large each ReplicaSet of a Deployment may be.
+//! Machine: the arithmetic of a rollout: the size of each ReplicaSet of a Deployment.
 
 use serde_json::Value;
 
 use super::facts::{number, share};
 
-/// What a Deployment wants.
+/// The numbers that a Deployment's spec asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) replicas: i64,
-    /// How many Pods there may be beyond the replicas.
+    /// How many Pods may exist beyond the replicas (`maxSurge`).
     pub(super) surge: i64,
-    /// How many of the replicas may be unavailable.
+    /// How many of the replicas may be unavailable (`maxUnavailable`).
     pub(super) unavailable: i64,
 }
 
-/// What is known of one ReplicaSet.
+/// The numbers of one ReplicaSet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Size {
-    /// What its spec asks for.
+    /// The replicas of its spec.
     pub(super) wanted: i64,
-    /// What is available of it.
+    /// Its available Pods.
     pub(super) available: i64,
 }
 
-/// What is known of one ReplicaSet when its Deployment is scaled.
+/// The numbers of one ReplicaSet whose Deployment is scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) size: Size,
-    /// What its Deployment wanted when the set was last sized, by its annotations: the replicas, and
-    /// those with the surge.
+    /// The numbers that its Deployment asked for when the set was last sized, from its annotations:
+    /// the replicas, and the replicas with the surge.
     pub(super) desired: Option<i64>,
     pub(super) most: Option<i64>,
 }
@@ -48,7 +48,7 @@ impl Terms {
         let surge = share(&rolling["maxSurge"], replicas, true);
         let mut unavailable = share(&rolling["maxUnavailable"], replicas, false);
         if surge == 0 && unavailable == 0 {
-            // Otherwise nothing could ever move.
+            // With both at zero the rollout could never progress.
             unavailable = 1;
         }
         Self {
@@ -58,7 +58,7 @@ impl Terms {
         }
     }
 
-    /// How large the new set becomes next to what there is in all.
+    /// Returns the new size of the new set; `total` is the size of all sets.
     pub(super) fn grow(&self, new: Size, total: i64) -> i64 {
         if new.wanted >= self.replicas {
             return self.replicas;
@@ -67,8 +67,8 @@ impl Terms {
         new.wanted + room.min(self.replicas - new.wanted)
     }
 
-    /// How large the old sets, the oldest first, become next to the new one: first what is not
-    /// available of them goes, then as much as leaves enough available.
+    /// Returns the new sizes of the old sets, the oldest first. Unavailable Pods are removed first,
+    /// then as many others as leaves enough Pods available.
     pub(super) fn shrink(&self, old: &[Size], new: Size) -> Vec<i64> {
         let mut sizes: Vec<i64> = old.iter().map(|size| size.wanted).collect();
         let total = sizes.iter().sum::<i64>() + new.wanted;
@@ -92,9 +92,10 @@ impl Terms {
         sizes
     }
 
-    /// How large the sets become, the oldest first, where the Deployment is scaled or paused: one
-    /// that is alone follows at once; several share what comes or goes in proportion to their sizes,
-    /// so that a rollout in between goes on as it was. `new` is the place of the present template's.
+    /// Returns the sizes of the sets, the oldest first, when the Deployment is scaled or paused. A
+    /// single active set follows at once; several share the difference in proportion to their
+    /// sizes, so that a rollout in progress keeps its proportions. `new` is the index of the
+    /// current template's set.
     ///
     /// Upstream: `DeploymentController.scale`.
     pub(super) fn rescale(&self, sets: &[Share], new: Option<usize>, rolling: bool) -> Vec<i64> {
@@ -127,7 +128,8 @@ impl Terms {
             0
         };
         let change = allowed - sizes.iter().sum::<i64>();
-        // The larger ones first; of those of one size the newer grow and the older shrink first.
+        // Larger sets first; among sets of equal size the newer grow first and the older shrink
+        // first.
         active.sort_by_key(|at| {
             let age = i64::try_from(*at).unwrap_or(i64::MAX);
             (-sizes[*at], if change > 0 { -age } else { age })
@@ -152,14 +154,14 @@ impl Terms {
         sizes
     }
 
-    /// By how much a set would grow if all did alike.
+    /// Returns by how much a set grows if all sets grow by the same factor.
     fn proportion(&self, set: Share) -> i64 {
         let wanted = set.size.wanted;
         if self.replicas == 0 {
             return -wanted;
         }
         let before = set.most.filter(|most| *most > 0).unwrap_or(wanted).max(1);
-        // Rounded to the nearest; wide enough for whatever annotations say.
+        // Rounded to the nearest; `i128` because annotations may hold any number.
         let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
         let doubled = 2 * i128::from(wanted) * total + before;
         let size = i64::try_from(doubled.div_euclid(2 * before)).unwrap_or(i64::MAX);
@@ -193,7 +195,7 @@ mod tests {
                 old.wanted = terms.shrink(&[old], new)[0];
                 old.available = old.available.min(old.wanted);
                 assert!(old.available + new.available >= replicas - terms.unavailable);
-                // One Pod gets ready at a time.
+                // One Pod becomes ready at a time.
                 new.available = (new.available + 1).min(new.wanted);
             }
             assert_eq!((old.wanted, new.wanted), (0, replicas));
@@ -222,18 +224,19 @@ mod tests {
             desired: Some(10),
             most: Some(13),
         };
-        // The example of the documentation: 15 instead of 10 in the middle of a rollout.
+        // The example of the Kubernetes documentation: scaled from 10 to 15 in the middle of a
+        // rollout.
         let both = [set(8), set(5)];
         assert_eq!(terms(15).rescale(&both, Some(1), true), [11, 7]);
         assert_eq!(terms(5).rescale(&both, Some(1), true), [5, 3]);
         assert_eq!(terms(0).rescale(&both, Some(1), true), [0, 0]);
         assert_eq!(terms(15).rescale(&both, Some(1), false), [8, 5]);
-        // One that is alone follows at once.
+        // A single active set follows at once.
         assert_eq!(terms(7).rescale(&[set(0), set(5)], Some(1), true), [0, 7]);
         assert_eq!(terms(7).rescale(&[set(4), set(0)], Some(1), true), [7, 0]);
         assert_eq!(terms(7).rescale(&[set(0), set(0)], Some(1), true), [0, 7]);
         assert!(terms(7).rescale(&[], None, true).is_empty());
-        // The new one has all that is asked for: the old ones are done.
+        // The new set has all replicas, so the old sets are scaled to zero.
         let done = Share {
             size: size(8, 8),
             desired: Some(8),

@@ -1,4 +1,4 @@
-//! Words: the ReplicaSets of a Deployment: how they are told apart, and what a new one looks like.
+//! Words: the ReplicaSets of a Deployment: how they are told apart, and the shape of a new one.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(super) const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
-/// Annotations of a Deployment that are its own affair.
+/// Annotations that are not copied from a Deployment to its ReplicaSets.
 pub(super) const OWN: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -26,7 +26,7 @@ pub(super) const OWN: &[&str] = &[
 /// The ReplicaSets of a Deployment.
 pub(super) struct Sets {
     pub(super) new: Option<Arc<Stored>>,
-    /// The oldest first.
+    /// Sets of earlier templates, the oldest first.
     pub(super) old: Vec<Arc<Stored>>,
 }
 
@@ -42,7 +42,7 @@ impl Sets {
     }
 }
 
-/// The ReplicaSet of the present template.
+/// Builds the ReplicaSet of the current template.
 pub(super) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (String, Value) {
     let spec = &deployment.lean()["spec"];
     let mut template = spec["template"].clone();
@@ -143,8 +143,8 @@ pub(super) fn is_complete(deployment: &Value) -> bool {
         && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
-/// Says that Pods of a ReplicaSet were refused, in the words of the first that says so, and keeps
-/// those until none does (upstream: `getReplicaFailures`).
+/// Sets the condition that Pods of a ReplicaSet were refused, with the message of the first set
+/// that reports one, and keeps it until no set does (upstream: `getReplicaFailures`).
 pub(super) fn put_failure<'a>(
     conditions: &mut Vec<Value>,
     mut sets: impl Iterator<Item = &'a Arc<Stored>>,
@@ -169,8 +169,8 @@ pub(super) fn put_failure<'a>(
     }
 }
 
-/// Writes a condition with both of its times: the one of its last transition moves with its status,
-/// the other with its reason or its status.
+/// Writes a condition and its two times: the transition time changes with the status, the update
+/// time with the reason or the status.
 pub(super) fn put_condition(
     conditions: &mut Vec<Value>,
     (kind, status, reason, message): (&str, &str, &str, &str),

@@ -1,4 +1,5 @@
-//! Machine: the StatefulSet controller: Pods with ordinals, one after the other or all at once.
+//! Machine: the StatefulSet controller: Pods with ordinals, created one after the other or all at
+//! once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ struct Member {
 }
 
 impl World<'_> {
-    /// Takes the next step of a StatefulSet, and reports it.
+    /// Takes the next step of a StatefulSet and writes its status.
     pub(super) fn stateful_set(&mut self, key: &Key) {
         let Some(set) = self.get(Kind::StatefulSet, &key.namespace, &key.name) else {
             return;
@@ -90,7 +91,7 @@ impl World<'_> {
             }
             match members.get(&ordinal) {
                 None => {
-                    // Below the partition a Pod comes back as it was.
+                    // Below the partition a Pod is recreated from the old revision.
                     let hash = if ordinal < partition && !by_hand {
                         current
                             .strip_prefix(&format!("{}-", set.name))
@@ -155,7 +156,7 @@ impl World<'_> {
         }
     }
 
-    /// Creates the Pod of an ordinal with its claims; answers whether that went well.
+    /// Creates the Pod of an ordinal and its claims. Returns whether that succeeded.
     fn create_member(&mut self, key: &Key, set: &Stored, ordinal: i64, hash: &str) -> bool {
         let name = format!("{}-{ordinal}", set.name);
         let template = self.template_of(set, hash);
@@ -180,7 +181,7 @@ impl World<'_> {
         self.create_pod(key, set, pod).is_ok()
     }
 
-    /// The claim of one Pod and one template, and the volume by which the Pod uses it.
+    /// Creates the claim of one Pod from one claim template, and adds the volume to the Pod.
     fn claim(&mut self, set: &Stored, template: &Value, pod_name: &str, pod: &mut Value) {
         let volume = text(&template["metadata"], "name").to_owned();
         let name = format!("{volume}-{pod_name}");
@@ -239,7 +240,7 @@ impl World<'_> {
         }
     }
 
-    /// The template of a hash: the present one, or that of a revision.
+    /// Returns the Pod template with a hash: the current one, or that of a revision.
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let storage = &self.kinds.revisions.storage;

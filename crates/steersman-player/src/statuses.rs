@@ -1,32 +1,32 @@
-//! Machine: what a kubelet reports of a Pod.
+//! Machine: the Pod statuses that a kubelet reports.
 
 use serde_json::{Value, json};
 
 use super::facts::{annotation, draw, number, text};
 
-/// What the containers of a Pod do.
+/// The state of a Pod's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// They are about to start.
+    /// About to start.
     Creating,
-    /// They run and are ready.
+    /// Running and ready.
     Running,
-    /// They run and are not ready.
+    /// Running and not ready.
     Unready,
-    /// They ended well.
+    /// Exited with 0.
     Succeeded,
-    /// They ended with this code, which is not 0.
+    /// Exited with this code, which is not 0.
     Failed(i64),
-    /// They were told to stop, and did.
+    /// Stopped on request.
     Killed,
-    /// They ended and wait to be started for this time again.
+    /// Exited, and waiting before this restart.
     CrashLoop(i64),
-    /// Their images cannot be had.
+    /// Images cannot be pulled.
     ImagePull,
 }
 
 impl Doing {
-    /// That the containers of a Pod end, with the code that the Pod asks for, or else this one.
+    /// Returns the end state with the exit code of the Pod's annotation, or else with this one.
     pub(super) fn ended(pod: &Value, code: i64) -> Self {
         match exit_code(pod).unwrap_or(code) {
             0 => Self::Succeeded,
@@ -34,26 +34,26 @@ impl Doing {
         }
     }
 
-    /// Whether the containers run no more, for good.
+    /// Whether the containers are stopped for good.
     fn is_over(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed(_) | Self::Killed)
     }
 }
 
-/// The code with which a Pod asks its containers to end.
+/// Returns the exit code of the Pod's annotation.
 fn exit_code(pod: &Value) -> Option<i64> {
     let code = annotation(pod, super::options::EXIT_CODE).parse();
     code.ok().filter(|code| (0..=255).contains(code))
 }
 
-/// The address that a Pod gets by its number.
+/// Returns the address of the Pod with this number.
 pub(super) fn pod_address(number: u32) -> String {
-    // 10.244.0.0 and what follows, as far as 10.255: room for 786,000 Pods.
+    // Addresses from 10.244.0.0 to 10.255.255.255: room for 786,000 Pods.
     let [_, b, c, d] = (number % 0x000c_0000).to_be_bytes();
     format!("10.{}.{c}.{d}", 244 + b)
 }
 
-/// The status of a Pod whose containers do this.
+/// Builds the status of a Pod whose containers are in this state.
 pub(super) fn status(pod: &Value, doing: Doing, addresses: (&str, &str), now: &str) -> Value {
     let (host, own) = addresses;
     let old = &pod["status"];
@@ -98,8 +98,8 @@ pub(super) fn status(pod: &Value, doing: Doing, addresses: (&str, &str), now: &s
     Value::Object(status)
 }
 
-/// The conditions of a Pod. What others wrote stays, and a condition that stays as it is keeps its
-/// time.
+/// Builds the conditions of a Pod. Conditions of other writers stay, and an unchanged condition
+/// keeps its transition time.
 fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
     let names: Vec<&str> = pod["spec"]["containers"]
         .as_array()
@@ -163,7 +163,7 @@ fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
     Value::Array(list)
 }
 
-/// One condition; its time stays where it says what it said `before`.
+/// Builds one condition; its time is kept if the status is as `before`.
 fn condition(
     kind: &str,
     (holds, reason, message): (bool, &str, &str),
@@ -242,7 +242,7 @@ fn container_status(
     status
 }
 
-/// A container that ended with this code.
+/// Builds the state of a container that exited with this code.
 fn ended(code: i64, id: &str, (begun, now): (&str, &str)) -> Value {
     let reason = if code == 0 { "Completed" } else { "Error" };
     json!({"terminated": {
@@ -251,7 +251,7 @@ fn ended(code: i64, id: &str, (begun, now): (&str, &str)) -> Value {
     }})
 }
 
-/// What a container does at the moment.
+/// Builds the current state of a container.
 fn state(
     pod: &Value,
     container: &Value,
@@ -290,24 +290,24 @@ fn state(
     }
 }
 
-/// The seconds before a container that ended `count` times is started again.
+/// Returns the seconds of delay before the restart of a container that exited `count` times.
 pub(super) fn crash_delay(count: i64) -> i64 {
     let doubled = u32::try_from(count.clamp(0, 10)).unwrap_or(0);
     10_i64.saturating_mul(1 << doubled).min(300)
 }
 
-/// How often the containers of a Pod were restarted.
+/// Returns the number of restarts of the Pod's containers.
 pub(super) fn restarts(pod: &Value) -> i64 {
     number(&pod["status"]["containerStatuses"][0]["restartCount"], 0)
 }
 
-/// Something that looks like the digest of an image, and is the same for the same image.
+/// Returns a fake image digest, always the same for the same image.
 fn digest(image: &str) -> String {
     let parts = ["a", "b", "c", "d"].map(|salt| draw(&[salt, image]));
     parts.iter().map(|part| format!("{part:016x}")).collect()
 }
 
-/// The reason for which the containers of a Pod wait; empty where they do not.
+/// Returns the reason for which the containers of a Pod wait; empty if they do not wait.
 pub(super) fn waiting_for(pod: &Value) -> &str {
     text(
         &pod["status"]["containerStatuses"][0]["state"]["waiting"],

@@ -1,4 +1,4 @@
-//! Machine: how the player tells what it did: in Events, by the registry's verbs.
+//! Machine: writes Events about the player's work, through the registry's verbs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::facts::{text, time};
 use super::world::{Part, World};
 
 impl World<'_> {
-    /// Tells something of an object, in an Event of its own or in one more of those there are.
+    /// Records an Event about an object: creates one, or counts it in an existing one.
     pub(super) fn event(&mut self, about: &Stored, source: Source, told: &Told) {
         if !self.telling {
             return;
@@ -81,7 +81,7 @@ impl World<'_> {
         });
         let now = self.wall();
         if source == Source::Scheduler {
-            // The scheduler writes by the newer group, which has one time.
+            // The scheduler writes Events of `events.k8s.io`, which have a single time.
             event["eventTime"] = json!(format!("{:.6}", self.now.wall));
             event["action"] = json!(match told.reason {
                 "Scheduled" => "Binding",
@@ -101,7 +101,7 @@ impl World<'_> {
         event
     }
 
-    /// Removes Events that were told long ago: as many as there is room for.
+    /// Deletes old Events, as many as the turn's writes allow.
     pub(super) fn forget_events(&mut self) {
         let kind = Arc::clone(&self.kinds.events);
         while !self.spent() {
@@ -116,7 +116,7 @@ impl World<'_> {
             let last = last.or_else(|| time(&event.lean()["eventTime"]));
             let now = self.now.wall.as_second();
             let age = last.map_or(i64::MAX, |last| now.saturating_sub(last.as_second()));
-            // One that was told again stands further behind once more.
+            // An Event that was counted again has a later entry in the queue.
             if age.unsigned_abs() >= KEPT.as_secs() {
                 self.delete(&kind, &event, None);
             }
@@ -124,7 +124,7 @@ impl World<'_> {
     }
 }
 
-/// Which part of a cluster writes what a source tells.
+/// Returns the component that writes the Events of a source.
 fn part_of(source: Source) -> Part {
     match source {
         Source::Scheduler => Part::Scheduler,

@@ -1,5 +1,5 @@
-//! Machine: what the player knows of the store, kept up with its changes, and who has to be looked
-//! at because of them.
+//! Machine: the player's view of the store, updated from its changes, and the rules that decide
+//! which objects a change concerns.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use super::facts::{
 use super::kinds::Kinds;
 use super::place::NodeFacts;
 
-/// What the player knows.
+/// The player's view of the store.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) pods: HashMap<Place, PodFacts>,
     pub(super) nodes: BTreeMap<Arc<str>, NodeFacts>,
-    /// How many Pods are on each node, also on one that is gone or not there yet.
+    /// The number of Pods per node, including nodes that do not exist.
     pub(super) crowds: HashMap<Arc<str>, i64>,
-    /// By the uid of the controller.
+    /// The numbers of Pods by the uid of their controller.
     tallies: HashMap<Arc<str>, Tally>,
-    /// By the uid of the controller: those of its Pods that it is not done with, which are all but
-    /// those that are over, and those too where a Job has yet to count them.
+    /// By the uid of the controller: the Pods it still has to deal with, which are all that are not
+    /// finished, and finished ones that a Job has not counted.
     own: HashMap<Arc<str>, BTreeSet<Place>>,
-    /// The selectors of Services.
+    /// The Services, whose selectors are matched.
     services: BTreeMap<Place, Arc<Stored>>,
-    /// What the selectors of PodDisruptionBudgets find; `None` for nothing.
+    /// The selectors of PodDisruptionBudgets; `None` matches nothing.
     pub(super) budgets: BTreeMap<Place, Option<LabelSelector>>,
-    /// The Pods that have no node.
+    /// Pods without a node.
     unplaced: BTreeSet<Place>,
     /// Pods and ReplicaSets without a controller.
     loose: BTreeSet<Key>,
-    /// Everything else that was seen.
+    /// All other objects that were seen.
     seen: BTreeSet<Key>,
-    /// Up to where the changes of each kind were seen; `None` for never.
+    /// The revision up to which the changes of each kind were read; `None` before the first read.
     positions: [Option<u64>; Kind::ALL.len()],
 }
 
@@ -49,13 +49,13 @@ impl View {
         self.tallies.get(uid).copied().unwrap_or_default()
     }
 
-    /// The Pods that a controller is not done with, in the order of their names.
+    /// Returns the Pods that a controller still has to deal with, in the order of their names.
     pub(super) fn own(&self, uid: &str) -> impl Iterator<Item = (&Place, &PodFacts)> {
         let all = self.own.get(uid).into_iter().flatten();
         all.filter_map(|place| Some((place, self.pods.get(place)?)))
     }
 
-    /// Pods or ReplicaSets of a namespace that have no controller.
+    /// Returns the Pods or ReplicaSets of a namespace that have no controller.
     pub(super) fn loose(&self, kind: Kind, namespace: &Arc<str>) -> Vec<Key> {
         let first = Key {
             kind,
@@ -68,7 +68,8 @@ impl View {
             .collect()
     }
 
-    /// Takes in what changed since the last time, or everything where that is forgotten (PLAY-3).
+    /// Reads the changes since the last call, or every object if the store has compacted them
+    /// (PLAY-3).
     pub(super) fn absorb(
         &mut self,
         registry: &Registry,
@@ -89,7 +90,8 @@ impl View {
                     if let Some(old) = &change.old {
                         self.see_old(kind, &change.new, old, agenda);
                     }
-                    // What follows later is looked at then; this state is nobody's any more.
+                    // A later change of the same object follows and is looked at instead, so this
+                    // state has no other reader.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.stored(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
@@ -103,7 +105,7 @@ impl View {
         }
     }
 
-    /// Looks at every object of a kind, and at every one that was known and is gone.
+    /// Looks at every object of a kind, and at every known one that no longer exists.
     fn look_again(
         &mut self,
         registry: &Registry,
@@ -136,7 +138,7 @@ impl View {
         for stored in registry.all_stored(storage, None) {
             self.see(kind, stored, tick, agenda);
             if kind == Kind::Pod {
-                // Its labels may have changed unseen.
+                // Its labels may have changed in a missed change.
                 suspect(controller_of(&stored.look()).as_ref(), stored, agenda);
             }
         }
@@ -144,7 +146,7 @@ impl View {
 
     fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
         let key = Key::of(kind, new);
-        // Of a Pod that was seen, the rest tells.
+        // For a Pod that was seen before, the code below finds the difference.
         if kind != Kind::Pod {
             self.seen.insert(key.clone());
         }
@@ -176,7 +178,7 @@ impl View {
             Kind::Job => wake(controller_of(new.lean()), &new.namespace, agenda),
             Kind::Claim => self.wake_unplaced(&new.namespace, agenda),
             Kind::Volume => {
-                // One that nobody has may be what a claim waits for.
+                // A claim may wait for an unbound volume.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
                     self.wake_claims(agenda);
                 }
@@ -198,7 +200,7 @@ impl View {
         agenda.add(key);
     }
 
-    /// Looks at who was concerned by an object before it changed.
+    /// Schedules looks at the objects that the earlier state of an object concerned.
     fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, agenda: &mut Agenda) {
         match kind {
             Kind::Pod if !old.labelled_as(new) => {
@@ -293,7 +295,7 @@ impl View {
         self.settle(&place, &facts, true);
         self.set_loose(&key, facts.controller.is_none());
         if facts.controller.is_none() {
-            // Somebody may select it.
+            // A selector of these kinds may match it.
             for kind in [
                 Kind::ReplicaSet,
                 Kind::StatefulSet,
@@ -308,7 +310,7 @@ impl View {
         self.wake_selecting(new, agenda);
     }
 
-    /// Counts a Pod where it belongs, or no longer.
+    /// Adds a Pod to the view's numbers, or removes it.
     fn settle(&mut self, place: &Place, facts: &PodFacts, comes: bool) {
         if let Some(controller) = &facts.controller {
             let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
@@ -337,7 +339,7 @@ impl View {
         }
     }
 
-    /// Notes a Pod with the controller that is not done with it, or no longer.
+    /// Adds a Pod to the Pods of its controller, or removes it.
     fn settle_own(&mut self, place: &Place, controller: Option<&Arc<str>>, comes: bool) {
         let Some(uid) = controller else {
             return;
@@ -414,7 +416,8 @@ impl View {
         }
     }
 
-    /// Other nodes: Pods that wait may find a place, and DaemonSets have others to serve.
+    /// Schedules looks after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
+    /// have other nodes.
     fn reconsider_places(&self, agenda: &mut Agenda) {
         for (namespace, name) in &self.unplaced {
             agenda.add(Key::new(Kind::Pod, namespace, name));
@@ -433,7 +436,7 @@ fn wake(controller: Option<Controller>, namespace: &Arc<str>, agenda: &mut Agend
     }
 }
 
-/// Lets a controller look whether it still selects a Pod.
+/// Makes a controller check whether its selector still matches a Pod.
 fn suspect(controller: Option<&Controller>, pod: &Stored, agenda: &mut Agenda) {
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
@@ -443,7 +446,7 @@ fn suspect(controller: Option<&Controller>, pod: &Stored, agenda: &mut Agenda) {
     }
 }
 
-/// Whether the plain selector of a Service selects a Pod; an empty one selects nothing.
+/// Whether the equality selector of a Service matches a Pod; an empty one matches nothing.
 pub(super) fn selects(selector: &Value, pod: &Stored) -> bool {
     selector.as_object().is_some_and(|wanted| {
         let fits = |(label, value): (&String, &Value)| pod.label(label) == value.as_str();
@@ -451,7 +454,7 @@ pub(super) fn selects(selector: &Value, pod: &Stored) -> bool {
     })
 }
 
-/// Whether a selector finds a Pod; none finds nothing.
+/// Whether a selector matches a Pod; `None` matches nothing.
 pub(super) fn selects_by(selector: Option<&LabelSelector>, pod: &Stored) -> bool {
     selector.is_some_and(|selector| selector.matches_labels(|key| pod.label(key)))
 }

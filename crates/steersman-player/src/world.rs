@@ -1,4 +1,5 @@
-//! Machine: how the player acts: through the registry's own verbs, by the names of those it plays.
+//! Machine: the player's actions: calls of the registry's verbs, as the users of the played
+//! components.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,17 +24,17 @@ use super::kinds::Kinds;
 use super::options::{Speed, Trouble};
 use super::view::View;
 
-/// The field manager of everything that kube-controller-manager does.
+/// The field manager of all writes of kube-controller-manager.
 const CONTROLLERS: &str = "kube-controller-manager";
 /// The field manager of the scheduler.
 const SCHEDULER: &str = "kube-scheduler";
-/// The field manager of what a kubelet does.
+/// The field manager of the kubelets.
 const KUBELET: &str = "kubelet";
 
-/// A write of an object itself by one of the controllers.
+/// A controller's write of an object itself, not of a subresource.
 pub(super) const MAIN: (Part, Subresource) = (Part::Controllers, Subresource::Main);
 
-/// Who writes.
+/// The component that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Controllers,
@@ -41,58 +42,59 @@ pub(super) enum Part {
     Kubelet,
 }
 
-/// How the player plays at the moment.
+/// The current options of the player.
 #[derive(Debug, Clone)]
 pub(super) struct Manners {
     pub(super) speed: Speed,
     pub(super) seed: u64,
-    /// Which Pods are in trouble beside those that say so themselves, the newest wish last.
+    /// The requested troubles beside those in annotations, the newest last.
     pub(super) troubles: Vec<Wish>,
 }
 
-/// A wish for trouble.
+/// A request for trouble.
 #[derive(Debug, Clone)]
 pub(super) struct Wish {
     pub(super) id: u64,
-    /// Empty for every namespace.
+    /// Empty for all namespaces.
     pub(super) namespace: String,
     pub(super) selector: LabelSelector,
     pub(super) trouble: Trouble,
 }
 
-/// The moment of a turn.
+/// The time of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     /// The server's wall time, which is written into objects.
     pub(super) wall: Timestamp,
-    /// The player's own clock, by which it waits.
+    /// The player's own clock, which its waits are measured by.
     pub(super) tick: Duration,
 }
 
-/// What the player remembers beside what is in the store.
+/// What the player remembers beyond the content of the store.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// The Pods that the player keeps from being ready.
+    /// The Pods that the player keeps from becoming ready.
     pub(super) hindered: HashSet<Key>,
     /// The Pods that were told to stop.
     pub(super) stopping: HashSet<Key>,
-    /// How many addresses Pods were given.
+    /// The number of Pod addresses given so far.
     pub(super) addresses: u32,
-    /// How Jobs fared lately, by their uids.
+    /// The recent failures of Jobs, by uid.
     pub(super) backoffs: HashMap<Arc<str>, Backoff>,
     pub(super) recorder: Recorder,
-    /// The volumes of claims.
+    /// The volumes of bound claims.
     pub(super) bound: HashMap<Place, Arc<str>>,
 }
 
-/// How often Pods of a Job failed since one succeeded, and the player's clock at the last time.
+/// The number of Pod failures of a Job since its last success, and the player's clock at the last
+/// failure.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Backoff {
     pub(super) failures: u32,
     pub(super) last: Duration,
 }
 
-/// Everything a part of the player sees and does in one turn.
+/// Everything that the code of one kind reads and writes during a turn.
 pub(super) struct World<'a> {
     pub(super) registry: &'a mut Registry,
     pub(super) view: &'a View,
@@ -106,11 +108,12 @@ pub(super) struct World<'a> {
     /// Whether volumes are bound, so that Pods wait for them.
     pub(super) binding: bool,
     pub(super) now: Now,
-    /// Whose controller acts.
+    /// The kind whose controller acts.
     pub(super) acting: Kind,
-    /// How many writes there were.
+    /// The number of writes in this turn.
     pub(super) writes: usize,
-    /// How many writes there are to be about: whoever has more to do is looked at again (PLAY-7).
+    /// The approximate maximum of writes in this turn. An object that needs more is looked at again
+    /// (PLAY-7).
     pub(super) room: usize,
 }
 
@@ -119,7 +122,8 @@ impl World<'_> {
         let storage = &self.kinds.of(kind).storage;
         let stored = self.registry.stored(storage, namespace, name)?;
         Some(match kind {
-            // There are many of them, most of which were written long ago (SRV-STORE-7).
+            // There are many Pods, and most were written long ago, so they are not kept decoded
+            // (SRV-STORE-7).
             Kind::Pod => stored.borrowed(),
             _ => Arc::clone(stored),
         })
@@ -132,7 +136,7 @@ impl World<'_> {
             .is_some()
     }
 
-    /// The objects of a resource that have `uid` as their controller.
+    /// Returns the objects of a resource whose controller has this uid.
     pub(super) fn controlled(&self, resource: &Resource, uid: &str) -> Vec<Arc<Stored>> {
         let mut found = self.registry.dependents_in(&resource.storage, uid);
         found.retain(|one| controller_of(one.lean()).is_some_and(|own| *own.uid == *uid));
@@ -148,7 +152,7 @@ impl World<'_> {
         self.create_as(Part::Controllers, resource, namespace, body)
     }
 
-    /// Like [`create`](Self::create), by another part of the cluster.
+    /// Like [`create`](Self::create), as another component.
     pub(super) fn create_as(
         &mut self,
         part: Part,
@@ -164,8 +168,8 @@ impl World<'_> {
         Ok(written.object.stored)
     }
 
-    /// Replaces an object or its status. What the server refuses is left as it is: the player
-    /// writes what the server would have written itself, and looks again at the next change.
+    /// Replaces an object or its status. A refusal is ignored: the player writes what the server's
+    /// own controllers would have written, and looks again at the next change.
     pub(super) fn update(
         &mut self,
         resource: &Resource,
@@ -181,7 +185,7 @@ impl World<'_> {
         written.ok().map(|written| written.object.stored)
     }
 
-    /// Writes a status that differs from the one there is. Answers whether it is there now.
+    /// Writes a status if it differs from the stored one. Returns whether the status is stored now.
     pub(super) fn report(
         &mut self,
         kind: Kind,
@@ -198,7 +202,7 @@ impl World<'_> {
         written.is_some()
     }
 
-    /// Changes an object in place.
+    /// Changes an object and writes it back.
     pub(super) fn edit(&mut self, kind: Kind, stored: &Stored, edit: impl FnOnce(&mut Value)) {
         let mut object = stored.lean().clone();
         edit(&mut object);
@@ -209,8 +213,8 @@ impl World<'_> {
         self.update(&resource, (Part::Controllers, Subresource::Main), object);
     }
 
-    /// Deletes this very object; `grace` of `None` leaves the choice to the server. Answers whether
-    /// that was allowed.
+    /// Deletes exactly this object, with its uid as a precondition. `grace` of `None` leaves the
+    /// grace period to the server. Returns whether the server allowed it.
     pub(super) fn delete(
         &mut self,
         resource: &Resource,
@@ -230,12 +234,12 @@ impl World<'_> {
         };
         let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
         let target = Target::object(resource, namespace, &stored.name);
-        // One that is gone already is no loss.
+        // An object that was deleted meanwhile is no error.
         let deleted = self.registry.delete(target, &options, self.now.wall);
         deleted.is_ok()
     }
 
-    /// Puts a Pod on a node, as the scheduler does. Answers whether it is there.
+    /// Binds a Pod to a node, as the scheduler does. Returns whether the Pod is bound.
     pub(super) fn bind(&mut self, pod: &Stored, node: &str) -> bool {
         self.writes += 1;
         let body = json!({
@@ -251,12 +255,12 @@ impl World<'_> {
             body: &body,
         };
         let options = self.options(Part::Scheduler);
-        // A Pod that was placed meanwhile has what this is for.
+        // A Pod that was bound meanwhile needs no further binding.
         let bound = self.registry.act(deed, &options, self.now.wall);
         bound.is_ok()
     }
 
-    /// Makes `owner` the controller of an object that has none.
+    /// Makes `owner` the controller of an object without one.
     pub(super) fn adopt(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
         let tracked = owner.lean()["kind"] == "Job";
         let owner = reference(owner);
@@ -276,7 +280,7 @@ impl World<'_> {
         });
     }
 
-    /// Lets an object go that `owner` controls, and what its controller did to hold it.
+    /// Removes the owner reference of `owner` from an object, and the finalizer of its controller.
     pub(super) fn disown(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
         let uid = owner.meta("uid").to_owned();
         let tracked = owner.lean()["kind"] == "Job";
@@ -297,12 +301,12 @@ impl World<'_> {
         });
     }
 
-    /// Whether others are to be looked at before more is written here.
+    /// Whether other objects are to be looked at before this one writes more.
     pub(super) fn spent(&self) -> bool {
         self.writes >= self.room
     }
 
-    /// Looks at an object again when others had their turn.
+    /// Schedules another look at an object after other objects had theirs.
     pub(super) fn again(&mut self, key: &Key) {
         self.agenda.add(key.clone());
     }
@@ -311,12 +315,12 @@ impl World<'_> {
         written_by(part, self.kinds.user(self.acting))
     }
 
-    /// Looks at an object again once the player's clock shows `at`.
+    /// Schedules a look at an object when the player's clock reaches `at`.
     pub(super) fn later(&mut self, key: Key, at: Duration) {
         self.timers.insert((at, key));
     }
 
-    /// The trouble that a Pod is in.
+    /// Returns the trouble that a Pod is in.
     pub(super) fn trouble_of(&self, pod: &Stored) -> Option<Trouble> {
         let own = super::facts::annotation(pod.lean(), super::options::TROUBLE);
         let wished = self.manners.troubles.iter().rev().find(|wish| {
@@ -328,7 +332,7 @@ impl World<'_> {
             .or_else(|| Trouble::named(own))
     }
 
-    /// How long a step of a Pod takes.
+    /// Returns how long a step of a Pod takes.
     pub(super) fn takes(&self, step: &str, time: Duration, pod: &Stored) -> Duration {
         let seed = self.manners.seed.to_string();
         let number = draw(&[&seed, step, pod.meta("uid")]);
@@ -336,9 +340,10 @@ impl World<'_> {
     }
 }
 
-/// The object that a status report sends: types, metadata and the new status.
+/// Builds the body of a status write: type, metadata and the new status.
 fn reported(object: &Value, status: Value) -> Value {
-    // The whole metadata: most kinds' status strategies remove the fields that are not sent.
+    // The whole metadata is sent: the status strategies of most kinds remove fields that are
+    // absent.
     let mut sent = Map::new();
     for field in ["apiVersion", "kind", "metadata"] {
         sent.insert(field.to_owned(), object[field].clone());

@@ -1,4 +1,4 @@
-//! Machine: parses label and field selectors with kube-apiserver's words, and matches objects.
+//! Machine: parses label and field selectors with kube-apiserver's messages, and matches objects.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::names::{check_key, check_label_value};
 use crate::status::Status;
 
-/// A parsed `labelSelector`: every requirement must hold.
+/// A parsed `labelSelector`. An object must meet every requirement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Requirement>);
 
-/// A parsed `fieldSelector`: label, value, and whether they must be equal.
+/// A parsed `fieldSelector`: terms of a field label, a value, and whether they must be equal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<FieldTerm>);
 
@@ -20,9 +20,9 @@ pub struct FieldSelector(Vec<FieldTerm>);
 pub struct FieldTerm {
     /// The field's label, for instance `metadata.name`.
     pub label: String,
-    /// The value.
+    /// The value to compare with.
     pub value: String,
-    /// False for `!=`.
+    /// True for `=` and `==`, false for `!=`.
     pub equal: bool,
 }
 
@@ -60,10 +60,10 @@ impl Token {
 }
 
 impl LabelSelector {
-    /// Parses the text of a query.
+    /// Parses the text of a query parameter.
     ///
     /// # Errors
-    /// 400 with the parser's complaint.
+    /// 400 with the parser's message.
     pub fn parse(text: &str) -> Result<Self, Status> {
         let mut parser = Parser {
             tokens: lex(text),
@@ -72,20 +72,20 @@ impl LabelSelector {
         parser.requirements().map(Self).map_err(Status::bad_request)
     }
 
-    /// Whether nothing is selected away.
+    /// Whether the selector is empty and so matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an object with these `metadata.labels` is selected.
+    /// Whether an object with these `metadata.labels` matches.
     #[must_use]
     pub fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.matches_labels(|key| labels[key].as_str())
     }
 
-    /// Whether an object is selected whose labels `label` gives by their keys.
+    /// Whether an object matches whose label values `label` returns by key.
     #[must_use]
     pub fn matches_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
@@ -237,7 +237,8 @@ impl Parser {
         }
     }
 
-    /// The set of values in parentheses, sorted. Between two commas stands the empty value.
+    /// Parses the values in parentheses and sorts them. Nothing between two commas is the empty
+    /// value.
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
             Token::Sign("(") => {}
@@ -286,7 +287,7 @@ impl Parser {
     }
 }
 
-/// What is wrong with values of a label.
+/// Returns the messages about invalid label values.
 fn misfits(key: &str, values: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for (index, value) in values.iter().enumerate() {
@@ -304,7 +305,7 @@ fn invalid(path: &str, value: &str, why: &str) -> String {
     format!("{path}: Invalid value: {value}: {why}")
 }
 
-/// One complaint as it is, several in brackets.
+/// Refuses with one message as it is, with several in brackets.
 fn complain(wrong: &[String]) -> Result<(), String> {
     match wrong {
         [] => Ok(()),
@@ -333,7 +334,8 @@ fn lex(text: &str) -> Vec<Token> {
 }
 
 impl FieldSelector {
-    /// Parses the text of a query. Labels are not checked here: that depends on the resource.
+    /// Parses the text of a query parameter. The field labels are checked elsewhere, because the
+    /// valid ones depend on the resource.
     ///
     /// # Errors
     /// 400 for a term that is no comparison.
@@ -363,19 +365,19 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Whether nothing is selected away.
+    /// Whether the selector is empty and so matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The terms, in order.
+    /// Returns the terms, in order.
     #[must_use]
     pub fn terms(&self) -> &[FieldTerm] {
         &self.0
     }
 
-    /// Whether an object is selected; `field` reads a label's value.
+    /// Whether an object matches; `field` returns the value of a field label.
     pub fn matches<'a>(&self, mut field: impl FnMut(&str) -> std::borrow::Cow<'a, str>) -> bool {
         self.0
             .iter()
@@ -399,8 +401,8 @@ fn split_terms(text: &str) -> Vec<String> {
     terms
 }
 
-/// A value as it is meant. Commas and equal signs have to be escaped, and nothing else may be but
-/// the escape itself.
+/// Removes the escapes from a value. Commas, equal signs and backslashes must be escaped, and no
+/// other character may be.
 fn unescape(value: &str) -> Result<String, String> {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
@@ -416,7 +418,7 @@ fn unescape(value: &str) -> Result<String, String> {
                 }
             },
             ',' | '=' => {
-                // Go prints a character as its number.
+                // Go prints a character as its code point.
                 let number = u32::from(c);
                 return Err(format!(
                     "invalid field selector: unescaped character in value: {number}"

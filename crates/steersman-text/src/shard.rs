@@ -1,4 +1,5 @@
-//! Machine: parses the `shardSelector` of KEP-5866 with kube-apiserver's words, and matches objects.
+//! Machine: parses the `shardSelector` of KEP-5866 with kube-apiserver's messages, and matches
+//! objects.
 
 mod lexer;
 mod syntax;
@@ -8,44 +9,43 @@ use crate::status::Status;
 
 use syntax::{Expression, Literal};
 
-/// A parsed `shardSelector`: the hash of one field lies in one of some ranges.
+/// A parsed `shardSelector`: the hash of one field must lie in one of several ranges.
 ///
-/// The hash is FNV-1a with 64 bits, as in the `k8s.io/apimachinery/pkg/sharding` of Kubernetes
-/// 1.36.
+/// The hash is 64-bit FNV-1a, as in the `k8s.io/apimachinery/pkg/sharding` of Kubernetes 1.36.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardSelector {
     field: Field,
     ranges: Vec<Range>,
 }
 
-/// What is hashed.
+/// The field whose value is hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Uid,
     Namespace,
 }
 
-/// From the start, included, to the end, excluded. No end is 2^64.
+/// A range of hashes: start inclusive, end exclusive. No end means 2^64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     start: u64,
     end: Option<u64>,
 }
 
-/// How 2^64 is written, the only bound with more than sixteen digits.
+/// The text of 2^64, the only bound with more than sixteen digits.
 const BEYOND: &str = "0x10000000000000000";
 
 impl ShardSelector {
-    /// Parses the text of a query: `shardRange(object.metadata.uid, '0x…', '0x…')`, or several of
-    /// them joined by `||`.
+    /// Parses the text of a query parameter: `shardRange(object.metadata.uid, '0x…', '0x…')`, or
+    /// several of them joined by `||`.
     ///
     /// # Errors
-    /// 500 without a reason, with the parser's complaint, as kube-apiserver 1.36 answers.
+    /// 500 without a reason, with the parser's message, as kube-apiserver 1.36 answers.
     pub fn parse(text: &str) -> Result<Self, Status> {
         read(text).map_err(|why| Status::internal_plain(format!("invalid shard selector: {why}")))
     }
 
-    /// Whether an object is selected whose `metadata` has these texts.
+    /// Whether an object with this uid and namespace matches.
     #[must_use]
     pub fn matches(&self, uid: &str, namespace: &str) -> bool {
         let hash = fnv1a(match self.field {
@@ -57,7 +57,7 @@ impl ShardSelector {
             .any(|range| range.start <= hash && range.end.is_none_or(|end| hash < end))
     }
 
-    /// The selector as `metadata.shardInfo` of a list repeats it.
+    /// Returns the normalised text that a list repeats in `metadata.shardInfo`.
     #[must_use]
     pub fn text(&self) -> String {
         let ranges = self.ranges.iter().map(|range| {
@@ -80,7 +80,7 @@ impl Field {
     }
 }
 
-/// FNV-1a with 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -95,7 +95,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     }
     let whole = syntax::parse(text).map_err(|why| format!("CEL parse error: {why}"))?;
     let mut parts = Vec::new();
-    // The parts in order: the left side of an `||` is taken before its right side.
+    // Visits the operands in order: the left side of an `||` before the right one.
     let mut waiting = vec![&whole];
     while let Some(expression) = waiting.pop() {
         match expression {
@@ -117,7 +117,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
             }
         }
     }
-    // An expression is never empty.
+    // An expression has at least one range.
     let field = parts.first().map_or(Field::Uid, |(field, _)| *field);
     if let Some((other, _)) = parts.iter().find(|(other, _)| *other != field) {
         return Err(format!(
@@ -160,7 +160,7 @@ fn shard_range(arguments: &[Expression]) -> Result<(Field, Range), String> {
     }
 }
 
-/// The names of a chain of selections, joined by dots.
+/// Joins the names of a chain of field selections by dots.
 fn field_path(expression: &Expression) -> Result<String, String> {
     let mut names = Vec::new();
     let mut at = expression;
@@ -185,7 +185,7 @@ fn field_path(expression: &Expression) -> Result<String, String> {
     }
 }
 
-/// A bound as it was written and as a number; no number is 2^64.
+/// Returns a bound as written and as a number; `None` stands for 2^64.
 fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(&'a str, Option<u64>), String> {
     let Expression::Literal(literal) = expression else {
         return Err(format!(

@@ -12,6 +12,11 @@ use steersman_registry::auth::{Impersonations, User};
 use steersman_registry::webhook::Question;
 use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
+
+use crate::play::Stage;
+use http::request::Parts;
+use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::bell::Bell;

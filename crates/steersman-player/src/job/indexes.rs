@@ -1,14 +1,14 @@
-//! Words: sets of the indexes of a Job, as its status writes them: `0,2-4`.
+//! Words: sets of indexes of a Job in the form of its status: `0,2-4`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A set of indexes, kept as runs in their order: a Job of a million Pods has few.
+/// A set of indexes, stored as ordered runs: a Job of a million Pods has few runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Indexes(Vec<(i64, i64)>);
 
 impl Indexes {
-    /// Reads a text, leaving out what cannot be read and what is not below `completions`.
+    /// Parses a text. Ignores parts that do not parse and indexes not below `completions`.
     pub(super) fn parse(text: &str, completions: i64) -> Self {
         let mut runs = Vec::new();
         for part in text.split(',') {
@@ -39,7 +39,7 @@ impl Indexes {
         Self(merged)
     }
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self::of_runs(self.0.iter().chain(&other.0).copied().collect())
     }
@@ -53,12 +53,12 @@ impl Indexes {
         self.0.get(at).is_some_and(|(first, _)| *first <= index)
     }
 
-    /// How many there are.
+    /// Returns the number of indexes.
     pub(super) fn count(&self) -> i64 {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    /// How many of these are in the other set, too.
+    /// Returns the size of the intersection.
     pub(super) fn common(&self, other: &Self) -> i64 {
         let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut count = 0;
@@ -73,7 +73,7 @@ impl Indexes {
         count
     }
 
-    /// The first indexes below `completions` that are not in the set.
+    /// Iterates over the indexes below `completions` that are not in the set, in order.
     pub(super) fn missing(&self, completions: i64) -> impl Iterator<Item = i64> {
         let ends = [(completions.max(0), i64::MAX)];
         let mut from = 0;

@@ -1,4 +1,5 @@
-//! Machine: the Pods of a Job: how many run, which indexes they have, and who lets go of them.
+//! Machine: the Pods of a Job: how many run, which indexes they get, and when their finalizer is
+//! removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use super::sync::{Sync, count};
 use crate::facts::{Key, Kind, Stage, TRACKING, controller_of, holds, number, stage_of};
 use crate::world::World;
 
-/// How long a Job waits after the first failure, and at most.
+/// The delay after the first failure, and the maximum delay.
 const BACKOFF: Duration = Duration::from_secs(10);
 const MOST_BACKOFF: Duration = Duration::from_secs(600);
-/// By which containers know the index.
+/// The environment variable that tells containers their index.
 const VARIABLE: &str = "JOB_COMPLETION_INDEX";
-/// How long the part of a name before its letters by chance may be.
+/// Maximum length of the part of a Pod's name before its random letters.
 const PREFIX: usize = 58;
 
 impl World<'_> {
-    /// Deletes the Pods that run; answers whether all of them are.
+    /// Deletes the running Pods. Returns whether all of them are deleted.
     pub(super) fn stop_active(&mut self, key: &Key, sync: &mut Sync) -> bool {
         let mut all = true;
         let mut left = Vec::new();
@@ -43,7 +44,7 @@ impl World<'_> {
         all
     }
 
-    /// Brings the number of Pods that run to what the Job asks for.
+    /// Creates or deletes Pods until as many run as the Job asks for.
     ///
     /// Upstream: `manageJob`.
     pub(super) fn manage(&mut self, key: &Key, sync: &mut Sync) {
@@ -109,7 +110,8 @@ impl World<'_> {
         }
     }
 
-    /// The Pods that are too many: those without an index of their own, and as many others.
+    /// Returns the Pods to delete: Pods with a duplicate or invalid index first, then as many
+    /// others as needed.
     fn surplus(&self, sync: &Sync, many: i64) -> Vec<Arc<Stored>> {
         let mut surplus: Vec<Arc<Stored>> = Vec::new();
         if sync.indexed {
@@ -132,7 +134,7 @@ impl World<'_> {
         surplus
     }
 
-    /// The indexes for which a Pod may be made now.
+    /// Returns the indexes for which a Pod may be created now.
     fn free_indexes(&mut self, key: &Key, sync: &Sync, most: usize) -> Vec<i64> {
         let only_failed = replaces_failed_only(sync.job.lean());
         let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {
@@ -168,7 +170,7 @@ impl World<'_> {
         now
     }
 
-    /// How long to wait yet after so many failures, the last of them at `since`.
+    /// Returns the rest of the backoff after this many failures, the last at `since`.
     fn left(&self, failures: u32, since: Duration) -> Duration {
         if failures == 0 {
             return Duration::ZERO;
@@ -178,7 +180,7 @@ impl World<'_> {
         since.saturating_add(wait).saturating_sub(self.now.tick)
     }
 
-    /// Lets go of a Pod that was counted.
+    /// Removes the finalizer of a Pod that was counted.
     pub(super) fn release(&mut self, pod: &Stored) {
         self.edit(Kind::Pod, pod, |pod| {
             let fields = steersman_registry::metadata_of(pod);
@@ -188,7 +190,7 @@ impl World<'_> {
         });
     }
 
-    /// Lets go of a Pod whose Job is gone, since nobody else will.
+    /// Removes the finalizer of a Pod whose Job was deleted, because no Job will.
     pub(crate) fn free_pod_of_lost_job(&mut self, key: &Key) {
         let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
         if !self
@@ -213,7 +215,7 @@ impl World<'_> {
     }
 }
 
-/// A Pod of a Job, with its index if it has one.
+/// Builds a Pod of a Job, with its index if the Job is indexed.
 fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
     let mut pod = World::pod_of(&sync.job, &sync.spec()["template"]);
     let fields = steersman_registry::metadata_of(&mut pod);
@@ -242,7 +244,7 @@ fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
     pod
 }
 
-/// Tells a Pod of an indexed Job its number.
+/// Writes the index into the labels, annotations and environment of a Pod.
 fn number_pod(pod: &mut Value, job: &str, index: i64) {
     let text = index.to_string();
     let fields = steersman_registry::metadata_of(pod);

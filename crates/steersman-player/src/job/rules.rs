@@ -1,4 +1,5 @@
-//! Words: how a Job judges its Pods: its failure policy, its success policy, what counts as failed.
+//! Words: how a Job judges its Pods: its failure policy, its success policy, and which Pods count
+//! as failed.
 
 use serde_json::Value;
 use steersman_registry::store::Stored;
@@ -6,27 +7,27 @@ use steersman_registry::store::Stored;
 use super::indexes::Indexes;
 use crate::facts::{annotation, number, text};
 
-/// The index of a Pod of an indexed Job.
+/// The annotation with the index of a Pod of an indexed Job.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// How often its index failed before, as far as failures count.
+/// The annotation with the number of counted failures of the Pod's index.
 pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// How often its index failed before without counting.
+/// The annotation with the number of ignored failures of the Pod's index.
 pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// What a failure policy makes of a failed Pod.
+/// The effect of a failure policy on a failed Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// The failure counts.
     Counts,
-    /// It does not.
+    /// The failure does not count.
     Ignored,
-    /// It ends the index of the Pod.
+    /// The failure ends the index of the Pod.
     EndsIndex,
-    /// It ends the Job, with this message.
+    /// The failure ends the Job with this message.
     EndsJob(String),
 }
 
-/// Whether only Pods that ended are replaced, and not those that are about to.
+/// Whether only finished Pods are replaced, not terminating ones (`podReplacementPolicy: Failed`).
 pub(super) fn replaces_failed_only(job: &Value) -> bool {
     let spec = &job["spec"];
     spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()
@@ -39,7 +40,7 @@ pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
     phase == "Failed" || (deleted && phase != "Succeeded" && !replaces_failed_only(job))
 }
 
-/// What the failure policy of a Job makes of a failed Pod.
+/// Applies the failure policy of a Job to a failed Pod.
 ///
 /// Upstream: `matchPodFailurePolicy`.
 pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
@@ -75,7 +76,7 @@ pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
     Judgement::Counts
 }
 
-/// The first container that failed with a code that a rule speaks of.
+/// Returns the first container whose exit code a rule matches, and the code.
 fn ended_so<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
     let all = statuses.as_array()?.iter();
     let mut failed = all.filter_map(|one| {
@@ -109,7 +110,7 @@ fn has_condition<'a>(pod: &'a Value, patterns: &Value) -> Option<&'a str> {
     found.map(|one| text(one, "type"))
 }
 
-/// Which rule of its success policy an indexed Job meets.
+/// Returns the message about the first rule of its success policy that an indexed Job meets.
 ///
 /// Upstream: `matchSuccessPolicy`.
 pub(super) fn success(job: &Value, completions: i64, done: &Indexes) -> Option<String> {
@@ -132,13 +133,13 @@ pub(super) fn success(job: &Value, completions: i64, done: &Indexes) -> Option<S
     met.map(|at| format!("Matched rules at index {at}"))
 }
 
-/// The index of a Pod.
+/// Returns the index of a Pod.
 pub(super) fn index_of(pod: &Value) -> Option<i64> {
     let index = annotation(pod, INDEX).parse().ok();
     index.filter(|index| *index >= 0)
 }
 
-/// How often the index of a Pod failed before: as far as it counts, and without counting.
+/// Returns how often the index of a Pod failed before: counted failures and ignored failures.
 pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     let read = |name: &str| -> i64 {
         let count: i64 = annotation(pod, name).parse().unwrap_or(0);
@@ -151,7 +152,7 @@ pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     (read(FAILURES), read(IGNORED))
 }
 
-/// Whether a Pod is the last that its index bears.
+/// Whether the failure of a Pod exceeds the backoff limit of its index.
 ///
 /// Upstream: `isIndexFailed`.
 pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
@@ -166,7 +167,7 @@ pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
         }
 }
 
-/// How often containers of living Pods that are restarted in place were restarted.
+/// Returns the number of container restarts of a Pod that restarts its containers in place.
 pub(super) fn restarts(pod: &Value) -> i64 {
     let lists = ["initContainerStatuses", "containerStatuses"];
     let all = lists

@@ -1,4 +1,4 @@
-//! Machine: what is known of a Job at one moment, and how it ends.
+//! Machine: the state of a Job in one look at it, and how the Job ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use super::rules::{Judgement, ends_index, failures_of, index_of, is_failed, judg
 use crate::facts::{Kind, Stage, holds, is_tracked, number, stage_of, text, time};
 use crate::world::World;
 
-/// What is known of a Job at one moment.
+/// The state of a Job in one look at it.
 pub(super) struct Sync {
     pub(super) job: Arc<Stored>,
-    /// Its Pods that are not done with.
+    /// The Job's Pods that still have to be dealt with.
     pub(super) pods: Vec<Arc<Stored>>,
-    /// Neither over nor leaving.
+    /// Pods that are neither finished nor terminating.
     pub(super) active: Vec<Arc<Stored>>,
-    /// How many were made in this look.
+    /// Number of Pods created in this look.
     pub(super) started: i64,
     pub(super) ready: i64,
-    /// Deleted, and not over.
+    /// Number of Pods that are terminating and not finished.
     pub(super) terminating: i64,
     pub(super) succeeded: i64,
     pub(super) failed: i64,
     pub(super) indexed: bool,
-    /// Counted from its status alone.
+    /// The succeeded indexes of the status, without Pods counted in this look.
     pub(super) done_before: Indexes,
     pub(super) done: Indexes,
-    /// Only with a limit for each index.
+    /// The failed indexes; `None` without a backoff limit per index.
     pub(super) lost: Option<Indexes>,
-    /// The failed Pod of each index that is kept until another takes its place.
+    /// For each index, the failed Pod that is kept until its replacement is created.
     pub(super) kept: BTreeMap<i64, Arc<Stored>>,
 }
 
-/// How a Job ends.
+/// The way in which a Job ends.
 #[derive(Debug, Clone)]
 pub(super) struct End {
     pub(super) well: bool,
@@ -52,7 +52,7 @@ impl End {
         }
     }
 
-    /// What an earlier look announced.
+    /// Returns the end that an earlier look announced in the conditions.
     pub(super) fn announced(job: &Value) -> Option<Self> {
         let conditions = job["status"]["conditions"].as_array()?;
         let found = |kind: &str| {
@@ -81,7 +81,7 @@ impl Sync {
         self.spec()["suspend"] == true
     }
 
-    /// Whether a Pod ended and is neither counted nor about to be.
+    /// Whether a Pod finished and is neither counted nor listed as uncounted.
     fn is_new(&self, pod: &Stored, counted: &Counted) -> bool {
         is_tracked(pod.lean())
             && !counted.has(pod.meta("uid"))
@@ -90,7 +90,7 @@ impl Sync {
     }
 }
 
-/// The Pods that ended and are not in the numbers of a Job's status yet, by their uids.
+/// The uids of finished Pods that the status lists as not counted yet (`uncountedTerminatedPods`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     pub(super) succeeded: Vec<String>,
@@ -195,7 +195,7 @@ impl World<'_> {
     }
 }
 
-/// What the indexes of an indexed Job have come to.
+/// Computes the succeeded and failed indexes of an indexed Job.
 fn number_indexes(sync: &mut Sync) {
     let (job, completions) = (Arc::clone(&sync.job), sync.completions());
     let own = |pod: &Stored| {
@@ -247,7 +247,7 @@ fn number_indexes(sync: &mut Sync) {
     (sync.done_before, sync.done, sync.lost, sync.kept) = (before, done, lost, kept);
 }
 
-/// When a Job finished, in seconds since the epoch.
+/// Returns when a Job finished, in seconds since the epoch.
 pub(crate) fn finished(job: &Value) -> Option<i64> {
     let conditions = job["status"]["conditions"].as_array()?;
     let end = conditions.iter().find(|one| {
@@ -256,7 +256,7 @@ pub(crate) fn finished(job: &Value) -> Option<i64> {
     Some(time(&end["lastTransitionTime"]).map_or(0, jiff::Timestamp::as_second))
 }
 
-/// How many there are.
+/// Returns the number of items.
 pub(super) fn count<T>(all: impl Iterator<Item = T>) -> i64 {
     i64::try_from(all.count()).unwrap_or(i64::MAX)
 }

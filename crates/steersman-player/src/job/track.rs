@@ -1,8 +1,8 @@
-//! Machine: how the Pods of a Job get into the numbers of its status, each of them once.
+//! Machine: counts the Pods of a Job into its status, each exactly once.
 //!
-//! Upstream: `trackJobStatusAndRemoveFinalizers`. A Pod that ended is named in the status first, then
-//! let go, and then counted: who crashes in between counts it once all the same
-//! (PLAY-8).
+//! Upstream: `trackJobStatusAndRemoveFinalizers`. A finished Pod is first listed in the status,
+//! then loses its finalizer, and then is counted, so that a crash in between neither loses it nor
+//! counts it twice (PLAY-8).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -19,11 +19,12 @@ use crate::facts::{Key, Kind, holds, is_tracked, number, text};
 use crate::pods_of::set_condition;
 use crate::world::{Part, World};
 
-/// How long a Job waits after its status was refused.
+/// How long a Job waits after the server refused its status.
 const REFUSED: Duration = Duration::from_secs(1);
 
 impl World<'_> {
-    /// Counts what ended, lets it go, and writes the status, with the end if the Job has come to it.
+    /// Counts finished Pods, removes their finalizers, and writes the status, including the end of
+    /// the Job if it is reached.
     pub(super) fn settle_job(
         &mut self,
         key: &Key,
@@ -57,7 +58,7 @@ impl World<'_> {
             return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
         }
         for pod in &released {
-            // It may have changed meanwhile, where it was deleted.
+            // Deleting the Pod may have changed it.
             if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
                 self.release(&pod);
             }
@@ -93,8 +94,8 @@ impl World<'_> {
         }
     }
 
-    /// Names the Pods that ended in the status; answers those that may be let go, as many as there
-    /// is room for, and whether that is all of them.
+    /// Lists finished Pods in the status. Returns the Pods whose finalizer may be removed, up to
+    /// the limit of the list, and whether these are all.
     fn name_ended(
         &self,
         sync: &Sync,
@@ -139,7 +140,7 @@ impl World<'_> {
                 && (!sync.indexed || valid(pod).is_some())
                 && judge(job, pod) != Judgement::Ignored
             {
-                // Where the Job failed, whatever did not end well failed with it.
+                // Once the Job failed, Pods that did not succeed count as failed.
                 counted.failed.push(uid.to_owned());
             }
         }
@@ -158,7 +159,7 @@ impl World<'_> {
 }
 
 impl End {
-    /// The reason, as one of those that there are.
+    /// Returns the reason, as one of the known constants.
     fn known_reason(&self) -> &'static str {
         const ALL: [&str; 6] = [
             "BackoffLimitExceeded",
@@ -173,7 +174,7 @@ impl End {
     }
 }
 
-/// Moves those Pods into the numbers that nobody holds any more.
+/// Moves the listed Pods without a finalizer into the numbers of the status.
 fn count_released(status: &mut Value, counted: &mut Counted, held: &HashSet<String>) {
     for (field, uids) in [
         ("succeeded", &mut counted.succeeded),
@@ -189,7 +190,7 @@ fn count_released(status: &mut Value, counted: &mut Counted, held: &HashSet<Stri
     }
 }
 
-/// Writes a number that is left out where it is 0.
+/// Writes a number, or removes the field if the number is 0.
 fn put_count(status: &mut Value, field: &str, count: i64) {
     if count > 0 {
         status[field] = json!(count);
@@ -204,7 +205,7 @@ fn put_condition(status: &mut Value, condition: Value) {
     status["conditions"] = Value::Array(conditions);
 }
 
-/// A condition of a Job.
+/// Builds a condition of a Job.
 pub(super) fn condition(
     kind: &str,
     holds: &str,

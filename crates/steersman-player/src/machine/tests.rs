@@ -1,4 +1,4 @@
-//! How much the player does in one turn, and what it counts.
+//! Tests of the amount of work per turn, and of what the player counts.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn the_player_leaves_old_pods_as_they_are_kept() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
     let labels = json!({"app": "web"});
-    // So large that only a few of them are decoded at a time.
+    // So large that only a few of them fit into the memory for decoded objects.
     let annotations = json!({"note": "x".repeat(100_000)});
     create(
         &mut registry,
@@ -109,8 +109,8 @@ fn the_player_leaves_old_pods_as_they_are_kept() {
     assert!(decoded < 50, "{decoded} of 200 Pods are decoded");
 }
 
-/// Of every kind that makes Pods: a refusal that names the refused Pod, or the time, would be news
-/// each time, and each write of it asks for the next turn.
+/// Covers every kind that creates Pods. A message that named the refused Pod or the time would
+/// change the status on every refusal, and each such write would ask for another turn.
 #[test]
 fn workloads_that_a_quota_refuses_come_to_rest() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());

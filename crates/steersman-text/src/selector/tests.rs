@@ -1,4 +1,4 @@
-//! Parsing and matching selectors.
+//! Tests of the parsing and matching of selectors.
 
 use serde_json::json;
 

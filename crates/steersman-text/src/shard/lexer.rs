@@ -1,13 +1,13 @@
-//! Machine: the tokens of a CEL expression, as cel-go's grammar has them.
+//! Machine: splits a CEL expression into tokens by cel-go's grammar.
 
-/// A token and its text as it was written.
+/// A token and its text as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) text: String,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An operator, a bracket, or one of the words `in`, `true`, `false` and `null`.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// How refusals name it.
+    /// Returns the token's name in error messages.
     pub(super) fn name(self) -> String {
         match self {
             Self::Sign(sign) => format!("'{sign}'"),
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// Longer signs before their beginnings.
+/// Signs, longer ones before their own prefixes.
 const SIGNS: [&str; 25] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!",
     "?", ":", "+", "*", "/", "%", "=",
@@ -48,8 +48,8 @@ const SIGNS: [&str; 25] = [
 
 const WORDS: [&str; 4] = ["in", "true", "false", "null"];
 
-/// The tokens of a text, and the place (a number of tokens) and text of the first part that is
-/// none.
+/// Splits a text into tokens. Also returns the first part that is no token: its text, and the
+/// number of tokens before it.
 pub(super) fn lex(text: &str) -> (Vec<Token>, Option<(usize, String)>) {
     let mut tokens = Vec::new();
     let mut unknown = None;
@@ -86,7 +86,8 @@ pub(super) fn lex(text: &str) -> (Vec<Token>, Option<(usize, String)>) {
     (tokens, unknown)
 }
 
-/// The token at the beginning and its length, or how much of the text is none.
+/// Returns the token at the start of a text and its length, or as an error the length of the text
+/// that is no token.
 fn token(rest: &str) -> Result<(Kind, usize), usize> {
     if let Some(length) = string(rest) {
         let prefix = rest.find(['\'', '"']).unwrap_or_default();
@@ -118,8 +119,8 @@ fn token(rest: &str) -> Result<(Kind, usize), usize> {
     }
 }
 
-/// How much cel-go's lexer gives up of a text that begins no token: a sign that is half of one
-/// takes the character behind it along.
+/// Returns the length that cel-go's lexer skips of a text that starts no token. The first half of a
+/// two-character sign takes the character after it along.
 fn lone(rest: &str) -> usize {
     let mut chars = rest.chars();
     let first = chars.next().unwrap_or_default();
@@ -130,7 +131,7 @@ fn lone(rest: &str) -> usize {
     }
 }
 
-/// A number and its length.
+/// Returns a number token and its length.
 fn number(rest: &str) -> (Kind, usize) {
     let bytes = rest.as_bytes();
     let digits = |from: usize, hex: bool| {
@@ -171,8 +172,8 @@ fn number(rest: &str) -> (Kind, usize) {
     (kind, end)
 }
 
-/// The length of a string or bytes literal, the length of an unfinished one as an error, nothing
-/// for any other token.
+/// Returns the length of a string or bytes literal, the length of an unterminated one as an error,
+/// and `None` for any other token.
 fn string(rest: &str) -> Option<Result<usize, usize>> {
     let prefix = rest.find(|c: char| !"rRbB".contains(c))?;
     let body = &rest[prefix..];

@@ -1,16 +1,16 @@
-//! Machine: parses a CEL expression as far as a shard selector is looked at, with the complaints
-//! of cel-go's parser.
+//! Machine: parses CEL expressions in the detail that a shard selector needs, with the messages of
+//! cel-go's parser.
 
 use super::lexer::{Kind, Token, lex};
 
-/// How deep an expression may nest, as in cel-go.
+/// Maximum nesting of an expression, as in cel-go.
 const DEEPEST: usize = 250;
 
-/// A parsed expression. What no shard selector may hold is not kept in detail.
+/// A parsed expression. Parts that no shard selector may contain are not kept in detail.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
-    /// A function or an operator, under cel-go's names, with its arguments; not the target of a
-    /// method.
+    /// A call of a function or an operator by its name in cel-go, with its arguments but without
+    /// the target of a method.
     Call(String, Vec<Self>),
     Ident(String),
     Select(Box<Self>, String),
@@ -20,7 +20,7 @@ pub(super) enum Expression {
     Struct,
 }
 
-/// A literal.
+/// A literal value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
     String(String),
@@ -33,7 +33,7 @@ pub(super) enum Literal {
 }
 
 impl Expression {
-    /// The number by which cel-go's `ast.ExprKind` names it.
+    /// Returns the number of the expression's kind in cel-go's `ast.ExprKind`.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Self::Call(..) => 1,
@@ -48,7 +48,7 @@ impl Expression {
 }
 
 impl Literal {
-    /// The type of the value in Go.
+    /// Returns the Go type of the value.
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
@@ -62,7 +62,7 @@ impl Literal {
     }
 }
 
-/// Words that name nothing on their own.
+/// Reserved words, which are no identifiers.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -83,7 +83,7 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// What an expression may begin with, in the order of cel-go's tokens.
+/// The tokens that an expression may start with, in the order of cel-go's tokens.
 const BEGINNINGS: [Kind; 15] = [
     Kind::Sign("["),
     Kind::Sign("{"),
@@ -102,7 +102,7 @@ const BEGINNINGS: [Kind; 15] = [
     Kind::Identifier,
 ];
 
-/// The operators between two operands: sign, name, and how strongly it binds.
+/// The binary operators: sign, name, and precedence.
 const BINARY: [(&str, &str, u8); 14] = [
     ("||", "_||_", 1),
     ("&&", "_&&_", 2),
@@ -123,7 +123,7 @@ const BINARY: [(&str, &str, u8); 14] = [
 /// Parses a whole text.
 ///
 /// # Errors
-/// The first complaint of cel-go's parser.
+/// Fails with the first message of cel-go's parser.
 pub(super) fn parse(text: &str) -> Result<Expression, String> {
     let (tokens, unknown) = lex(text);
     let mut parser = Parser {
@@ -153,7 +153,7 @@ struct Parser {
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
-    /// The first complaint about something that parses: it comes after those about the syntax.
+    /// The first message about an expression that parses; syntax errors are reported before it.
     complaint: Option<String>,
 }
 
@@ -182,7 +182,7 @@ impl Parser {
         self.complaint.get_or_insert(why);
     }
 
-    /// Takes a token that must be there.
+    /// Takes the next token, which must be of this kind.
     fn take(&mut self, wanted: Kind) -> Result<(), String> {
         let found = self.kind(0);
         if found == wanted {
@@ -201,7 +201,7 @@ impl Parser {
         Err(syntax(&why))
     }
 
-    /// Refuses what no expression begins with; `closing` may stand there too.
+    /// Refuses a token that starts no expression; `closing` is allowed too.
     fn begin(&self, closing: Option<&'static str>) -> Result<(), String> {
         let mut expected: Vec<Kind> = BEGINNINGS.to_vec();
         if let Some(closing) = closing {
@@ -227,7 +227,8 @@ impl Parser {
         )))
     }
 
-    /// An expression of operators that bind more strongly than `floor`; a conditional at 0.
+    /// Parses an expression of operators with a higher precedence than `floor`; 0 includes the
+    /// conditional.
     fn expression(&mut self, floor: u8) -> Result<Expression, String> {
         self.depth += 1;
         nested(self.depth)?;
@@ -240,7 +241,7 @@ impl Parser {
             self.at += 1;
             let right = self.expression(*level)?;
             match &mut left {
-                // A chain of one logical operator is one call, however long it is.
+                // A chain of one logical operator becomes one call with many arguments.
                 Expression::Call(same, sides) if *level < 3 && same == name => sides.push(right),
                 _ => {
                     links += 1;
@@ -270,7 +271,7 @@ impl Parser {
             }
             let number = matches!(self.kind(0), Kind::Int | Kind::Float);
             let operand = self.member()?;
-            // A minus belongs to the number behind it, and two of either sign are none.
+            // A minus before a number is part of the number, and two equal signs cancel out.
             let kept = count % 2 == 1 && !(sign == "-" && number);
             return Ok(if kept {
                 Expression::Call(name.to_owned(), vec![operand])
@@ -341,7 +342,7 @@ impl Parser {
         Ok(Expression::Literal(self.literal(kind, &text)))
     }
 
-    /// An identifier, a call or a struct; a dot may stand before it.
+    /// Parses an identifier, a call or a struct, with an optional dot before it.
     fn named(&mut self) -> Result<Expression, String> {
         let dot = if self.accept(".") { "." } else { "" };
         let name = format!("{dot}{}", self.text());
@@ -391,7 +392,7 @@ impl Parser {
         }
     }
 
-    /// The arguments of a call, from its opening bracket on.
+    /// Parses the arguments of a call, starting at its opening bracket.
     fn arguments(&mut self) -> Result<Vec<Expression>, String> {
         self.take(Kind::Sign("("))?;
         let mut arguments = Vec::new();
@@ -406,7 +407,7 @@ impl Parser {
         Ok(arguments)
     }
 
-    /// What stands in a list, a map or a struct, and its closing bracket.
+    /// Parses the entries of a list, a map or a struct, and its closing bracket.
     fn fields(&mut self, closing: &'static str) -> Result<(), String> {
         self.accept("{");
         while !self.is(closing) {
@@ -424,7 +425,7 @@ impl Parser {
     }
 }
 
-/// Refuses what nests too deep.
+/// Refuses an expression nested too deep.
 fn nested(depth: usize) -> Result<(), String> {
     if depth > DEEPEST {
         return Err(format!("expression recursion limit exceeded: {DEEPEST}"));
@@ -441,7 +442,7 @@ fn names_a_type(expression: &Expression) -> bool {
     matches!(at, Expression::Ident(_))
 }
 
-/// Whether a token can stand behind a bracket that is missing.
+/// Whether a token can follow a missing bracket.
 fn may_follow(missing: Kind, found: Kind) -> bool {
     let closes = matches!(missing, Kind::Sign(")" | "]" | "}"));
     let goes_on = match found {
@@ -455,8 +456,8 @@ fn may_follow(missing: Kind, found: Kind) -> bool {
     closes && goes_on
 }
 
-/// The value of a string literal. Escapes of characters by number are left as they are: no bound
-/// is written with them.
+/// Returns the value of a string literal. Numeric escapes stay as written, since no valid bound
+/// contains one.
 fn unquote(text: &str) -> String {
     let raw = text.starts_with(['r', 'R']);
     let body = text.trim_start_matches(['r', 'R']);

@@ -1,4 +1,4 @@
-//! The selector of shards: its hash, its text, and the complaints about it.
+//! Tests of shard selectors: the hash, the normalised text, and the error messages.
 
 use super::*;
 
