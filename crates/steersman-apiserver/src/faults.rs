@@ -1,8 +1,8 @@
-//! Room: what was asked of the server, and failures on demand.
+//! Room: the log of requests, and faults on demand.
 //!
-//! Invariants: of several faults that would end a request the one planned first does (FAULT-1); a
-//! request that is swallowed goes on when the fault is taken out (FAULT-2); a fault is never met by
-//! whoever comes to take it out (FAULT-3).
+//! Invariants: of several faults that would end a request the one planned first takes effect
+//! (FAULT-1); a swallowed request continues when the fault is removed (FAULT-2); requests that
+//! remove faults are not affected by faults (FAULT-3).
 //!
 //! ```
 //! use serde_json::json;
@@ -11,13 +11,13 @@
 //!
 //! let server = ApiServer::new();
 //! let faults = server.faults();
-//! // The next create of a Pod is done, and its answer lost.
+//! // The next create of a Pod is carried out, but its answer is lost.
 //! let lost = faults.answer(Verb::Create, "pods", Answer::code(504).times(1).after_commit());
-//! // A tenth of one client's requests waits for a second.
+//! // Delays a tenth of one client's requests by a second.
 //! let slow = FaultSpec::new(Effect::Delay { millis: 1_000, jitter_millis: 0 });
 //! let slow = faults.add(slow.user_agent("my-operator").probability(0.1))?;
 //! assert_eq!(faults.planned().len(), 2);
-//! // Each lasts as long as its guard.
+//! // Each fault lasts as long as its guard.
 //! drop((lost, slow));
 //! assert!(faults.planned().is_empty());
 //! # Ok::<(), steersman_apiserver::status::Status>(())

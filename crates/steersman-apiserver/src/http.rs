@@ -1,4 +1,4 @@
-//! Room: requests to verbs, and answers back.
+//! Room: the HTTP layer: parses requests into calls of verbs, and writes the answers.
 
 mod negotiate;
 mod path;

@@ -1,4 +1,4 @@
-//! Handle: failures on demand.
+//! Handle: faults on demand, and commands for the open watches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
 use super::watches::{OpenWatches, WatchMode, WatchTap};
 
-/// Makes requests fail, and open watches end or fall silent. Cheap to clone.
+/// Injects faults: makes requests fail, and ends or silences open watches. Cheap to clone.
 ///
 /// Resources are written as in [`RequestRecord::is_for`].
 #[derive(Debug, Clone)]
@@ -28,15 +28,15 @@ pub struct Faults {
 #[derive(Debug)]
 struct Shared {
     plan: Mutex<Plan>,
-    /// The restart that goes on.
+    /// The restart in progress, if any.
     outage: Mutex<Option<Outage>>,
-    /// When the plan's clock began.
+    /// The start of the plan's clock.
     began: Instant,
-    /// Tells requests that are swallowed that a fault was taken out.
+    /// Wakes swallowed requests when a fault is removed.
     lifted: Notify,
 }
 
-/// What a fault answers, how often, and when to come back.
+/// A failure answer, how many requests get it, and the hint when to retry.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: Status,
@@ -44,23 +44,23 @@ pub struct Answer {
     commit: bool,
 }
 
-/// A planned fault. Dropping it takes the fault out of the plan.
+/// A planned fault. Dropping the guard removes the fault from the plan.
 #[must_use = "dropping the guard takes the fault out again"]
 pub struct FaultGuard {
     shared: Arc<Shared>,
     id: u64,
     kept: bool,
-    /// The watches that deliver again when it goes.
+    /// The silenced watches that deliver again when the fault is removed.
     resumes: Option<OpenWatches>,
 }
 
 impl Answer {
-    /// A failure with this HTTP status code and the reason that Kubernetes gives it.
+    /// Creates a failure with this HTTP status code and the reason that Kubernetes gives it.
     pub fn code(code: u16) -> Self {
         Self::status(failure(code))
     }
 
-    /// This Status.
+    /// Creates an answer with this Status.
     #[must_use]
     pub fn status(status: Status) -> Self {
         Self {
@@ -70,28 +70,30 @@ impl Answer {
         }
     }
 
-    /// This text as its message.
+    /// Sets the message.
     #[must_use]
     pub fn message(mut self, message: &str) -> Self {
         message.clone_into(&mut self.status.message);
         self
     }
 
-    /// Only for the next `times` requests that fit; without it, until the guard is dropped.
+    /// Limits the answer to the next `times` requests that match. Default: no limit, until the
+    /// guard is dropped.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Only in place of the answer: what was asked is done all the same, as when an answer gets lost.
+    /// Replaces only the answer: the request is carried out all the same, as if its answer got
+    /// lost.
     #[must_use]
     pub fn after_commit(mut self) -> Self {
         self.commit = true;
         self
     }
 
-    /// Asks for a retry after so many seconds, in the Status and in a `Retry-After` header.
+    /// Asks for a retry after this many seconds, in the Status and in a `Retry-After` header.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.status = self.status.with_retry_after(seconds);
@@ -99,9 +101,9 @@ impl Answer {
     }
 }
 
-/// The effect of a fault with other conditions than [`Faults::answer`] has: its code, message,
-/// `Retry-After` and whether the request is done all the same. How often it happens is no part of an
-/// effect: that is [`FaultSpec::times`], or the conversion into a [`FaultSpec`].
+/// The effect of an answer, for a [`FaultSpec`] with other conditions than [`Faults::answer`] has:
+/// code, message, `Retry-After`, and whether the request is carried out. The number of times is not
+/// part of an effect: set [`FaultSpec::times`], or convert into a [`FaultSpec`].
 impl From<Answer> for Effect {
     fn from(answer: Answer) -> Self {
         let details = answer.status.details.as_deref();
@@ -114,7 +116,7 @@ impl From<Answer> for Effect {
     }
 }
 
-/// The answer to every request, as often as it says.
+/// A fault that gives this answer to every request, up to the answer's number of times.
 impl From<Answer> for FaultSpec {
     fn from(answer: Answer) -> Self {
         let times = answer.times;
@@ -125,8 +127,8 @@ impl From<Answer> for FaultSpec {
 }
 
 impl Faults {
-    /// Answers requests of this verb (any, with `None`) for this resource with a failure instead of
-    /// doing them. Faults planned earlier win.
+    /// Answers requests with this verb (any, with `None`) for this resource with a failure instead
+    /// of carrying them out. Faults that were planned earlier take precedence.
     pub fn answer(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -136,7 +138,7 @@ impl Faults {
         self.answer_matching(fits(verb.into(), resource), answer)
     }
 
-    /// Like [`Faults::answer`] for requests that fit a condition. The condition runs under a lock
+    /// Like [`Faults::answer`], for requests that meet a condition. The condition runs under a lock
     /// and must not call the server.
     pub fn answer_matching(
         &self,
@@ -158,10 +160,10 @@ impl Faults {
         self.plan(spec, Some(Box::new(condition)), Some(Box::new(status)))
     }
 
-    /// Adds a fault of any sort.
+    /// Adds a fault of any type.
     ///
     /// # Errors
-    /// 400 for one that makes no sense.
+    /// 400 for a contradictory or invalid fault.
     pub fn add(&self, spec: FaultSpec) -> Result<FaultGuard, Status> {
         match spec.problem() {
             Some(problem) => Err(Status::bad_request(problem)),
@@ -169,8 +171,9 @@ impl Faults {
         }
     }
 
-    /// Lets a link swallow everything: no request is answered, and every open watch is silent, until
-    /// the guard is dropped. Then requests are done and watches tell what they missed.
+    /// Lets the connection swallow everything until the guard is dropped: no request is answered,
+    /// and every open watch is silent. Afterwards the waiting requests are carried out and the
+    /// watches deliver the events they missed.
     pub fn swallow_everything(&self) -> FaultGuard {
         self.silence_watches();
         let mut guard = self.plan(FaultSpec::new(Effect::Swallow), None, None);
@@ -178,28 +181,28 @@ impl Faults {
         guard
     }
 
-    /// Every fault that is planned, the oldest first.
+    /// Returns every planned fault, the oldest first.
     #[must_use]
     pub fn planned(&self) -> Vec<PlannedFault> {
         self.shared.plan.lock().all()
     }
 
-    /// Takes a fault out by its number; answers whether it was there.
+    /// Removes a fault by its number. Returns whether the fault was planned.
     pub fn remove(&self, id: u64) -> bool {
         let was = self.shared.plan.lock().remove(id);
         self.shared.lifted.notify_waiters();
         was
     }
 
-    /// Takes every fault out, also those whose guards live. Returns how many there were.
+    /// Removes every fault, also those with live guards. Returns the number of removed faults.
     pub fn clear(&self) -> usize {
         let many = self.shared.plan.lock().clear();
         self.shared.lifted.notify_waiters();
         many
     }
 
-    /// Lets requests of this verb (any, with `None`) for this resource wait before they are done,
-    /// for a year at most.
+    /// Delays requests with this verb (any, with `None`) for this resource before they are carried
+    /// out. The maximum is a year.
     pub fn delay(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -216,59 +219,60 @@ impl Faults {
         self.plan(spec, None, None)
     }
 
-    /// Lets new watches of a resource open and say nothing.
+    /// Lets new watches of a resource open and stay silent.
     pub fn silence_new_watches(&self, resource: &str) -> FaultGuard {
         let spec = FaultSpec::new(Effect::Silence);
         self.plan(spec.verb(Verb::Watch).resource(resource), None, None)
     }
 
-    /// Ends every open watch as if the server had closed it. Returns how many there were.
+    /// Ends every open watch as if the server had closed it. Returns the number of these watches.
     pub fn cut_watches(&self) -> usize {
         self.watches.switch(WatchMode::Cut, |_| true)
     }
 
-    /// Ends the open watches of a resource. Returns how many there were.
+    /// Ends the open watches of a resource. Returns the number of these watches.
     pub fn cut_watches_of(&self, resource: &str) -> usize {
         self.watches
             .switch(WatchMode::Cut, |record| record.is_for(resource))
     }
 
-    /// Ends every open watch with an error in the middle of its stream. Returns how many there
-    /// were.
+    /// Ends every open watch with an error in the middle of its stream. Returns the number of these
+    /// watches.
     pub fn break_watches(&self) -> usize {
         self.watches.switch(WatchMode::Broken, |_| true)
     }
 
-    /// Ends every open watch with an `ERROR` event of 410, as when it falls behind. Returns how many
-    /// there were.
+    /// Ends every open watch with an `ERROR` event of 410, as if it had fallen behind. Returns the
+    /// number of these watches.
     pub fn expire_watches(&self) -> usize {
         self.watches.switch(WatchMode::Expired, |_| true)
     }
 
-    /// Does one of these to the open watches of a resource.
+    /// Sets the mode of the open watches of a resource. Returns the number of these watches.
     pub(crate) fn switch(&self, mode: WatchMode, resource: &str) -> usize {
         self.watches.switch(mode, |record| record.is_for(resource))
     }
 
-    /// Lets every open watch fall silent: the connection stays open, and neither events nor
-    /// bookmarks nor its end ever come. Watches opened later are not touched. Returns how many
-    /// there were.
+    /// Silences every open watch: the connection stays open, but neither events nor bookmarks nor
+    /// the end of the watch arrive. Watches opened later are not affected. Returns the number of
+    /// these watches.
     pub fn silence_watches(&self) -> usize {
         self.watches.switch(WatchMode::Silent, |_| true)
     }
 
-    /// Lets the open watches of a resource fall silent. Returns how many there were.
+    /// Silences the open watches of a resource. Returns the number of these watches.
     pub fn silence_watches_of(&self, resource: &str) -> usize {
         self.watches
             .switch(WatchMode::Silent, |record| record.is_for(resource))
     }
 
-    /// Lets watches that fell silent deliver again, beginning with what they missed.
+    /// Lets silenced watches deliver again, starting with the events they missed. Returns the
+    /// number of these watches.
     pub fn resume_watches(&self) -> usize {
         self.watches.switch(WatchMode::Live, |_| true)
     }
 
-    /// How many watches of a resource are open.
+    /// Returns the number of open watches of a resource.
     #[must_use]
     pub fn open_watches(&self, resource: &str) -> usize {
         self.watches.count(|record| record.is_for(resource))
@@ -287,25 +291,25 @@ impl Faults {
         }
     }
 
-    /// Begins a restart that takes time.
+    /// Begins a restart whose phases take time.
     pub(crate) fn begin_outage(&self, restart: Restart) {
         let outage = Outage::new(restart, self.shared.began.elapsed());
         *self.shared.outage.lock() = Some(outage);
     }
 
-    /// The phase of the restart that goes on, and how much is left of it.
+    /// Returns the phase of the restart in progress and the rest of its time.
     pub(crate) fn outage(&self) -> Option<(Phase, Duration)> {
         let now = self.shared.began.elapsed();
         self.shared.outage.lock().as_ref()?.phase(now)
     }
 
-    /// How long the server still refuses connections, where it does.
+    /// Returns how long the server still refuses connections, if it does.
     pub(crate) fn away_for(&self) -> Option<Duration> {
         self.outage()
             .and_then(|(phase, left)| (phase == Phase::Away).then_some(left))
     }
 
-    /// Ends a restart whose phases are over. Returns whether the past is to be forgotten now.
+    /// Ends a restart whose phases are over. Returns whether the history is to be compacted now.
     pub(crate) fn end_outage(&self) -> bool {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();
@@ -318,12 +322,13 @@ impl Faults {
         self.shared.plan.lock().decide(record, now)
     }
 
-    /// Waits until a fault is taken out.
+    /// Waits until a fault is removed.
     pub(crate) async fn lifted(&self, id: u64) {
         loop {
             let lifted = self.shared.lifted.notified();
             tokio::pin!(lifted);
-            // FAULT-2: it listens before it looks, so it is not left waiting.
+            // FAULT-2: it registers for the wake-up before it checks the plan, so it misses no
+            // removal.
             lifted.as_mut().enable();
             if !self.shared.plan.lock().has(id) {
                 return;
@@ -341,7 +346,7 @@ impl Faults {
         self.watches.open(record, mode, stop)
     }
 
-    /// Ends the watches whose listener has stopped.
+    /// Ends the watches of stopped listeners.
     pub(crate) fn end_stopped(&self) {
         self.watches.end_stopped();
     }
@@ -364,19 +369,19 @@ impl Faults {
 }
 
 impl FaultGuard {
-    /// How many requests met the fault.
+    /// Returns the number of requests that the fault affected.
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.shared.plan.lock().hits(self.id)
     }
 
-    /// The fault's number, as in [`Faults::planned`].
+    /// Returns the fault's number, as in [`Faults::planned`].
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Keeps the fault for as long as the server lives.
+    /// Keeps the fault for the lifetime of the server.
     pub fn keep(mut self) {
         self.kept = true;
     }

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use super::record::{RequestRecord, Verb};
 
-/// What was asked of a server, oldest first. Cheap to clone; clones see the same log.
+/// The requests that the server received, oldest first. Cheap to clone; clones share one log.
 ///
-/// Bounded: beyond its capacity the oldest records are forgotten and counted by
+/// Bounded: beyond its capacity the oldest records are dropped and counted by
 /// [`RequestLog::forgotten`].
 #[derive(Debug, Clone)]
 pub struct RequestLog {
@@ -48,7 +48,7 @@ impl RequestLog {
         }
     }
 
-    /// Notes a request that arrived and gives it its number.
+    /// Records a request that arrived and numbers it.
     pub(crate) fn begin(&self, record: &mut RequestRecord) {
         let mut state = self.shared.state.lock();
         record.sequence = state.next;
@@ -62,7 +62,7 @@ impl RequestLog {
         self.shared.changed.send_modify(|version| *version += 1);
     }
 
-    /// Notes how a request was answered.
+    /// Records the status code of a request's answer.
     pub(crate) fn finish(&self, sequence: u64, status: u16) {
         let mut state = self.shared.state.lock();
         let found = state
@@ -75,7 +75,7 @@ impl RequestLog {
         self.shared.changed.send_modify(|version| *version += 1);
     }
 
-    /// How many requests fit a condition.
+    /// Returns the number of requests that meet a condition.
     pub fn count(&self, condition: impl Fn(&RequestRecord) -> bool) -> usize {
         self.shared
             .state
@@ -86,7 +86,7 @@ impl RequestLog {
             .count()
     }
 
-    /// The requests that fit a condition, oldest first.
+    /// Returns the requests that meet a condition, oldest first.
     pub fn matching(&self, condition: impl Fn(&RequestRecord) -> bool) -> Vec<RequestRecord> {
         let state = self.shared.state.lock();
         state
@@ -97,21 +97,20 @@ impl RequestLog {
             .collect()
     }
 
-    /// Every request that is remembered, oldest first.
+    /// Returns every recorded request, oldest first.
     #[must_use]
     pub fn all(&self) -> Vec<RequestRecord> {
         self.matching(|_| true)
     }
 
-    /// How many lists of a resource began (further pages of one list do not count). See
-    /// [`RequestRecord::is_for`] for how a resource is written.
+    /// Returns the number of lists of a resource; the later pages of a list do not count. See
+    /// [`RequestRecord::is_for`] for how to write a resource.
     #[must_use]
     pub fn lists(&self, resource: &str) -> usize {
         self.count(|record| record.is_first_page() && record.is_for(resource))
     }
 
-    /// How many watches of a resource were asked for, those that stream the initial objects left
-    /// out.
+    /// Returns the number of watches of a resource, without those that stream the initial objects.
     #[must_use]
     pub fn watches(&self, resource: &str) -> usize {
         self.count(|record| {
@@ -119,7 +118,7 @@ impl RequestLog {
         })
     }
 
-    /// How many watches of a resource asked for the initial objects too (WatchList).
+    /// Returns the number of watches of a resource that stream the initial objects (WatchList).
     #[must_use]
     pub fn watch_lists(&self, resource: &str) -> usize {
         self.count(|record| {
@@ -127,25 +126,25 @@ impl RequestLog {
         })
     }
 
-    /// How many of the oldest records the bound has cost.
+    /// Returns the number of records dropped because of the log's capacity.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.shared.state.lock().forgotten
     }
 
-    /// Empties the log; numbering goes on.
+    /// Empties the log; numbering continues.
     pub fn clear(&self) {
         self.shared.state.lock().records.clear();
     }
 
-    /// Waits until at least `many` remembered requests fit a condition.
+    /// Waits until at least `many` recorded requests meet a condition.
     ///
     /// # Cancel safety
     /// Safe: nothing is consumed.
     pub async fn wait_for(&self, many: usize, condition: impl Fn(&RequestRecord) -> bool) {
         let mut changed = self.shared.changed.subscribe();
         while self.count(&condition) < many {
-            // The sender lives in `self`, so this cannot fail while it is borrowed.
+            // `self` holds the sender, so this cannot fail while `self` is borrowed.
             if changed.changed().await.is_err() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Machine: a restart that takes time: what the requests of its phases meet.
+//! Machine: a restart that takes time, and its effect on the requests of each phase.
 
 use std::time::Duration;
 
@@ -6,18 +6,19 @@ use steersman_text::status::Status;
 
 use super::record::{RequestRecord, Verb};
 
-/// What a server knows of the past after [`ApiServer::restart`](crate::ApiServer::restart).
+/// Whether a server keeps its history over [`ApiServer::restart`](crate::ApiServer::restart).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// All that it knew before.
+    /// Resource versions from before the restart can be watched and listed.
     Kept,
-    /// Nothing.
+    /// Resource versions from before the restart are answered 410.
     Lost,
 }
 
-/// A restart of the server, and how long its phases take; by default none of them takes any time.
+/// A restart of the server, and the durations of its phases; by default each phase takes no time.
 ///
-/// First the server is away, then it installs its paths, then it initializes its storages.
+/// First the server refuses connections, then it installs its paths, then it initializes its
+/// storages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a restart does nothing until it is given to `ApiServer::restart`"]
 pub struct Restart {
@@ -27,29 +28,29 @@ pub struct Restart {
     initializing: Duration,
 }
 
-/// Where a restart has got to.
+/// The phase of a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Connections are refused.
     Away,
-    /// The paths are not known yet.
+    /// Paths are not installed yet.
     Installing,
-    /// The storages are read: there are no lists and no watches.
+    /// Storages are being read: lists and watches are refused.
     Initializing,
 }
 
-/// What a request meets during a restart.
+/// The effect of a restart on a request.
 #[derive(Debug)]
 pub(crate) enum Met {
-    /// No answer.
+    /// The request gets no answer.
     Nothing,
-    /// This refusal.
+    /// The request gets this refusal.
     Refusal(Box<Status>),
-    /// A health endpoint says that the server is not ready.
+    /// The health endpoint reports that the server is not ready.
     NotReady,
 }
 
-/// A restart that goes on.
+/// A restart in progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outage {
     restart: Restart,
@@ -57,7 +58,7 @@ pub(crate) struct Outage {
 }
 
 impl Restart {
-    /// A restart that takes no time.
+    /// Creates a restart that takes no time.
     pub fn new(history: History) -> Self {
         Self {
             history,
@@ -67,20 +68,20 @@ impl Restart {
         }
     }
 
-    /// The time during which connections are refused, and requests in this process get no answer.
+    /// Sets how long connections are refused, and in-process requests get no answer.
     pub fn away(mut self, time: Duration) -> Self {
         self.away = time;
         self
     }
 
-    /// The time after that during which requests are answered 503, as the paths are not installed yet. `/livez` and
-    /// `/version` are served, and `/readyz` says 500.
+    /// Sets how long, after that, requests are answered 503 because the paths are not installed
+    /// yet. `/livez` and `/version` are served, and `/readyz` says 500.
     pub fn installing(mut self, time: Duration) -> Self {
         self.installing = time;
         self
     }
 
-    /// The time after that during which lists and watches are answered `429 storage is (re)initializing`.
+    /// Sets how long, after that, lists and watches are answered `429 storage is (re)initializing`.
     pub fn initializing(mut self, time: Duration) -> Self {
         self.initializing = time;
         self
@@ -105,7 +106,7 @@ impl Outage {
         }
     }
 
-    /// The phase, and how much is left of it; none once the restart is over.
+    /// Returns the phase and the rest of its time; `None` once the restart is over.
     pub(crate) fn phase(&self, now: Duration) -> Option<(Phase, Duration)> {
         let mut ends = self.began;
         for (phase, time) in [
@@ -121,14 +122,14 @@ impl Outage {
         None
     }
 
-    /// Whether the past is forgotten once the restart is over.
+    /// Whether the history is lost in the restart.
     pub(crate) fn forgets(&self) -> bool {
         !self.restart.keeps_history()
     }
 }
 
 impl Phase {
-    /// What a request meets, if it meets anything.
+    /// Returns the effect of this phase on a request, if any.
     pub(crate) fn meet(self, record: &RequestRecord) -> Option<Met> {
         match self {
             Self::Away => Some(Met::Nothing),

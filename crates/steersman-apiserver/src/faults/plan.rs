@@ -1,4 +1,4 @@
-//! Machine: which of the planned faults a request meets.
+//! Machine: decides which of the planned faults affect a request.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use steersman_text::status::Status;
 use super::record::RequestRecord;
 use super::spec::{Effect, FaultSpec};
 
-/// Whether a request is one of those that a fault may meet, beside what its spec says.
+/// A condition on requests, in addition to those of the spec.
 pub(crate) type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
 
-/// The faults that are planned, in the order in which they were.
+/// The planned faults, in the order in which they were added.
 #[derive(Debug)]
 pub(crate) struct Plan {
     rules: Vec<Rule>,
@@ -24,26 +24,26 @@ struct Rule {
     id: u64,
     spec: FaultSpec,
     condition: Option<Condition>,
-    /// The answer in full, where more than the spec says is wanted of it.
+    /// The full Status of the answer, for answers that the spec cannot express.
     status: Option<Box<Status>>,
-    /// The plan's clock when it was added.
+    /// The plan's clock when the fault was added.
     added: Duration,
-    /// How many requests fitted so far.
+    /// Number of requests that matched so far.
     seen: u64,
     hits: u64,
 }
 
-/// A fault that is planned, for those who ask.
+/// A description of a planned fault.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PlannedFault {
-    /// Its number, by which it is taken out.
+    /// The number by which the fault is removed.
     pub id: u64,
-    /// How many requests met it.
+    /// Number of requests that the fault affected.
     pub hits: u64,
-    /// Whether a condition in the server's process decides beside the spec.
+    /// Whether a condition inside the server's process applies in addition to the spec.
     pub has_condition: bool,
-    /// What was asked for.
+    /// The fault as it was requested.
     pub spec: FaultSpec,
 }
 
@@ -57,52 +57,52 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// What is to be done with one request.
+/// The effects of all faults on one request.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
-    /// How long it waits before anything else.
+    /// Time to wait before anything else.
     pub(crate) delay: Duration,
-    /// Whether it waits until this fault is taken out.
+    /// The fault until whose removal the request waits.
     pub(crate) swallowed_by: Option<u64>,
-    /// The answer in place of the real one.
+    /// The answer that replaces the real one.
     pub(crate) answer: Option<Box<Status>>,
-    /// Whether there is no answer at all.
+    /// Whether the connection ends before the answer.
     pub(crate) cut: bool,
-    /// Whether what was asked is done although its answer is another one, or none.
+    /// Whether the request is carried out even though its answer is replaced or missing.
     pub(crate) commit: bool,
-    /// By how many revisions a list is out of date.
+    /// Number of revisions by which a list is out of date.
     pub(crate) stale: u64,
-    /// What happens to the answer's body.
+    /// The effect on the answer's body.
     pub(crate) chop: Chop,
-    /// What happens to a watch.
+    /// The effect on a watch.
     pub(crate) watch: WatchManners,
 }
 
-/// What happens to a body on its way.
+/// The effect on a body in transit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Chop {
-    /// The size of its pieces, and how long each takes.
+    /// The size of the pieces in bytes, and the delay of each.
     pub(crate) pieces: Option<(usize, Duration)>,
-    /// How much of it comes before the connection ends.
+    /// The number of bytes after which the connection ends.
     pub(crate) cut_after: Option<u64>,
 }
 
-/// How a watch misbehaves.
+/// The misbehaviour of a watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fault of its own, and they add up"
 )]
 pub(crate) struct WatchManners {
-    /// It says nothing.
+    /// Whether it stays silent.
     pub(crate) silent: bool,
-    /// It is too old from its beginning.
+    /// Whether it expires at once.
     pub(crate) expired: bool,
-    /// It tells events twice.
+    /// Whether it sends each event twice.
     pub(crate) events_twice: bool,
-    /// It tells bookmarks twice.
+    /// Whether it sends each bookmark twice.
     pub(crate) bookmarks_twice: bool,
-    /// By how much its bookmarks are late.
+    /// The delay of its bookmarks.
     pub(crate) bookmarks_late: Duration,
 }
 
@@ -137,14 +137,14 @@ impl Plan {
         id
     }
 
-    /// Takes a fault out; answers whether it was there.
+    /// Removes a fault. Returns whether the fault was planned.
     pub(crate) fn remove(&mut self, id: u64) -> bool {
         let before = self.rules.len();
         self.rules.retain(|rule| rule.id != id);
         self.rules.len() < before
     }
 
-    /// Takes every fault out, and says how many there were.
+    /// Removes every fault. Returns their number.
     pub(crate) fn clear(&mut self) -> usize {
         let many = self.rules.len();
         self.rules.clear();
@@ -156,13 +156,13 @@ impl Plan {
         self.rules.iter().any(|rule| rule.id == id)
     }
 
-    /// How often a fault was met.
+    /// Returns the number of requests that a fault affected.
     pub(crate) fn hits(&self, id: u64) -> u64 {
         let rule = self.rules.iter().find(|rule| rule.id == id);
         rule.map_or(0, |rule| rule.hits)
     }
 
-    /// Every fault, the oldest first.
+    /// Returns every fault, the oldest first.
     pub(crate) fn all(&self) -> Vec<PlannedFault> {
         let told = |rule: &Rule| PlannedFault {
             id: rule.id,
@@ -173,8 +173,8 @@ impl Plan {
         self.rules.iter().map(told).collect()
     }
 
-    /// Delays add up; of several answers, cuts and the like the one planned first is given
-    /// (FAULT-1).
+    /// Combines the faults that match a request. Delays add up; of several answers, cuts and the
+    /// like the fault that was planned first takes effect (FAULT-1).
     pub(crate) fn decide(&mut self, record: &RequestRecord, now: Duration) -> Decision {
         let mut decision = Decision::default();
         for rule in &mut self.rules {
@@ -204,7 +204,7 @@ impl Plan {
 }
 
 impl Rule {
-    /// Whether it may meet a request, now.
+    /// Whether the fault may affect a request at this time.
     fn applies(&self, record: &RequestRecord, now: Duration) -> bool {
         let spec = &self.spec;
         let begins = self
@@ -272,7 +272,7 @@ impl Rule {
     }
 }
 
-/// A failure with this HTTP status code and the reason that Kubernetes gives it.
+/// Builds a failure with this HTTP status code and the reason that Kubernetes gives it.
 pub(crate) fn failure(code: u16) -> Status {
     let reason = match code {
         400 => "BadRequest",

@@ -1,11 +1,11 @@
-//! Words: one request as the log keeps it.
+//! Words: one request as the log records it.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a request does to objects, in the words of Kubernetes' authorisation.
+/// The verb of a request on objects, as in Kubernetes' authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -14,22 +14,22 @@ pub enum Verb {
     Get,
     /// Reads a collection.
     List,
-    /// Follows a collection.
+    /// Watches a collection.
     Watch,
-    /// Makes an object.
+    /// Creates an object.
     Create,
     /// Replaces an object.
     Update,
-    /// Changes an object.
+    /// Patches an object.
     Patch,
-    /// Removes an object.
+    /// Deletes an object.
     Delete,
-    /// Removes the objects of a collection.
+    /// Deletes the objects of a collection.
     DeleteCollection,
 }
 
 impl Verb {
-    /// The verb as discovery and RBAC write it, for instance `deletecollection`.
+    /// Returns the verb as discovery and RBAC write it, for instance `deletecollection`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,17 +55,17 @@ impl fmt::Display for Verb {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestRecord {
-    /// Counts requests from 0; never reused.
+    /// Number of the request, from 0; never reused.
     pub sequence: u64,
     /// The server's wall time when the request arrived.
     pub at: Timestamp,
     /// HTTP method.
     pub method: String,
-    /// URL path as it came.
+    /// URL path as received, percent-encoded.
     pub path: String,
     /// The query, decoded, in order.
     pub parameters: Vec<(String, String)>,
-    /// What it does to objects; `None` for documents such as discovery.
+    /// Verb of a request on objects; `None` for documents such as discovery.
     pub verb: Option<Verb>,
     /// API group; empty for core.
     pub group: String,
@@ -79,27 +79,26 @@ pub struct RequestRecord {
     pub namespace: Option<String>,
     /// Name in the path.
     pub name: Option<String>,
-    /// The `User-Agent` header; empty where there is none.
+    /// The `User-Agent` header; empty if absent.
     pub user_agent: String,
-    /// The `Accept` header, several of them joined by commas; empty where there is none.
+    /// The `Accept` headers, joined by commas; empty if absent.
     pub accept: String,
-    /// Who asks: whom the request acts as, where it impersonates somebody. Empty where no user was
-    /// recognised, which is answered 401.
+    /// Name of the user after impersonation. Empty if authentication failed (401).
     pub user: String,
     /// The groups of that user.
     pub groups: Vec<String>,
-    /// Who acts as that user; `None` for a user who acts as himself.
+    /// Name of the user that impersonates; `None` without impersonation.
     pub impersonated_by: Option<String>,
     /// Whether it is a watch that asks for the initial objects (`sendInitialEvents=true`).
     pub watch_list: bool,
-    /// HTTP status of the answer; `None` until it is known, and for good when the client went away
-    /// before.
+    /// HTTP status of the answer; `None` before the answer, and for good if the client disconnected
+    /// first.
     pub status: Option<u16>,
 }
 
 impl fmt::Display for RequestRecord {
-    /// One line: when, how it was answered (`open` for one that is not, such as a watch), what, and
-    /// who.
+    /// Prints one line: time, status (`open` for a request without an answer yet, such as a watch),
+    /// request and user.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at.to_string();
         let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
@@ -129,7 +128,7 @@ impl fmt::Display for RequestRecord {
 }
 
 impl RequestRecord {
-    /// The first value of a query parameter.
+    /// Returns the first value of a query parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters
@@ -138,13 +137,13 @@ impl RequestRecord {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether the request does `verb`.
+    /// Whether the request has this verb.
     #[must_use]
     pub fn does(&self, verb: Verb) -> bool {
         self.verb == Some(verb)
     }
 
-    /// Whether the request is about a resource: `pods`, `pods/status`, `websites.example.com`,
+    /// Whether the request is for a resource: `pods`, `pods/status`, `websites.example.com`,
     /// `websites.example.com/status`, or `*` for every resource.
     #[must_use]
     pub fn is_for(&self, resource: &str) -> bool {
@@ -164,13 +163,13 @@ impl RequestRecord {
             && self.subresource.as_deref() == subresource
     }
 
-    /// Whether it asks for the metadata of objects instead of whole ones.
+    /// Whether the request asks for the metadata of objects instead of whole objects.
     #[must_use]
     pub fn is_metadata_only(&self) -> bool {
         self.accept.contains("as=PartialObjectMetadata")
     }
 
-    /// Whether it is the first page of a list: pages after it carry a continue token.
+    /// Whether the request is for the first page of a list; later pages carry a continue token.
     #[must_use]
     pub fn is_first_page(&self) -> bool {
         self.does(Verb::List) && self.parameter("continue").is_none_or(str::is_empty)

@@ -1,23 +1,23 @@
-//! Words: a fault as it is asked for: whom it meets, when, and what it does.
+//! Words: the specification of a fault: which requests it affects, when, and how.
 
 use serde::{Deserialize, Serialize};
 
 use super::record::{RequestRecord, Verb};
 
-/// A fault: whom it meets, when, and what it does. The same in Rust and, as JSON with these names
-/// in camel case, over HTTP.
+/// A fault: which requests it affects, when, and how. Over HTTP the same fields are JSON members in
+/// camel case.
 ///
-/// A request that fits everything that is given meets it; what is not given fits all.
+/// The fault affects requests that match every field that is set; an unset field matches all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 #[must_use = "a fault does nothing until it is added"]
 pub struct FaultSpec {
-    /// What the request does.
+    /// The verb of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<Verb>,
-    /// The resource, as in [`RequestRecord::is_for`]. Without it requests for documents, such as
-    /// discovery, fit too.
+    /// The resource, as in [`RequestRecord::is_for`]. Unset, requests for documents such as
+    /// discovery match too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     /// The namespace in the path.
@@ -26,37 +26,37 @@ pub struct FaultSpec {
     /// The name in the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Who asks, as in [`RequestRecord::user`].
+    /// The name of the user, as in [`RequestRecord::user`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// A part of the `User-Agent` header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// How many of the requests that fit meet it, from 0 to 1; which ones follows from the server's
-    /// seed. Default 1.
+    /// The fraction of matching requests that are affected, from 0 to 1. The server's seed decides
+    /// which. Default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// How many requests that fit are spared first. Default 0.
+    /// Number of matching requests that are not affected at first. Default 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skip: u64,
-    /// How many requests meet it at most.
+    /// Maximum number of requests that are affected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    /// The milliseconds after which it begins. Default 0.
+    /// Milliseconds after which the fault begins. Default 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub after_millis: u64,
-    /// How many milliseconds it lasts from then on.
+    /// Milliseconds that the fault lasts from its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_millis: Option<u64>,
-    /// What it does.
+    /// The effect on a request.
     pub effect: Effect,
 }
 
-/// The longest a fault lets something wait, in milliseconds: a year. What is to last until it is
-/// taken out is swallowed instead.
+/// The longest delay in milliseconds: a year. To delay a request until the fault is removed, use
+/// [`Effect::Swallow`].
 pub(crate) const LONGEST_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;
 
-/// What a fault does to a request.
+/// The effect of a fault on a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
@@ -66,67 +66,67 @@ pub(crate) const LONGEST_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;
 )]
 #[non_exhaustive]
 pub enum Effect {
-    /// It waits before anything is done.
+    /// The request waits before it is carried out.
     Delay {
-        /// The least it waits. Waits of all kinds are a year at most.
+        /// Minimum delay. A delay of any kind is at most a year.
         millis: u64,
-        /// How much longer it may take.
+        /// Maximum of the random addition to the delay.
         #[serde(default)]
         jitter_millis: u64,
     },
-    /// It is answered a failure.
+    /// The request gets a failure as its answer.
     Answer {
         /// The HTTP status code, 400 to 599.
         code: u16,
-        /// The message; one that says that it is a fault by default.
+        /// The message; the default says that the failure is a fault.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
         /// Seconds of a `Retry-After` header.
         #[serde(default)]
         retry_after_seconds: u32,
-        /// Whether what was asked is done all the same.
+        /// Whether the request is carried out all the same.
         #[serde(default)]
         commit: bool,
     },
-    /// Its connection ends before the answer.
+    /// The connection ends before the answer.
     Cut {
-        /// Whether what was asked is done all the same.
+        /// Whether the request is carried out all the same.
         #[serde(default)]
         commit: bool,
     },
-    /// Its connection ends in the middle of the answer's body.
+    /// The connection ends in the middle of the answer's body.
     CutBody {
-        /// How much of the body comes.
+        /// Number of bytes of the body that arrive.
         after_bytes: u64,
     },
-    /// Its answer's body comes in pieces.
+    /// The answer's body arrives in pieces.
     Chunks {
-        /// How large they are, at least 1.
+        /// Size of a piece in bytes, at least 1.
         bytes: u64,
-        /// How long each takes.
+        /// Delay of each piece.
         #[serde(default)]
         millis: u64,
     },
-    /// It is not answered until the fault is taken out. A watch that is open already falls silent
-    /// by [`Faults::silence_watches`](super::Faults::silence_watches).
+    /// The request is not answered until the fault is removed. To silence watches that are already
+    /// open, use [`Faults::silence_watches`](super::Faults::silence_watches).
     Swallow,
     /// A watch opens and stays silent.
     Silence,
     /// A watch opens and ends at once with an `ERROR` event of 410.
     ExpireWatch,
-    /// A watch tells each event twice.
+    /// A watch sends each event twice.
     DuplicateEvents,
-    /// A watch tells each bookmark twice.
+    /// A watch sends each bookmark twice.
     DuplicateBookmarks,
-    /// The bookmarks of a watch come later than they should.
+    /// A watch sends its bookmarks late.
     LateBookmarks {
-        /// By how much.
+        /// The delay.
         millis: u64,
     },
-    /// A list that takes any version (`resourceVersion=0`), or any that is no older than a past one, is answered from
-    /// the past. A list without a version asks for the newest state, and has it.
+    /// A list with `resourceVersion=0`, or with a version whose minimum the past state meets, is
+    /// answered from the past. A list without a version asks for the newest state and gets it.
     StaleList {
-        /// By how many revisions, as far as they are remembered.
+        /// Number of revisions to go back, as far as they are retained.
         revisions: u64,
     },
 }
@@ -140,7 +140,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl FaultSpec {
-    /// This effect on every request.
+    /// Creates a fault with this effect on every request.
     pub fn new(effect: Effect) -> Self {
         Self {
             verb: None,
@@ -158,73 +158,73 @@ impl FaultSpec {
         }
     }
 
-    /// Only for requests that do this.
+    /// Limits the fault to requests with this verb.
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verb = Some(verb);
         self
     }
 
-    /// Only for this resource.
+    /// Limits the fault to this resource.
     pub fn resource(mut self, resource: &str) -> Self {
         self.resource = Some(resource.to_owned());
         self
     }
 
-    /// Only in this namespace.
+    /// Limits the fault to this namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Only for this object.
+    /// Limits the fault to objects with this name.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Only for this user.
+    /// Limits the fault to this user.
     pub fn user(mut self, user: &str) -> Self {
         self.user = Some(user.to_owned());
         self
     }
 
-    /// Only for clients whose `User-Agent` contains this.
+    /// Limits the fault to clients with this text in their `User-Agent`.
     pub fn user_agent(mut self, part: &str) -> Self {
         self.user_agent = Some(part.to_owned());
         self
     }
 
-    /// Only for this share of the requests that fit.
+    /// Limits the fault to this fraction of the matching requests.
     pub fn probability(mut self, share: f64) -> Self {
         self.probability = Some(share);
         self
     }
 
-    /// Spares the first ones.
+    /// Skips this many matching requests first.
     pub fn skip(mut self, requests: u64) -> Self {
         self.skip = requests;
         self
     }
 
-    /// At most so often.
+    /// Limits the number of requests that are affected.
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// From so many milliseconds from now on.
+    /// Lets the fault begin this many milliseconds from now.
     pub fn after_millis(mut self, millis: u64) -> Self {
         self.after_millis = millis;
         self
     }
 
-    /// For so many milliseconds from its beginning.
+    /// Lets the fault end this many milliseconds after its beginning.
     pub fn for_millis(mut self, millis: u64) -> Self {
         self.for_millis = Some(millis);
         self
     }
 
-    /// Why the fault makes no sense, if it makes none.
+    /// Returns what is wrong with the fault, if it is invalid.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(share) = self.probability
             && !(0.0..=1.0).contains(&share)
@@ -257,7 +257,7 @@ impl FaultSpec {
         }
     }
 
-    /// Whether a request is one of those that it may meet.
+    /// Whether a request matches the fault.
     pub(crate) fn fits(&self, record: &RequestRecord) -> bool {
         let same =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;

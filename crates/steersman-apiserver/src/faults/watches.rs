@@ -1,4 +1,4 @@
-//! Driver: the watches that are open, and the switch that each of them listens to.
+//! Driver: the open watches, and the switch that commands each of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 use super::record::RequestRecord;
 use crate::bell::Bell;
 
-/// What an open watch does.
+/// The mode of an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchMode {
     /// Delivers events.
     Live,
-    /// Stays open and says nothing.
+    /// Stays open and silent.
     Silent,
     /// Ends as if the server had closed it.
     Cut,
@@ -24,7 +24,7 @@ pub(crate) enum WatchMode {
     Broken,
 }
 
-/// Every open watch. Cheap to clone.
+/// The list of all open watches. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenWatches {
     open: Arc<Mutex<BTreeMap<u64, Entry>>>,
@@ -34,18 +34,18 @@ pub(crate) struct OpenWatches {
 struct Entry {
     record: RequestRecord,
     switch: Arc<Switch>,
-    /// The end of the listener that it came by.
+    /// Stops the listener through which the watch arrived.
     stop: CancellationToken,
 }
 
-/// What a watch is told to do, and the bell that says that it was told.
+/// The mode of a watch, and the bell that wakes it when the mode changes.
 #[derive(Debug)]
 struct Switch {
     mode: Mutex<WatchMode>,
     bell: Arc<Bell>,
 }
 
-/// One watch's end of its switch; dropping it takes the watch off the list.
+/// A watch's side of its switch; dropping it removes the watch from the list.
 #[derive(Debug)]
 pub(crate) struct WatchTap {
     switch: Arc<Switch>,
@@ -54,7 +54,8 @@ pub(crate) struct WatchTap {
 }
 
 impl OpenWatches {
-    /// Puts a watch on the list. It ends with `stop`, once [`end_stopped`](Self::end_stopped) is told.
+    /// Adds a watch to the list. The watch ends with `stop`, once
+    /// [`end_stopped`](Self::end_stopped) is called.
     pub(crate) fn open(
         &self,
         record: &RequestRecord,
@@ -71,7 +72,7 @@ impl OpenWatches {
             stop,
         };
         let mut open = self.open.lock();
-        // Whoever stopped it in the meantime did not find it here.
+        // If `stop` was cancelled in the meantime, `end_stopped` did not see this entry.
         if entry.stop.is_cancelled() {
             entry.switch.turn(WatchMode::Cut);
         }
@@ -83,7 +84,7 @@ impl OpenWatches {
         }
     }
 
-    /// How many watches fit.
+    /// Returns the number of watches that meet a condition.
     pub(crate) fn count(&self, condition: impl Fn(&RequestRecord) -> bool) -> usize {
         self.open
             .lock()
@@ -92,7 +93,7 @@ impl OpenWatches {
             .count()
     }
 
-    /// Switches the watches that fit, and says how many did.
+    /// Switches the watches that meet a condition, and returns their number.
     pub(crate) fn switch(
         &self,
         mode: WatchMode,
@@ -109,8 +110,8 @@ impl OpenWatches {
         switched
     }
 
-    /// Ends the watches whose listener has stopped, the silent ones too. Watches do not look at what
-    /// all of them share: a thousand of them would do so at each event.
+    /// Ends the watches of stopped listeners, silent ones too. Watches do not poll a shared token
+    /// themselves, because a thousand watches would do so at each event.
     pub(crate) fn end_stopped(&self) {
         for entry in self.open.lock().values() {
             if entry.stop.is_cancelled() {
@@ -128,12 +129,13 @@ impl Switch {
 }
 
 impl WatchTap {
-    /// What the watch is to do now.
+    /// Returns the current mode of the watch.
     pub(crate) fn mode(&self) -> WatchMode {
         *self.switch.mode.lock()
     }
 
-    /// Is rung when the switch is turned. The watch hangs it up for changes as well.
+    /// Returns the bell that wakes the watch when its mode changes. The watch subscribes it to
+    /// changes of the storage as well.
     pub(crate) fn bell(&self) -> &Arc<Bell> {
         &self.switch.bell
     }

@@ -1,4 +1,5 @@
-//! Machine: subresources and reviews that are done rather than kept.
+//! Machine: requests that perform an act instead of storing an object: `binding`, `eviction`,
+//! `token` and other subresources, and reviews.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -13,7 +14,7 @@ use crate::http::negotiate::{self, Reader};
 use crate::http::reply::{Reply, TEXT};
 use crate::http::vain::Sent;
 
-/// The types that the route of logs answers.
+/// The media types of the route for logs.
 const LOGS: [&str; 4] = [
     "text/plain",
     "application/json",
@@ -21,10 +22,11 @@ const LOGS: [&str; 4] = [
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// Something that is done, and the verbs that do it.
+/// An act, and the verbs that perform it.
 pub(crate) type Allowed = (Act, &'static [&'static str]);
 
-/// Does what a subresource stands for. Answers are plain, whatever view was asked for.
+/// Performs the act of a subresource. The answer is always the whole object, never a Table or
+/// metadata only.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &Call<'_>,

@@ -1,7 +1,8 @@
-//! Machine: `/steersman/...`, by which faults, the log and restarts are had from outside.
+//! Machine: the endpoints below `/steersman/`, which control faults, the request log and restarts
+//! from other processes.
 //!
-//! Such requests are neither logged nor met by faults: whoever comes to take a fault out must get
-//! through (FAULT-3).
+//! These requests are neither logged nor affected by faults: a request that removes a fault must
+//! get through (FAULT-3).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +20,18 @@ use crate::http::negotiate::Format;
 use crate::http::query::Query;
 use crate::http::reply::Reply;
 
-/// The path below which it all is.
+/// The path prefix of these endpoints.
 const ROOT: &str = "/steersman/";
 
-/// How many requests a listing of the log has at most, where it is not told.
+/// Default maximum of records in a listing of the log.
 const LISTED: usize = 1000;
 
-/// What of a path is below the root; `None` for every other path.
+/// Returns the part of a path below the prefix; `None` for every other path.
 pub(crate) fn below_root(path: &str) -> Option<&str> {
     path.strip_prefix(ROOT)
 }
 
-/// Does what is asked for.
+/// Answers a request.
 pub(crate) fn answer(
     context: &Arc<Context>,
     user: &User,
@@ -95,7 +96,7 @@ fn describe(fault: &PlannedFault) -> Value {
     told
 }
 
-/// Plans a fault, or all of a list; of a list with one that is none, none.
+/// Plans a fault or a list of faults. If one of a list is invalid, none is planned.
 fn add(context: &Context, body: &[u8]) -> Done {
     let is_list = body.trim_ascii_start().starts_with(b"[");
     let read = if is_list {
@@ -156,7 +157,7 @@ fn requests(context: &Context, query: &Query) -> Done {
     };
     let found = context.log.matching(fits);
     let total = found.len();
-    // The newest of them, in their order.
+    // The newest records, in their order.
     let items: Vec<Value> = found
         .iter()
         .skip(total.saturating_sub(limit))
@@ -248,7 +249,7 @@ fn watches(context: &Context, query: &Query) -> Done {
     ))
 }
 
-/// Refuses parameters that mean nothing.
+/// Refuses unknown query parameters.
 fn known(query: &Query, known: &[&str]) -> Result<(), Status> {
     let unknown = query
         .pairs()

@@ -12,21 +12,21 @@ use http_body::{Body, Frame, SizeHint};
 use crate::http::gzip::{self, Gzip};
 use crate::http::reply::ListBody;
 
-/// The body of an answer. Lists and watches are written while they are read, so that neither is
-/// held in memory a second time.
+/// The body of an answer. Lists and watches are serialised while they are sent, so they need no
+/// second copy in memory.
 pub struct ResponseBody {
     content: Content,
     packing: Packing,
 }
 
-/// How the content is compressed.
+/// The compression of the content.
 #[derive(Debug)]
 enum Packing {
-    /// Not at all.
+    /// No compression.
     Plain,
-    /// As one member; nothing once it is finished.
+    /// One gzip member; `None` once it is finished.
     Whole(Option<Box<Gzip>>),
-    /// Each piece as a member of its own.
+    /// One gzip member per piece.
     Pieces,
 }
 
@@ -36,7 +36,7 @@ enum Content {
     Stream(BoxStream<'static, Result<Bytes, BodyError>>),
 }
 
-/// Why an answer ended before its time, or never came: a fault cut it off.
+/// The error that ends a body early: a fault cut the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BodyError;
@@ -75,7 +75,7 @@ impl ResponseBody {
         }
     }
 
-    /// The same, compressed: an answer as one member, a stream as one member per piece.
+    /// Returns the body compressed: an answer as one gzip member, a stream as one member per piece.
     pub(crate) fn compressed(mut self) -> Self {
         self.packing = match self.content {
             Content::Whole(_) | Content::List { .. } => Packing::Whole(Some(Box::new(Gzip::new()))),
@@ -84,7 +84,7 @@ impl ResponseBody {
         self
     }
 
-    /// The next piece as it is; nothing at the end.
+    /// Polls for the next uncompressed piece; `None` at the end.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         match &mut self.content {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(Ok)),
@@ -127,7 +127,7 @@ impl Body for ResponseBody {
                 (Packing::Whole(Some(gzip)), Some(piece)) => Some(gzip.push(&piece)),
                 (Packing::Whole(gzip), _) => gzip.take().map(|gzip| gzip.finish()),
             };
-            // The compressor keeps small pieces to itself.
+            // The compressor buffers small pieces and returns nothing for them.
             if data.as_ref().is_none_or(|data| !data.is_empty()) {
                 return Poll::Ready(data.map(|data| Ok(Frame::data(data))));
             }

@@ -1,4 +1,5 @@
-//! Machine: keeps the documents that are made from the served resources until those change.
+//! Machine: caches the documents that are built from the served resources until the resources
+//! change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,26 +7,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steersman_schema::resource::Resource;
 
-/// A document as it is sent.
+/// A serialised document.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
-    /// The text.
+    /// The content.
     pub(crate) bytes: Bytes,
-    /// The tag that changes with it, in quotes.
+    /// The `ETag` of the content, in quotes.
     pub(crate) tag: String,
 }
 
-/// The documents that were made, by name.
+/// The cached documents, by name.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCache {
-    /// What they were made from. A definition that changes makes resources of its own.
+    /// The resources that the documents were built from. A changed CRD has new resources.
     of: Vec<Arc<Resource>>,
     made: HashMap<String, Document>,
 }
 
 impl DocumentCache {
-    /// The document of this name, made if it was not made of just these resources before. What
-    /// cannot be made is not remembered, so that names that are asked for at random cost nothing.
+    /// Returns the document of this name, built from these resources. Failures are not cached, so
+    /// requests for random names use no memory.
     pub(crate) fn get(
         &mut self,
         resources: &[Arc<Resource>],

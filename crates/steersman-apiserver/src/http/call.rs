@@ -1,4 +1,4 @@
-//! Words: one request on objects, and why it may be refused.
+//! Words: one request on objects, and the ways to refuse it.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::http::query::Query;
 /// A request on objects, without its body.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
-    /// What the path names.
+    /// The resource and object that the path names.
     pub(crate) path: &'a ObjectPath,
-    /// What is to be done; `None` for a method that no path takes.
+    /// The verb; `None` for a method that no path supports.
     pub(crate) verb: Option<Verb>,
     /// The query.
     pub(crate) query: &'a Query,
     /// The `Accept` header.
     pub(crate) accept: Option<&'a str>,
-    /// The `Content-Type` header, empty where there is none.
+    /// The `Content-Type` header; empty if absent.
     pub(crate) content_type: &'a str,
-    /// The `User-Agent` header, empty where there is none.
+    /// The `User-Agent` header; empty if absent.
     pub(crate) user_agent: &'a str,
-    /// Who asks.
+    /// The authenticated user, after impersonation.
     pub(crate) user: &'a Arc<User>,
-    /// Whether `sendInitialEvents` is honoured.
+    /// Whether `sendInitialEvents` is supported.
     pub(crate) watch_list: bool,
 }
 
@@ -40,7 +40,7 @@ impl Call<'_> {
     }
 }
 
-/// Which verb a method is on this path. `None` where no path takes the method.
+/// Returns the verb of a method on this path; `None` for a method that no path supports.
 pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -> Option<Verb> {
     let named = path.name.is_some();
     match method.as_str() {
@@ -57,7 +57,7 @@ pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -
     }
 }
 
-/// Why a request was refused: most are Statuses, a path that nothing serves is a page of text.
+/// The refusal of a request: usually a Status, a page of text for a path that nothing serves.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// A Status.

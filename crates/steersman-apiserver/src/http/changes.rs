@@ -1,4 +1,4 @@
-//! Driver: who waits for changes of which storage, and the rounds in which a crowd hears of them.
+//! Driver: wakes the watches of changed storages, many watches in rounds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::bell::{Bell, Bells};
 
-/// Who waits for changes. Cheap to clone.
+/// The subscriptions to changes of storages. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Changes {
     by_storage: Arc<Mutex<HashMap<StorageKey, Bells>>>,
 }
 
-/// A round that ends when this is dropped: in time, or with the runtime that the time was of.
+/// A round that ends when this value is dropped: in time, or together with its runtime.
 struct Round {
     changes: Changes,
     storage: StorageKey,
@@ -26,12 +26,12 @@ impl Changes {
     /// Rings the bell whenever the storage changes. Call it before the first poll.
     pub(crate) fn subscribe(&self, storage: &StorageKey, bell: &Arc<Bell>) {
         let mut by_storage = self.by_storage.lock();
-        // Storages that nobody watches any more are forgotten here rather than on every write.
+        // Storages without watches are removed here, which is rarer than writes.
         by_storage.retain(|key, bells| key == storage || !bells.is_unheard());
         by_storage.entry(storage.clone()).or_default().hang(bell);
     }
 
-    /// Tells those who wait for any of these storages, a crowd in rounds (SRV-WATCH-3).
+    /// Wakes the subscribers of these storages, many subscribers in rounds (SRV-WATCH-3).
     pub(crate) fn tell(&self, changed: &[StorageKey]) {
         let has_timer = Handle::try_current().is_ok();
         let now = Instant::now().into_std();
@@ -42,13 +42,14 @@ impl Changes {
                 continue;
             };
             if !has_timer {
-                // Whoever writes outside a runtime cannot end a round.
+                // Outside a runtime no task can end the round later.
                 bells.ring_all(now);
             } else if let Some(ends) = bells.ring(now) {
                 rounds.push((storage.clone(), ends));
             }
         }
-        // A runtime that is shutting down drops at once what is spawned on it.
+        // A runtime that is shutting down drops spawned tasks at once, which would lock
+        // `by_storage` again.
         drop(by_storage);
         for (storage, ends) in rounds {
             let changes = self.clone();
@@ -76,7 +77,8 @@ mod tests {
 
     use super::*;
 
-    /// SRV-WATCH-3: a change is told also where the runtime that would have told it is gone.
+    /// SRV-WATCH-3: a change wakes its watches even if the runtime that should end the round is
+    /// gone.
     #[test]
     fn a_round_ends_with_its_runtime() {
         let (changes, storage) = (Changes::default(), StorageKey::new("", "pods"));

@@ -1,4 +1,4 @@
-//! Driver: a body on a bad link: in pieces, slowly, or only the beginning of it.
+//! Driver: damages a body in transit as a fault demands: small pieces, delays, or an early end.
 
 use std::pin::Pin;
 
@@ -12,13 +12,13 @@ use crate::http::body::{BodyError, ResponseBody};
 
 struct Chopped {
     body: ResponseBody,
-    /// What came of the body and was not sent yet.
+    /// Data received from the body and not sent yet.
     rest: Bytes,
     sent: u64,
     chop: Chop,
 }
 
-/// The body as the link lets it through.
+/// Returns the body with these effects.
 pub(crate) fn chop(body: ResponseBody, chop: Chop) -> ResponseBody {
     if chop == Chop::default() {
         return body;

@@ -1,4 +1,5 @@
-//! Driver: what every request reaches: the locked registry, who waits for it, and the time.
+//! Driver: the state that all requests share: the locked registry, the subscriptions to changes,
+//! and the clock.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -29,26 +30,26 @@ use crate::http::query::Query;
 use crate::http::request_info;
 use crate::http::webhooks::Webhooks;
 
-/// Tells the wall time.
+/// Returns the current wall time.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How watches behave.
+/// Options of watches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
-    /// Whether `sendInitialEvents` is honoured.
+    /// Whether `sendInitialEvents` is supported.
     pub(crate) watch_list: bool,
-    /// Whether watches are compressed for clients that take it.
+    /// Whether watches are compressed for clients that accept it.
     pub(crate) gzip_watches: bool,
-    /// Time between the bookmarks of a watch that allows them.
+    /// Interval of the bookmarks of a watch that allows them.
     pub(crate) bookmark_every: Duration,
-    /// How long a watch without `timeoutSeconds` lasts.
+    /// Duration of a watch without `timeoutSeconds`.
     pub(crate) watch_timeout: Duration,
 }
 
-/// The server behind its services and handles.
+/// The state behind the server's services and handles.
 pub(crate) struct Context {
     registry: Mutex<Registry>,
-    /// Who waits for changes of a storage.
+    /// The subscriptions to changes of storages.
     changes: Changes,
     any_change: watch::Sender<u64>,
     /// Marked changed at every restart.
@@ -57,11 +58,11 @@ pub(crate) struct Context {
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
-    /// What was asked so far.
+    /// Counters of answered requests, for `/metrics`.
     pub(crate) counts: Mutex<RequestCounts>,
-    /// Discovery and OpenAPI as they were last made.
+    /// The cached discovery and OpenAPI documents.
     pub(crate) documents: Mutex<DocumentCache>,
-    /// Who is asked before a write, and about versions.
+    /// Calls webhooks for admission and for conversion.
     pub(crate) webhooks: Webhooks,
     impersonations: Mutex<Impersonations>,
 }
@@ -89,24 +90,24 @@ impl Context {
         }
     }
 
-    /// The wall time.
+    /// Returns the current wall time.
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// Runs with the registry locked, then wakes the watches of what changed.
+    /// Runs `work` with the registry locked, then wakes the watches of changed storages.
     ///
-    /// SRV-1: `work` cannot wait, so a request that is dropped has done all of its work or none.
+    /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
     ///
-    /// SRV-4: where `work` panics, what it stored until then is told like any other change, and the
-    /// registry is used on: a verb decides before it stores, and what follows from the removals it
-    /// did not come to waits for the next verb that draws such consequences.
+    /// SRV-4: if `work` panics, the watches of what it stored are woken all the same, and the
+    /// registry stays in use. That is safe because a verb decides before it stores; consequences of
+    /// deletions that the panic prevented are drawn by the next verb that does so.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let result = catch_unwind(AssertUnwindSafe(|| work(&mut registry)));
         let changed = registry.take_changed();
         let spent = registry.take_spent();
-        // Nobody listens to the warnings that are left: those of a request went with it.
+        // A panicked request leaves warnings that have no client any more.
         registry.take_warnings();
         drop(registry);
         if !changed.is_empty() {
@@ -116,8 +117,9 @@ impl Context {
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Runs a verb, asking webhooks whatever it has to know: each run either ends or changes
-    /// nothing (ADM-2). Answers what the last run did, and what webhooks tell the client.
+    /// Runs a verb, calling webhooks in between: each run either completes, or changes nothing and
+    /// returns a question (ADM-2). Returns the result of the last run and the warnings of the
+    /// webhooks.
     ///
     /// Dropping the future abandons the verb, which has changed nothing then.
     pub(crate) async fn asking<R>(
@@ -134,7 +136,7 @@ impl Context {
         }
     }
 
-    /// Asks, without the lock.
+    /// Calls the webhooks of a question without holding the lock.
     pub(crate) async fn put(&self, question: Question, attempt: &mut Attempt) {
         let resolve = |namespace: &str, name: &str, port: u16| {
             self.with_registry(|registry| registry.service_address(namespace, name, port))
@@ -144,8 +146,8 @@ impl Context {
         }
     }
 
-    /// Finds out who a request comes from, and whether it may go on. Requests without a credential
-    /// are the `default` user's.
+    /// Authenticates and authorizes a request. Requests without a credential are those of the
+    /// `default` user.
     pub(crate) fn admit(&self, parts: &Parts, query: &Query, default: &Arc<User>) -> Admitted {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
         let asked = || request_info::attributes(method, path, query);
@@ -155,10 +157,9 @@ impl Context {
         gate::admit(&registry, &mut impersonations, parts, default, &asked, now)
     }
 
-    /// Does to clients what a restart of the server does: open watches break off, connections that
-    /// idle are closed, and without its history nothing can be resumed from before. Answers how many
-    /// watches there were. Where the restart takes time, what requests meet until it is over is told by
-    /// [`meet_outage`](Self::meet_outage).
+    /// Shows clients a restart of the server: open watches break, idle connections are closed, and
+    /// without history no watch can resume from before. Returns the number of broken watches. For a
+    /// restart that takes time, [`meet_outage`](Self::meet_outage) returns its effect on requests.
     pub(crate) fn restart(&self, restart: Restart) -> usize {
         if !restart.keeps_history() {
             self.with_registry(Registry::compact);
@@ -169,13 +170,13 @@ impl Context {
         broken
     }
 
-    /// What a request meets, where the server has not come back from a restart.
+    /// Returns the effect of a restart in progress on a request.
     pub(crate) fn meet_outage(&self, record: &RequestRecord) -> Option<Met> {
         if let Some((phase, _)) = self.faults.outage() {
             return phase.meet(record);
         }
         if self.faults.end_outage() {
-            // What is held in memory begins here, so nothing resumes from before.
+            // The history begins here, so no watch resumes from before.
             self.with_registry(Registry::compact);
         }
         None
@@ -186,7 +187,7 @@ impl Context {
         self.changes.subscribe(storage, bell);
     }
 
-    /// Something that is marked changed at every restart from now on.
+    /// Returns a receiver that is marked changed at every restart from now on.
     pub(crate) fn subscribe_to_restarts(&self) -> watch::Receiver<u64> {
         self.restarts.subscribe()
     }
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
     use steersman_registry::{RegistryOptions, Target, WriteOptions};
 
-    /// SRV-4: what was stored before a panic is told, and the next one finds the registry unlocked.
+    /// SRV-4: writes before a panic wake their watches, and the next request can lock the registry.
     #[test]
     fn a_panic_with_the_registry_still_wakes_the_watches() {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();

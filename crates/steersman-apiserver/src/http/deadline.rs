@@ -1,8 +1,8 @@
-//! Machine: the `timeout` of a query, which is read and refused as kube-apiserver does it.
+//! Machine: the `timeout` query parameter, parsed and refused as kube-apiserver does.
 //!
 //! Kubernetes source: `apiserver/pkg/endpoints/filters/request_deadline.go` and
-//! `handlers/finisher/finisher.go`. A verb waits for webhooks alone, so that no other request ever
-//! misses its deadline.
+//! `handlers/finisher/finisher.go`. Verbs wait only for webhooks, so only requests that call
+//! webhooks can exceed their deadline.
 
 use std::time::Duration;
 
@@ -11,20 +11,21 @@ use steersman_text::status::{Details, Status};
 
 use crate::http::query::Query;
 
-/// How long a request may take that says nothing else, and at most.
+/// The default timeout of a request, which is also the maximum.
 pub(crate) const MOST: Duration = Duration::from_secs(60);
 const MISSED: &str =
     "request did not complete within requested timeout - context deadline exceeded";
 
-/// 504, where it took longer. Nothing was changed then (SRV-1).
+/// Returns the 504 for a request that exceeded its deadline. Such a request has changed nothing
+/// (SRV-1).
 pub(crate) fn missed() -> Status {
     Status::failure(504, "Timeout", format!("Timeout: {MISSED}")).with_details(Details::default())
 }
 
-/// How long the request may take. No `timeout`, or none above zero, means as long as any.
+/// Returns the timeout of a request: the maximum if `timeout` is absent or not positive.
 ///
 /// # Errors
-/// 400 with Go's words, where it is no duration.
+/// 400 with Go's message for a value that is no duration.
 pub(crate) fn of(query: &Query) -> Result<Duration, Status> {
     let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else {
         return Ok(MOST);

@@ -1,4 +1,5 @@
-//! Machine: request bodies as JSON values, and the refusals of those that are none.
+//! Machine: parses request bodies into JSON values, and words the refusals of bodies that do not
+//! parse.
 
 use serde_json::Value;
 use steersman_registry::DeleteOptions;
@@ -9,13 +10,14 @@ use steersman_text::{go, yaml};
 
 use crate::http::negotiate::BodyFormat;
 
-/// The registry of kinds that reads the options of a delete, as upstream's refusals name it.
+/// The Go source of the registry of kinds that decodes delete options, as upstream's messages name
+/// it.
 const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
-/// The longest body that is taken, in bytes.
+/// Maximum length of a body, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
-/// Reads the object of a create or an update; `null` is an empty object.
+/// Parses the object of a create or an update; `null` is an empty object.
 pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Value, Status> {
     let refuse = |why: String| unrecognized(body, kind, &why);
     let value = match format {
@@ -50,7 +52,7 @@ fn no_object(value: &Value) -> String {
     )
 }
 
-/// The refusal of a body that does not even say what it is.
+/// Builds the refusal of a body without a readable kind and apiVersion.
 fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
     Status::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): {why} ({})",
@@ -58,7 +60,7 @@ fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
     ))
 }
 
-/// The refusal of an object that says its kind and is none.
+/// Builds the refusal of a body with a kind that does not decode as that kind.
 fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
     let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
     Status::bad_request(format!(
@@ -68,7 +70,7 @@ fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
     ))
 }
 
-/// The refusal of a custom resource in protobuf: its type has no messages.
+/// Builds the refusal of a custom resource in protobuf: custom resources have no protobuf messages.
 pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
     const WHY: &str = "object *unstructured.Unstructured does not implement the protobuf \
                        marshalling interface and cannot be encoded to a protobuf message";
@@ -78,7 +80,7 @@ pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
     }
 }
 
-/// The refusal of a custom resource whose body does not say its kind.
+/// Builds the refusal of a custom resource whose body has no kind.
 pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
     let whole = String::from_utf8_lossy(body);
     Status::bad_request(format!(
@@ -88,7 +90,7 @@ pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
     ))
 }
 
-/// Reads the options that the body of a delete holds; none of an empty body.
+/// Parses the options in the body of a delete; `None` for an empty body.
 pub(crate) fn delete_options(
     body: &[u8],
     format: BodyFormat,
@@ -119,7 +121,7 @@ pub(crate) fn delete_options(
         return Err(Status::bad_request(why));
     }
     match kind {
-        // Upstream registers these options for every version, also for one that nothing serves
+        // Upstream registers these options in every version, even in versions that are not served
         // (`addToGroupVersion` of apimachinery's internalversion scheme).
         "" | "DeleteOptions" => {}
         "CreateOptions" | "UpdateOptions" | "Status" | "APIVersions" | "APIGroup"
@@ -149,7 +151,7 @@ pub(crate) fn delete_options(
         .map_err(|error| Status::bad_request(error.to_string()))
 }
 
-/// How Go's decoder refuses options with a value of a wrong type.
+/// Returns the message of Go's decoder about options with a value of the wrong type.
 fn mistyped_options(value: &Value) -> Option<String> {
     const FIELDS: &[(&str, &str)] = &[
         ("gracePeriodSeconds", "int64"),
@@ -202,12 +204,12 @@ fn mistyped_options(value: &Value) -> Option<String> {
     None
 }
 
-// SRV-3: the parser bounds how deep values nest, and answers with an error.
+// SRV-3: the parser bounds the nesting of values, and returns an error beyond it.
 fn parse_json(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| go_wording(body, &error))
 }
 
-/// A parse error in the words of the real server, where the two parsers agree on what is wrong.
+/// Returns a parse error in Go's words, in the cases in which both parsers find the same error.
 fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -236,7 +238,7 @@ fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// The refusal of a word that begins like `null`, `true` or `false` and goes on otherwise.
+/// Returns the message about a word that begins like `null`, `true` or `false`.
 fn literal(body: &[u8], at: usize) -> Option<String> {
     for word in ["null", "true", "false"] {
         for length in (1..word.len()).rev() {
@@ -252,7 +254,7 @@ fn literal(body: &[u8], at: usize) -> Option<String> {
     None
 }
 
-/// The byte a line and a column (both from 1) speak of.
+/// Returns the byte offset of a line and a column, both counted from 1.
 fn offset_of(body: &[u8], line: usize, column: usize) -> Option<usize> {
     let mut start = 0;
     for _ in 1..line {
@@ -271,7 +273,8 @@ fn quoted_character(body: &[u8], at: usize) -> String {
     }
 }
 
-/// The beginning of a body for a message: text where it looks like JSON, else in hexadecimal.
+/// Returns the beginning of a body for a message: as text if it looks like JSON, else in
+/// hexadecimal.
 fn excerpt(body: &[u8]) -> String {
     const LONGEST: usize = 30;
     if body.is_empty() {

@@ -1,4 +1,4 @@
-//! Machine: the discovery documents, made from the resources that are served.
+//! Machine: builds the discovery documents from the served resources.
 
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,13 +16,13 @@ use crate::http::negotiate::DiscoveryVersion;
 
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
-/// One group and its versions, the preferred one first.
+/// A group and its versions, the preferred one first.
 struct Group<'a> {
     name: &'a str,
     versions: Vec<&'a str>,
 }
 
-/// `/api`.
+/// Builds `/api`.
 pub(crate) fn core_versions() -> Value {
     json!({
         "kind": "APIVersions",
@@ -31,7 +31,7 @@ pub(crate) fn core_versions() -> Value {
     })
 }
 
-/// `/apis`.
+/// Builds `/apis`.
 pub(crate) fn groups(resources: &[Arc<Resource>]) -> Value {
     let groups: Vec<Value> = collect(resources)
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn groups(resources: &[Arc<Resource>]) -> Value {
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
-/// `/apis/<group>`, if it is served.
+/// Builds `/apis/<group>`, if the group is served.
 pub(crate) fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
     let groups = collect(resources);
     let group = groups
@@ -54,7 +54,7 @@ pub(crate) fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
     Some(Value::Object(document))
 }
 
-/// `/api/v1` and `/apis/<group>/<version>`, if it is served.
+/// Builds `/api/v1` or `/apis/<group>/<version>`, if the version is served.
 pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
     let mut entries: Vec<Value> = Vec::new();
     let mut sorted: Vec<&Arc<Resource>> = of_version(resources, group, version).collect();
@@ -104,7 +104,7 @@ pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -
     }))
 }
 
-/// The aggregated document of `/api` (`core`) or of `/apis`.
+/// Builds the aggregated document of `/api` (`core`) or of `/apis`.
 pub(crate) fn aggregated(
     resources: &[Arc<Resource>],
     core: bool,
@@ -135,7 +135,7 @@ pub(crate) fn aggregated(
     })
 }
 
-/// The `apiVersion` of the aggregated documents.
+/// Returns the `apiVersion` of the aggregated documents.
 fn aggregated_api_version(version: DiscoveryVersion) -> &'static str {
     match version {
         DiscoveryVersion::V2 => "apidiscovery.k8s.io/v2",
@@ -143,7 +143,7 @@ fn aggregated_api_version(version: DiscoveryVersion) -> &'static str {
     }
 }
 
-/// The content type of the aggregated documents.
+/// Returns the content type of the aggregated documents.
 pub(crate) fn aggregated_content_type(version: DiscoveryVersion) -> &'static str {
     match version {
         DiscoveryVersion::V2 => {
@@ -155,14 +155,14 @@ pub(crate) fn aggregated_content_type(version: DiscoveryVersion) -> &'static str
     }
 }
 
-/// A quoted tag that changes with the content.
+/// Returns an `ETag`, in quotes, derived from the content.
 pub(crate) fn etag(document: &Value) -> String {
     let mut hasher = DefaultHasher::new();
     document.to_string().hash(&mut hasher);
     format!("\"{:016X}\"", hasher.finish())
 }
 
-/// The resources of one group version.
+/// Returns the resources of one group version.
 pub(crate) fn of_version<'a>(
     resources: &'a [Arc<Resource>],
     group: &'a str,
@@ -173,7 +173,7 @@ pub(crate) fn of_version<'a>(
         .filter(move |resource| resource.group == group && resource.version == version)
 }
 
-/// Every group version that is served, as `v1` or `group/version`, without repetition.
+/// Returns every served group version as `v1` or `group/version`, without repetition.
 pub(crate) fn group_versions(resources: &[Arc<Resource>]) -> Vec<(&str, &str)> {
     collect(resources)
         .into_iter()
@@ -186,7 +186,7 @@ pub(crate) fn group_versions(resources: &[Arc<Resource>]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// `v1` or `group/version`.
+/// Formats `v1` or `group/version`.
 pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() {
         version.to_owned()
@@ -198,7 +198,7 @@ pub(crate) fn group_version(group: &str, version: &str) -> String {
 fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -> Value {
     let mut entries: Vec<(&str, Value)> = of_version(resources, group, version)
         .map(|resource| {
-            // Built-in kinds leave group and version empty: they are those of the document.
+            // Built-in kinds leave group and version empty, which means those of the document.
             let (own_group, own_version) = if resource.built_in {
                 ("", "")
             } else {
@@ -244,18 +244,19 @@ fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -
     json!({ "version": version, "resources": entries, "freshness": "Current" })
 }
 
-/// A subresource as both documents list it.
+/// A subresource as the documents list it.
 #[derive(Debug)]
 pub(crate) struct Below<'a> {
     pub(crate) name: &'a str,
-    /// Empty where the kind is one of the resource's own group and version.
+    /// Empty for a kind of the resource's own group and version.
     pub(crate) group: &'a str,
     pub(crate) version: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) verbs: &'a [&'a str],
 }
 
-/// The subresources of a resource: by name, those of custom resources the other way round.
+/// Returns the subresources of a resource, sorted by name; those of custom resources in reverse
+/// order.
 pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
     let mut all: Vec<Below<'_>> = further(resource)
         .map(|further| Below {
@@ -319,8 +320,8 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
     all
 }
 
-/// Tells clients that two resources are stored as one: the beginning of the SHA-256 of the stored
-/// kind. Resources of which nothing is stored have none.
+/// Returns a hash by which clients recognise resources that are stored as the same kind: the
+/// beginning of the SHA-256 of the stored kind. `None` for resources that are not stored.
 fn storage_version_hash(resource: &Resource) -> Option<String> {
     if !resource.verbs.contains(&"watch") {
         return None;
@@ -328,7 +329,7 @@ fn storage_version_hash(resource: &Resource) -> Option<String> {
     let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else {
         return None;
     };
-    // Events are stored as those of the core group, whatever they are read as.
+    // Events of both groups are stored as Events of the core group.
     let group = if resource.built_in && resource.kind == "Event" {
         ""
     } else {
@@ -339,7 +340,7 @@ fn storage_version_hash(resource: &Resource) -> Option<String> {
     Some(STANDARD.encode(hash.as_ref().get(..8)?))
 }
 
-/// The groups in the order in which their first resource is served, versions by precedence.
+/// Groups the resources. Groups are in the order of their first resource, versions by precedence.
 fn collect(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for resource in resources {
@@ -381,7 +382,7 @@ fn group_fields(group: &Group<'_>) -> Map<String, Value> {
     fields
 }
 
-/// Stable versions before betas before alphas, newer before older, and words last by name.
+/// Compares versions: stable before beta before alpha, newer before older, other names last.
 fn precedence(left: &str, right: &str) -> Ordering {
     match (parse_version(left), parse_version(right)) {
         (Some(left), Some(right)) => right.cmp(&left),
@@ -391,7 +392,7 @@ fn precedence(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// `v2beta3` as (stage, 2, 3), later stages larger; `None` for what is no such version.
+/// Parses `v2beta3` into (stage, 2, 3), later stages larger; `None` for other names.
 fn parse_version(text: &str) -> Option<(u8, u64, u64)> {
     let rest = text.strip_prefix('v')?;
     let digits = rest

@@ -1,4 +1,4 @@
-//! Machine: everything that is read but is no object: health, version, discovery, OpenAPI.
+//! Machine: answers requests for documents: health, version, discovery, OpenAPI.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::http::query::Query;
 use crate::http::reply::{JSON, Reply};
 use crate::http::{discovery, health, openapi, openapi_v2};
 
-/// The version of Kubernetes whose behaviour is served.
+/// The minor version of the Kubernetes release whose behaviour is served.
 const MINOR: &str = "36";
 
-/// What a request for a document brings along.
+/// The parts of a request that a document depends on.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
     /// HTTP method.
@@ -30,8 +30,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) if_none_match: Option<&'a str>,
 }
 
-/// Answers a route that names a document. `Objects`, `Metrics` and `Unknown` are answered as pages
-/// that are not there.
+/// Answers a route of a document. `Objects`, `Metrics` and `Unknown` get the page for unknown
+/// paths.
 pub(crate) fn answer(
     route: &Route,
     ask: &Ask<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn answer(
             health::answer(endpoint, check.as_deref(), ask.query).ok_or(Refusal::PageNotFound)
         }
         Route::Root => Ok(paths(resources)),
-        // The handlers of OpenAPI do not look at the method.
+        // The handlers of OpenAPI ignore the method.
         Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {
             let made = cache.get(resources, "openapi/v2", || {
                 let (bytes, tag) = (openapi_v2::document(resources), String::new());
@@ -69,10 +69,10 @@ pub(crate) fn answer(
             Err(Status::no_such_path().into())
         }
         Route::NoSuchPath { .. } => Err(Refusal::PageNotFound),
-        // Upstream's aggregator answers these two, whatever the method.
+        // Upstream's aggregator answers these two routes whatever the method.
         Route::Groups => root(ask, resources, Reader::Handler, cache),
         Route::Group(name) => group(name, ask, resources),
-        // Those who answer the versions of custom resources look as little at it.
+        // The handlers of custom resource versions ignore the method too.
         Route::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
             Err(Status::method_not_allowed().into())
         }
@@ -86,7 +86,7 @@ pub(crate) fn answer(
     }
 }
 
-/// The resources of a version.
+/// Answers with the resources of a version.
 fn resources_of(
     ask: &Ask<'_>,
     resources: &[Arc<Resource>],
@@ -107,14 +107,14 @@ fn resources_of(
     }
 }
 
-/// Whether a group is Kubernetes' own, whose missing paths are answered by a Status.
+/// Whether a group has built-in resources; then its unknown paths are answered by a Status.
 fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
     resources
         .iter()
         .any(|known| known.built_in && known.group == group)
 }
 
-/// `/`: the paths that are served, apart from objects.
+/// Answers `/`: the served paths, apart from objects.
 fn paths(resources: &[Arc<Resource>]) -> Reply {
     let mut paths: Vec<String> = [
         "/api",
@@ -155,7 +155,7 @@ fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply
     ))
 }
 
-/// `/api` and `/apis`, which have an aggregated form.
+/// Answers `/api` and `/apis`, which have an aggregated form.
 fn root(
     ask: &Ask<'_>,
     resources: &[Arc<Resource>],
@@ -184,7 +184,7 @@ fn root(
     }
 }
 
-/// The format of a document that has no aggregated form.
+/// Negotiates the format of a document without an aggregated form.
 fn legacy(ask: &Ask<'_>, reader: Reader) -> Result<Format, Refusal> {
     match negotiate::discovery(ask.accept, reader, false)? {
         Discovery::Legacy(format) => Ok(format),
@@ -192,7 +192,7 @@ fn legacy(ask: &Ask<'_>, reader: Reader) -> Result<Format, Refusal> {
     }
 }
 
-/// The OpenAPI document of a group version, if that is served.
+/// Returns the OpenAPI document of a group version, if it is served.
 fn openapi_v3(
     resources: &[Arc<Resource>],
     path: &str,
@@ -203,7 +203,7 @@ fn openapi_v3(
     })
 }
 
-/// The index of the OpenAPI documents, which names each by its hash.
+/// Builds the index of the OpenAPI documents, which names each document with its hash.
 fn index(resources: &[Arc<Resource>], cache: &mut DocumentCache) -> Document {
     let mut tags = Vec::new();
     for path in openapi::paths(resources) {
@@ -221,7 +221,7 @@ fn document(value: &Value) -> Document {
     }
 }
 
-/// A document that is answered 304 to a client that has it.
+/// Answers 304 if the client already has the document.
 fn tagged(document: Document, ask: &Ask<'_>) -> Reply {
     let known = ask.if_none_match.unwrap_or_default();
     let mut reply = if known.contains(&document.tag) {
@@ -251,7 +251,7 @@ fn version() -> Value {
     })
 }
 
-/// The processor's name as Go, and so every client of Kubernetes, spells it.
+/// Returns the processor architecture as Go, and so every Kubernetes client, spells it.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

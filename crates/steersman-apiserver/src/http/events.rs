@@ -1,4 +1,4 @@
-//! Machine: the lines of a watch, written once per event.
+//! Machine: serialises the events of a watch, once per event.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
@@ -11,13 +11,13 @@ use crate::http::negotiate::{MetaVersion, Shape};
 use crate::http::query::IncludeObject;
 use crate::http::table::{TableMaker, TableMeta, partial_text};
 
-/// Writes the events of one watch in the shape that was asked for.
+/// Writes the events of one watch in the requested shape.
 #[derive(Debug)]
 pub(crate) struct EventEncoder {
     kind: String,
     api_version: String,
     view: View,
-    /// The columns of a Table come with the first event alone.
+    /// Whether the columns of a Table were sent; only the first event carries them.
     columns_sent: bool,
 }
 
@@ -29,7 +29,7 @@ enum View {
 }
 
 impl EventEncoder {
-    /// For the watch of a resource.
+    /// Creates the encoder for a watch of a resource.
     pub(crate) fn new(resource: &Resource, shape: Shape, include: IncludeObject) -> Self {
         let view = match shape {
             Shape::Whole => View::Whole,
@@ -46,8 +46,8 @@ impl EventEncoder {
         }
     }
 
-    /// The line of one event, with its newline. That of a whole object was mostly written with the
-    /// object, and is shared by every watch that sends it (SRV-STORE-6).
+    /// Returns the line of an event, with its newline. The line of a whole object is built from the
+    /// stored bytes and shared by every watch that sends it (SRV-STORE-6).
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
         let (object, made) = match event {
             WatchEvent::Added(object) => (object, Made::Added),
@@ -108,7 +108,7 @@ impl EventEncoder {
         };
         let object: Value =
             json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
-        // A Table has a row for it as for any object.
+        // A Table has a row for a bookmark as for any object.
         let View::Table(maker) = &self.view else {
             return object.to_string().into();
         };
@@ -122,7 +122,7 @@ impl EventEncoder {
     }
 }
 
-/// The line of an event, with its newline.
+/// Builds the line of an event, with its newline.
 fn line(kind: &str, body: &[u8]) -> Bytes {
     let mut line = BytesMut::with_capacity(body.len() + kind.len() + 24);
     line.put_slice(b"{\"type\":\"");

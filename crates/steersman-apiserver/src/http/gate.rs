@@ -1,4 +1,4 @@
-//! Machine: who a request comes from, and whether it may go on.
+//! Machine: authentication, impersonation and authorization of a request.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use steersman_registry::Registry;
 use steersman_registry::auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_text::status::Status;
 
-/// What is known of a request before anything is done for it.
+/// The result of authentication and authorization.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    /// Who asks, or whom he acts as.
+    /// The user of the request, after impersonation.
     pub(crate) user: Arc<User>,
-    /// Who acts as that user.
+    /// The user that impersonates, if any.
     pub(crate) by: Option<Arc<User>>,
-    /// Why the request goes no further (AUTH-1).
+    /// The refusal, if the request may not go on (AUTH-1).
     pub(crate) refusal: Option<Box<Status>>,
 }
 
@@ -26,8 +26,8 @@ impl Admitted {
     }
 }
 
-/// Authenticates a request, lets it act as somebody else, and authorizes it, in the order of
-/// kube-apiserver's filters. A request without a credential is the `default` user's.
+/// Authenticates, impersonates and authorizes, in the order of kube-apiserver's filters. A request
+/// without a credential is that of the `default` user.
 pub(crate) fn admit(
     registry: &Registry,
     impersonations: &mut Impersonations,
@@ -46,7 +46,7 @@ pub(crate) fn admit(
             let status = Status::failure(401, "Unauthorized", "Unauthorized");
             return Admitted::refused(Arc::new(User::default()), None, status);
         }
-        // A credential that is not understood is none.
+        // An unknown credential makes the request anonymous.
         None if presented => Arc::new(User::anonymous()),
         None => Arc::clone(default),
     };

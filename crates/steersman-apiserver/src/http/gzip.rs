@@ -1,4 +1,4 @@
-//! Machine: compresses answers, where the client takes that.
+//! Machine: compresses answers for clients that accept gzip.
 
 use std::fmt;
 use std::io::Write as _;
@@ -8,17 +8,17 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Answers up to this length are never compressed, as in kube-apiserver.
+/// Minimum length in bytes of a compressed answer, as in kube-apiserver.
 pub(crate) const THRESHOLD: u64 = 128 * 1024;
 
-/// Whether an `Accept-Encoding` takes gzip. Only the bare word counts, as in kube-apiserver: one
-/// with parameters is another word to it.
+/// Whether an `Accept-Encoding` header accepts gzip. As in kube-apiserver only the bare word
+/// counts, not one with parameters.
 pub(crate) fn is_accepted(header: Option<&str>) -> bool {
     let header = header.unwrap_or_default();
     header.split(',').any(|word| word.trim() == "gzip")
 }
 
-/// One gzip member that is written piece by piece.
+/// A gzip member that is written piece by piece.
 pub(crate) struct Gzip {
     encoder: GzEncoder<Writer<BytesMut>>,
 }
@@ -30,14 +30,14 @@ impl Gzip {
         }
     }
 
-    /// Takes more of the answer, and gives what is compressed of it so far: often nothing.
+    /// Adds a piece of the answer. Returns the compressed data that is ready, often none.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Bytes {
         // Writing into memory cannot fail.
         let _ = self.encoder.write_all(piece);
         self.encoder.get_mut().get_mut().split().freeze()
     }
 
-    /// The rest.
+    /// Returns the rest of the compressed data.
     pub(crate) fn finish(self) -> Bytes {
         let finished = self.encoder.finish().map(Writer::into_inner);
         finished.unwrap_or_default().freeze()
@@ -50,7 +50,7 @@ impl fmt::Debug for Gzip {
     }
 }
 
-/// A piece as a member of its own: what is read so far can be used at once.
+/// Compresses a piece as a gzip member of its own, so that clients can decompress it at once.
 pub(crate) fn member(piece: &[u8]) -> Bytes {
     let mut gzip = Gzip::new();
     let head = gzip.push(piece);

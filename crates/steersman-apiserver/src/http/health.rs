@@ -1,9 +1,9 @@
-//! Machine: the health endpoints. A server that answers is healthy; what clients see is how.
+//! Machine: the health endpoints. A server that answers is healthy; only a restart changes that.
 
 use crate::http::query::Query;
 use crate::http::reply::{Reply, TEXT};
 
-/// The checks of a kube-apiserver that have a meaning here, in its order.
+/// Returns the checks of a kube-apiserver that exist here too, in its order.
 fn checks(endpoint: &str) -> &'static [&'static str] {
     const READY: [&str; 6] = [
         "ping",
@@ -20,8 +20,8 @@ fn checks(endpoint: &str) -> &'static [&'static str] {
     }
 }
 
-/// Answers `/healthz`, `/livez` or `/readyz`, or one check below it; nothing for a check that is
-/// not there. `exclude` leaves checks out, `verbose` lists them.
+/// Answers `/healthz`, `/livez` or `/readyz`, or one check below them; `None` for an unknown check.
+/// `exclude` leaves checks out, `verbose` lists them.
 pub(crate) fn answer(endpoint: &str, check: Option<&str>, query: &Query) -> Option<Reply> {
     let checks = checks(endpoint);
     if let Some(check) = check {

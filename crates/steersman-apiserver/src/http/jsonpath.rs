@@ -34,11 +34,11 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// How many filters may sit inside each other.
+/// Maximum nesting of filters.
 const MOST_NESTED: usize = 8;
 
 impl JsonPath {
-    /// Compiles a path, with or without braces around it. `None` for what is not understood.
+    /// Compiles a path with or without braces around it. `None` for an invalid or unsupported path.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text
@@ -83,7 +83,7 @@ impl JsonPath {
         Some(Self { steps })
     }
 
-    /// Every value the path leads to, in document order.
+    /// Returns every value that the path selects, in document order.
     pub(crate) fn find<'a>(&self, root: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![root];
         for step in &self.steps {
@@ -200,7 +200,8 @@ fn bound(index: i64, length: usize) -> usize {
     position(index, length).unwrap_or(0).min(length)
 }
 
-/// A field name up to the next dot or bracket; a backslash takes the next character as it is.
+/// Splits off a field name, which ends at the next dot or bracket; a backslash escapes the next
+/// character.
 fn take_name(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -222,7 +223,7 @@ fn take_name(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Where the bracket that is open closes, skipping quotes and inner brackets.
+/// Returns the index of the bracket that closes an open one, skipping quotes and inner brackets.
 fn closing_bracket(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -302,7 +303,7 @@ fn parse_filter(text: &str, depth: usize) -> Option<Filter> {
     })
 }
 
-/// A quoted text, a number, `true` or `false`.
+/// Parses a quoted text, a number, `true` or `false`.
 fn parse_literal(text: &str) -> Option<Value> {
     for quote in ['\'', '"'] {
         let inner = text
@@ -325,7 +326,7 @@ fn parse_literal(text: &str) -> Option<Value> {
         "true" => Some(Value::Bool(true)),
         "false" => Some(Value::Bool(false)),
         number if number.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-            // A bare number is a literal in a filter; in a bracket the caller wants an index.
+            // A bare number is a literal in a filter; inside a bracket the caller expects an index.
             serde_json::from_str::<serde_json::Number>(number)
                 .ok()
                 .map(Value::Number)

@@ -1,4 +1,5 @@
-//! Machine: counts what was asked, and writes it as Prometheus reads it, under upstream's names.
+//! Machine: counts answered requests, and prints them in Prometheus' text format under upstream's
+//! metric names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,19 +11,19 @@ use crate::faults::{RequestRecord, Verb};
 /// The media type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How many series of requests there are at most: paths that nobody serves are of a client's
-/// choice, and what they add beyond this is counted without their names.
+/// Maximum number of request series. Clients choose the paths, so requests beyond it are counted
+/// without their labels.
 const MOST_SERIES: usize = 10_000;
 
 /// Verb, group, version, resource, subresource, scope, and the status of the answer.
 type Labels = ([String; 6], u16);
 
-/// The requests that were answered, by what they asked for.
+/// The number of answered requests, by labels.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounts(BTreeMap<Labels, u64>);
 
 impl RequestCounts {
-    /// Counts a request that was answered.
+    /// Counts an answered request.
     pub(crate) fn count(&mut self, record: &RequestRecord, code: u16) {
         let verb = match record.verb {
             Some(Verb::List) => "LIST",
@@ -51,14 +52,14 @@ impl RequestCounts {
         *self.0.entry(labels).or_default() += 1;
     }
 
-    /// The counts, and what is stored.
+    /// Prints the counters, and the number of stored objects.
     pub(crate) fn print(&self, registry: &Registry) -> String {
         let mut text = String::from(
             "# HELP apiserver_request_total Requests that were answered.\n\
              # TYPE apiserver_request_total counter\n",
         );
         for (([verb, group, version, resource, subresource, scope], code), count) in &self.0 {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(
                 text,
                 "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",group=\"{}\",\
@@ -85,7 +86,7 @@ impl RequestCounts {
     }
 }
 
-/// The value of a label.
+/// Escapes the value of a label.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', "\\\\")

@@ -1,8 +1,8 @@
-//! Machine: which media type and shape an answer takes, and which a body came in.
+//! Machine: content negotiation: the media type and shape of an answer, and the format of a body.
 
 use steersman_text::status::{Details, Status};
 
-/// How an answer is written.
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// `application/json`.
@@ -11,7 +11,7 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// The version of `meta.k8s.io` that a Table or a PartialObjectMetadata is written in.
+/// The version of `meta.k8s.io` in which a Table or a PartialObjectMetadata is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetaVersion {
     /// `meta.k8s.io/v1`.
@@ -21,7 +21,7 @@ pub(crate) enum MetaVersion {
 }
 
 impl MetaVersion {
-    /// The `apiVersion`.
+    /// Returns the `apiVersion`.
     pub(crate) fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "meta.k8s.io/v1",
@@ -30,10 +30,10 @@ impl MetaVersion {
     }
 }
 
-/// Which view of the objects is asked for.
+/// The view of the objects that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// The objects as they are.
+    /// The whole objects.
     Whole,
     /// A Table with a row per object.
     Table(MetaVersion),
@@ -43,12 +43,12 @@ pub(crate) enum Shape {
     PartialList(MetaVersion),
 }
 
-/// A media type that was chosen from an Accept header.
+/// The result of negotiating an Accept header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Media {
-    /// How it is written.
+    /// The format.
     pub(crate) format: Format,
-    /// What is written.
+    /// The view.
     pub(crate) shape: Shape,
 }
 
@@ -61,66 +61,66 @@ pub(crate) enum DiscoveryVersion {
     V2Beta1,
 }
 
-/// What a discovery document is to be.
+/// The form of a discovery document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Discovery {
-    /// The documents of old: one per group and version.
+    /// The unaggregated documents: one per group and version.
     Legacy(Format),
-    /// All in one.
+    /// One document for all.
     Aggregated(DiscoveryVersion),
 }
 
-/// How the body of a write is encoded.
+/// The format of a write's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFormat {
-    /// JSON, also where no type is given.
+    /// JSON, also without a content type.
     Json,
     /// YAML.
     Yaml,
-    /// Protobuf, which Kubernetes' own kinds can be written in.
+    /// Protobuf, only for built-in kinds.
     Protobuf,
 }
 
-/// The media types of bodies and answers, as refusals name them. No answer is in protobuf: every
-/// client that takes it takes JSON too.
+/// The media types of bodies and answers, as messages list them. No answer is in protobuf, because
+/// every client that accepts protobuf accepts JSON too.
 const KNOWN: [&str; 3] = [
     "application/json",
     "application/yaml",
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// The types in which a watch is answered, as refusals name them.
+/// The media types of watches, as messages list them.
 const STREAMED: [&str; 2] = [
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
 
-/// Who reads an Accept header.
+/// The upstream component that parses an Accept header; its messages differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A route of Kubernetes' own, and the handler behind it.
+    /// A go-restful route of a built-in kind, and the handler behind it.
     Route,
-    /// The same of a path that may be watched, too.
+    /// The same for a path that also supports watches.
     Watchable,
-    /// The handler alone: of custom resources, and of what upstream's aggregator answers.
+    /// Only the handler: for custom resources and for the aggregator's documents.
     Handler,
 }
 
-/// What an Accept header names, as upstream's handlers read it: see `goautoneg.ParseAccept`.
+/// One clause of an Accept header, as upstream's handlers parse it: see `goautoneg.ParseAccept`.
 #[derive(Debug, Clone)]
 struct Clause {
     kind: String,
     subtype: String,
     quality: f32,
-    /// The group, version and kind of another view, where one of the three is given.
+    /// The group, version and kind of a converted view, if one of the three is given.
     convert: Option<[String; 3]>,
     stream: String,
 }
 
-/// Chooses how objects are answered.
+/// Negotiates the answer of a request on objects.
 ///
 /// # Errors
-/// 406 in the words of whoever refuses.
+/// 406 with the message of the upstream component.
 pub(crate) fn objects(accept: Option<&str>, reader: Reader) -> Result<Media, Status> {
     match reader {
         Reader::Route => routed(accept, &KNOWN)?,
@@ -139,10 +139,10 @@ pub(crate) fn objects(accept: Option<&str>, reader: Reader) -> Result<Media, Sta
     Err(Status::not_acceptable(&KNOWN))
 }
 
-/// Chooses how a watch is answered, of a request whose Accept header may ask for objects.
+/// Negotiates the answer of a watch whose Accept header is valid for objects.
 ///
 /// # Errors
-/// 406 for what cannot be streamed.
+/// 406 for a type that cannot be streamed.
 pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     match media.format {
         Format::Json => Ok(media),
@@ -150,10 +150,10 @@ pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     }
 }
 
-/// Chooses how a discovery document is answered; only some paths have an aggregated form.
+/// Negotiates the form of a discovery document. Only some paths have an aggregated form.
 ///
 /// # Errors
-/// 406 in the words of whoever refuses.
+/// 406 with the message of the upstream component.
 pub(crate) fn discovery(
     accept: Option<&str>,
     reader: Reader,
@@ -179,17 +179,17 @@ pub(crate) fn discovery(
     Err(Status::not_acceptable(&KNOWN))
 }
 
-/// The format of an answer that has no views, such as a refusal: JSON where nothing else fits.
+/// Returns the format of an answer without views, such as a refusal: JSON if no other type fits.
 pub(crate) fn format(accept: Option<&str>) -> Format {
     let mut plain = servable(accept).filter(|(_, clause)| clause.convert.is_none());
     plain.next().map_or(Format::Json, |(format, _)| format)
 }
 
-/// What go-restful asks of an Accept header before any handler does: that it names one of the
-/// types of the route, letter by letter.
+/// Checks an Accept header as go-restful does before any handler: it must name one of the types of
+/// the route literally.
 ///
 /// # Errors
-/// 406 with the types there are.
+/// 406 with the available types.
 pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut named = header.split(',').map(|clause| {
@@ -206,7 +206,7 @@ pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Sta
     Err(Status::failure(406, "NotAcceptable", message).with_details(Details::default()))
 }
 
-/// Reads the Content-Type of a create, an update or a delete.
+/// Parses the Content-Type of a create, an update or a delete.
 pub(crate) fn body(content_type: Option<&str>) -> Result<BodyFormat, Status> {
     match media_type(content_type.unwrap_or_default()).as_str() {
         "" | "application/json" => Ok(BodyFormat::Json),
@@ -216,7 +216,7 @@ pub(crate) fn body(content_type: Option<&str>) -> Result<BodyFormat, Status> {
     }
 }
 
-/// A media type in lower case without its parameters.
+/// Returns a media type in lower case without its parameters.
 pub(crate) fn media_type(header: &str) -> String {
     header
         .split(';')
@@ -226,13 +226,15 @@ pub(crate) fn media_type(header: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// The clauses of an Accept header whose media type can be produced, the preferred ones first.
+/// Returns the clauses of an Accept header whose media type can be produced, the preferred ones
+/// first.
 fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',').filter_map(clause) {
-        // Upstream's order is none: a clause goes before those it is better than in any respect,
-        // which depends on where they were. For so few clauses Go's sort inserts one by one.
+        // Upstream's comparison is no order: a clause goes before clauses that it exceeds in any
+        // respect, so the result depends on their positions. With this few clauses Go's sort is an
+        // insertion sort, which this loop repeats.
         let mut at = clauses.len();
         while at > 0 && is_better(&clause, &clauses[at - 1]) {
             at -= 1;
@@ -402,7 +404,7 @@ mod tests {
         assert_eq!(format(Some("text/html")), Format::Json);
         let table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
         assert_eq!(format(Some(table)), Format::Json);
-        // What is named goes before what is not, unless that was better when it came.
+        // A concrete type goes before `*/*`, unless `*/*` had the better quality.
         assert_eq!(format(Some("*/*, application/yaml")), Format::Yaml);
         assert_eq!(
             format(Some("application/yaml;q=0.1, */*;q=0.9")),

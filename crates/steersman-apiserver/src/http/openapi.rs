@@ -1,4 +1,5 @@
-//! Machine: OpenAPI v3: what kubectl validates with and explains, and clients are generated from.
+//! Machine: OpenAPI v3, from which kubectl validates and explains, and from which clients are
+//! generated.
 
 use std::sync::Arc;
 
@@ -12,13 +13,13 @@ use crate::http::openapi_paths::{self, Components};
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
-/// Where there are documents, below `/openapi/v3/`.
+/// Returns the paths of the documents below `/openapi/v3/`.
 pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
     let versions = group_versions(resources).into_iter();
     versions.map(|(group, version)| document_path(group, version))
 }
 
-/// `/openapi/v3`: the documents' paths and tags.
+/// Builds `/openapi/v3`: the paths of the documents and their hashes.
 pub(crate) fn index(documents: Vec<(String, String)>) -> Value {
     let mut paths = Map::new();
     for (path, tag) in documents {
@@ -28,10 +29,10 @@ pub(crate) fn index(documents: Vec<(String, String)>) -> Value {
     json!({ "paths": paths })
 }
 
-/// The document at `api/v1` or `apis/<group>/<version>`, if that is served.
+/// Builds the document at `api/v1` or `apis/<group>/<version>`, if the version is served.
 ///
-/// kubectl looks for a PATCH of the kind it sends with a `fieldValidation` parameter, and from
-/// then on leaves validation to the server; `kubectl explain` reads the schemas.
+/// kubectl looks for a PATCH of its object's kind with a `fieldValidation` parameter; if there is
+/// one, it leaves validation to the server. `kubectl explain` reads the schemas.
 pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value> {
     let (group, version) = group_versions(resources)
         .into_iter()
@@ -79,7 +80,7 @@ fn document_path(group: &str, version: &str) -> String {
     }
 }
 
-/// A change as a watch tells it.
+/// Builds the schema of a watch event.
 fn event() -> Value {
     json!({
         "type": "object",
@@ -92,7 +93,7 @@ fn kind(resource: &Resource) -> Value {
     json!({ "group": resource.group, "version": resource.version, "kind": resource.kind })
 }
 
-/// Adds the schemas of a resource's objects and of lists of them, and answers their names.
+/// Adds the schemas of a resource's objects and lists, and returns their names.
 fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> (String, String) {
     let known = if resource.built_in {
         types::describe(&resource.api_version(), &resource.kind, schemas)
@@ -117,7 +118,8 @@ fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> (String,
     (name, list_name)
 }
 
-/// `com.example.v1.Website`: the group backwards, the version, the kind.
+/// Returns a schema name such as `com.example.v1.Website`: the reversed group, the version, the
+/// kind.
 fn schema_name(resource: &Resource, kind: &str) -> String {
     let mut parts: Vec<&str> = if resource.group.is_empty() {
         vec!["core"]
@@ -133,7 +135,7 @@ fn reference(component: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{component}") })
 }
 
-/// The fields that every object has.
+/// Returns the fields that every object has.
 fn standard(metadata: &Value) -> [(&'static str, Value); 3] {
     [
         (
@@ -151,7 +153,7 @@ fn standard(metadata: &Value) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// The schema of a list of objects (upstream: `buildListSchema`).
+/// Builds the schema of a list of objects (upstream: `buildListSchema`).
 fn list(resource: &Resource, name: &str, metadata: &Value) -> Value {
     let mut properties: Map<String, Value> = standard(metadata)
         .into_iter()
@@ -171,7 +173,7 @@ fn list(resource: &Resource, name: &str, metadata: &Value) -> Value {
     })
 }
 
-/// Gives the resources that stand in objects the fields of their own.
+/// Adds apiVersion, kind and metadata to the schemas of embedded resources.
 fn complete_embedded(schema: &mut Value, metadata: &Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;

@@ -1,5 +1,4 @@
-//! Machine: the operations of a resource as OpenAPI v3 has them, under the names from which clients
-//! are generated.
+//! Machine: the operations of a resource in OpenAPI v3, with the names that client generators use.
 //!
 //! Kubernetes source: `apiserver/pkg/endpoints/installer.go`, and `GetOperationIDAndTags` of
 //! `apiserver/pkg/endpoints/openapi`.
@@ -9,7 +8,7 @@ use steersman_schema::resource::Resource;
 
 use crate::http::discovery::{Below, subresources};
 
-/// The components that operations refer to.
+/// The schema components that operations refer to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Components<'a> {
     pub(crate) object: &'a str,
@@ -20,11 +19,11 @@ pub(crate) struct Components<'a> {
     pub(crate) event: &'a str,
 }
 
-/// An operation before it is written.
+/// An operation before serialisation.
 struct Operation<'a> {
-    /// For instance `read`.
+    /// The verb in its name, for instance `read`.
     word: &'a str,
-    /// For instance `NamespacedPodStatus`.
+    /// The noun in its name, for instance `NamespacedPodStatus`.
     of: String,
     action: &'a str,
     /// Group, version and kind.
@@ -32,12 +31,13 @@ struct Operation<'a> {
     parameters: Vec<Value>,
     body: Option<Value>,
     answer: Value,
-    /// The codes beside 200 with which the answer may come.
+    /// The possible status codes beside 200.
     codes: &'a [&'a str],
 }
 
 const ANSWERS: [&str; 2] = ["application/json", "application/yaml"];
-/// kubectl merges by hand what does not take the last of them: custom resources.
+/// The media types of patches. Custom resources do not have the last one, strategic merge patch, so
+/// kubectl merges on its side.
 const PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -45,8 +45,8 @@ const PATCHES: [&str; 4] = [
     "application/strategic-merge-patch+json",
 ];
 
-/// Adds the paths of a resource, with everything below it, to those of its version's document; `root`
-/// is `/api/v1` and its like. `component` answers the component of a kind of another group.
+/// Adds the paths of a resource and of its subresources to the document of its version; `root` is
+/// `/api/v1` or the like. `component` returns the schema component of a kind of another group.
 pub(crate) fn add(
     resource: &Resource,
     root: &str,
@@ -329,7 +329,7 @@ fn method(http: &str, operation: Value) -> Map<String, Value> {
     std::iter::once((http.to_owned(), operation)).collect()
 }
 
-/// `core`, or a group in one word: `rbacAuthorization`, `exampleCom`.
+/// Returns `core`, or the group as one word: `rbacAuthorization`, `exampleCom`.
 fn group_name(group: &str) -> String {
     if group.is_empty() {
         return "core".to_owned();

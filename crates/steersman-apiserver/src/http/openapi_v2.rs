@@ -1,8 +1,8 @@
-//! Machine: OpenAPI v2: as JSON with the schemas of all kinds, and in protobuf for kubectl before
-//! 1.29, which validates with nothing else.
+//! Machine: OpenAPI v2: as JSON with the schemas of all kinds, and as protobuf for kubectl before
+//! 1.29, which validates with this form only.
 //!
-//! Only what those versions look for is in the latter: a PATCH of each kind that takes
-//! `fieldValidation`. The numbers are the fields of gnostic's `OpenAPIv2.proto`.
+//! The protobuf form holds only what those versions look for: a PATCH of each kind that takes
+//! `fieldValidation`. Field numbers are those of gnostic's `OpenAPIv2.proto`.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use steersman_schema::resource::Resource;
 
 use crate::http::openapi;
 
-/// The media type of the document, as clients ask for it.
+/// The media type of the protobuf document in Accept headers.
 const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// The media type of the document, as it is answered.
+/// The media type of the protobuf document in answers.
 pub(crate) const CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Whether a client takes the document.
+/// Whether a client accepts the protobuf document.
 pub(crate) fn is_accepted(accept: Option<&str>) -> bool {
     let mut clauses = accept.unwrap_or_default().split(',');
     clauses.any(|clause| matches!(clause.trim(), ASKED | CONTENT_TYPE))
 }
 
-/// Whether a client takes no form at all in which a kube-apiserver has the document.
+/// Whether a client accepts none of the forms that a kube-apiserver has.
 pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
     let mut clauses = accept.unwrap_or("*/*").split(',');
     !clauses.any(|clause| {
@@ -35,7 +35,7 @@ pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
     })
 }
 
-/// The document as JSON: that of v3, all versions in one, in the words of v2.
+/// Builds the document as JSON: the v3 documents of all versions, converted to v2.
 pub(crate) fn json(resources: &[Arc<Resource>]) -> Value {
     let (mut paths, mut definitions) = (Map::new(), Map::new());
     for path in openapi::paths(resources) {
@@ -71,7 +71,7 @@ pub(crate) fn json(resources: &[Arc<Resource>]) -> Value {
     })
 }
 
-/// Parameters whose types are where v2 has them.
+/// Moves the types of parameters to where v2 has them.
 fn parameters_in_v2(parameters: &mut Value) {
     for parameter in parameters.as_array_mut().into_iter().flatten() {
         if let (Value::Object(schema), Some(parameter)) =
@@ -83,7 +83,7 @@ fn parameters_in_v2(parameters: &mut Value) {
     }
 }
 
-/// An operation whose parameters, body and answers are where v2 has them.
+/// Moves the parameters, body and answers of an operation to where v2 has them.
 fn in_v2(mut operation: Value) -> Value {
     let Some(members) = operation.as_object_mut() else {
         return operation;
@@ -115,7 +115,7 @@ fn in_v2(mut operation: Value) -> Value {
     operation
 }
 
-/// Takes out of what may come in several forms these forms, and the one schema that they have.
+/// Takes the media types of a content out of its holder, and the schema they share.
 fn one_schema(holder: &mut Value) -> (Vec<String>, Value) {
     let content = holder.as_object_mut().and_then(|one| one.remove("content"));
     let Some(Value::Object(mut forms)) = content else {
@@ -126,8 +126,8 @@ fn one_schema(holder: &mut Value) -> (Vec<String>, Value) {
     (media, schema.unwrap_or_default())
 }
 
-/// References lead to where v2 keeps its schemas. A document of ours is only as deep as schemas
-/// may be.
+/// Rewrites references to where v2 keeps its schemas. The recursion is bounded because the nesting
+/// of schemas is.
 fn point_to_definitions(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -145,7 +145,7 @@ fn point_to_definitions(value: &mut Value) {
     }
 }
 
-/// The document in protobuf.
+/// Builds the document as protobuf.
 pub(crate) fn document(resources: &[Arc<Resource>]) -> Bytes {
     let mut paths = Message::default();
     for resource in resources
@@ -187,7 +187,7 @@ fn path(resource: &Resource) -> String {
     )
 }
 
-/// The PATCH operation: its parameter and the kind it is for.
+/// Builds the PATCH operation: its parameter and its kind.
 fn patch(resource: &Resource) -> Message {
     let mut query = Message::default();
     query.text(2, "query");
@@ -202,7 +202,7 @@ fn patch(resource: &Resource) -> Message {
         "version": resource.version,
     });
     let mut value = Message::default();
-    // JSON is YAML.
+    // The field holds YAML; JSON is YAML.
     value.text(2, &kind.to_string());
     let mut extension = Message::default();
     extension.text(1, "x-kubernetes-group-version-kind");
@@ -214,7 +214,7 @@ fn patch(resource: &Resource) -> Message {
     operation
 }
 
-/// A protobuf message that is being written.
+/// A protobuf message under construction.
 #[derive(Debug, Default)]
 struct Message {
     bytes: Vec<u8>,
@@ -229,7 +229,7 @@ impl Message {
         self.delimited(field, &message.bytes);
     }
 
-    /// A message that holds this one in a field.
+    /// Returns a message with this one in a field.
     fn within(&self, field: u8) -> Self {
         let mut outer = Self::default();
         outer.message(field, self);

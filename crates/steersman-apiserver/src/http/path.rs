@@ -1,16 +1,16 @@
-//! Machine: reads a URL path and says what it names.
+//! Machine: parses a URL path into a route.
 
-/// What a path names.
+/// The route that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `/healthz`, `/livez`, `/readyz`, and one check below them.
+    /// `/healthz`, `/livez` or `/readyz`, or one check below them.
     Health {
         /// `healthz`, `livez` or `readyz`.
         endpoint: String,
         /// The name after the endpoint, if any.
         check: Option<String>,
     },
-    /// `/`: the paths that are served.
+    /// `/`: the list of served paths.
     Root,
     /// `/version`.
     Version,
@@ -35,17 +35,17 @@ pub(crate) enum Route {
     OpenApiIndex,
     /// `/openapi/v3/<path of a version>`.
     OpenApi {
-        /// `api/v1` or `apis/<group>/<version>`, or anything else that was asked for.
+        /// `api/v1` or `apis/<group>/<version>`, or any other path.
         path: String,
     },
-    /// Objects.
+    /// A path of objects.
     Objects(ObjectPath),
-    /// Nothing that is served, where paths of a group would be.
+    /// An unserved path where the paths of a group would be.
     NoSuchPath {
         /// Empty for core.
         group: String,
     },
-    /// Nothing that is served.
+    /// Any other unserved path.
     Unknown,
 }
 
@@ -62,14 +62,14 @@ pub(crate) struct ObjectPath {
     pub(crate) resource: String,
     /// The object; `None` for a collection.
     pub(crate) name: Option<String>,
-    /// What follows the object's name.
+    /// The path elements after the object's name.
     pub(crate) subresource: Option<String>,
     /// Whether the path has the old `/watch/` prefix.
     pub(crate) watch_prefix: bool,
 }
 
 impl Route {
-    /// Reads a path as it stands in a request line, percent-encoded.
+    /// Parses a percent-encoded path as in a request line.
     pub(crate) fn parse(path: &str) -> Self {
         let Some(mut segments) = decode_segments(path) else {
             return Self::Unknown;
@@ -107,7 +107,7 @@ impl Route {
             ["apis", group, version] => Self::resources(group, version),
             ["api", version, rest @ ..] => Self::objects("", version, rest),
             ["apis", group, version, rest @ ..] => Self::objects(group, version, rest),
-            // The router that answers the core group answers this one, too.
+            // The router that answers the core group answers this path too.
             ["version", ..] => Self::no_such_path(""),
             _ => Self::Unknown,
         }
@@ -137,7 +137,7 @@ impl Route {
             watch_prefix,
             ..ObjectPath::default()
         };
-        // `/namespaces/x/status` is the status of a namespace, `/namespaces/x/pods` are its pods.
+        // `/namespaces/x/status` is the status of a namespace, `/namespaces/x/pods` are its Pods.
         let rest = match rest {
             ["namespaces", namespace, after @ ..]
                 if !after.is_empty() && !matches!(after[0], "status" | "finalize") =>
@@ -150,7 +150,7 @@ impl Route {
         let (resource, name, subresource) = match rest {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
-            // What is proxied has paths of its own.
+            // A proxied request has a path of its own after the subresource.
             [resource, name, below @ ..] => (*resource, Some(*name), Some(below.join("/"))),
             _ => return Self::no_such_path(group),
         };
@@ -161,15 +161,15 @@ impl Route {
     }
 }
 
-/// The parts of a path. Go decodes it as a whole, so that an escaped slash divides, too.
+/// Splits a path. Go decodes the path as a whole first, so an escaped slash separates too.
 fn decode_segments(path: &str) -> Option<Vec<String>> {
     let path = percent_decode(path, false)?;
     let parts = path.strip_prefix('/')?.split('/');
     Some(parts.map(str::to_owned).collect())
 }
 
-/// Decodes percent escapes, and `+` as a space where that is the rule (queries). `None` where an
-/// escape is broken or the result is not UTF-8.
+/// Decodes percent escapes, and in queries `+` as a space. `None` for a broken escape or a result
+/// that is not UTF-8.
 pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -1,4 +1,4 @@
-//! Machine: reads a URL query into the options of a verb.
+//! Machine: parses a URL query into the options of a verb.
 
 use std::num::IntErrorKind;
 
@@ -8,27 +8,27 @@ use steersman_text::status::Status;
 
 use crate::http::path::percent_decode;
 
-/// The parameters of one request, in order, decoded.
+/// The parameters of one request, decoded and in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
 }
 
-/// How much of each object a Table carries: `includeObject`.
+/// The part of each object that a Table carries: `includeObject`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum IncludeObject {
     /// Its metadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
     /// Nothing.
     None,
 }
 
 impl Query {
-    /// Reads what follows the question mark. Pairs whose escapes are broken are left out, as Go's
-    /// parser leaves them out.
+    /// Parses the text after the question mark. Pairs with broken escapes are left out, as by Go's
+    /// parser.
     pub(crate) fn parse(query: Option<&str>) -> Self {
         let pairs = query
             .unwrap_or_default()
@@ -42,22 +42,23 @@ impl Query {
         Self { pairs }
     }
 
-    /// Every parameter, in order.
+    /// Returns every parameter, in order.
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
 
-    /// Asks for this past revision, where any version would do (0), or any that is no older than an older one.
+    /// Replaces the resource version by a past revision, if the request accepts any version (0), or
+    /// a minimum that the past revision meets.
     pub(crate) fn look_back(&mut self, revision: u64) {
         let asked = self.get("resourceVersion").map(str::parse::<u64>);
         let takes_newer = match self.get("resourceVersionMatch") {
-            // A page of a version without a match is of exactly that version.
+            // With a limit but no `resourceVersionMatch`, the version is an exact one.
             None | Some("") => self.get("limit").is_none() || asked == Some(Ok(0)),
             Some(how) => how == "NotOlderThan",
         };
         let any = match asked {
             Some(Ok(least)) => takes_newer && least <= revision,
-            // Without a version, the newest state is asked for.
+            // Without a version, the newest state is required.
             Some(Err(_)) | None => false,
         } && self.get("continue").is_none_or(str::is_empty);
         if !any {
@@ -73,7 +74,7 @@ impl Query {
         }
     }
 
-    /// The first value of a parameter.
+    /// Returns the first value of a parameter.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.pairs
             .iter()
@@ -85,7 +86,7 @@ impl Query {
         self.get(name).map(str::to_owned)
     }
 
-    /// All values of a parameter, in order.
+    /// Returns all values of a parameter, in order.
     pub(crate) fn all(&self, name: &str) -> Vec<String> {
         self.pairs
             .iter()
@@ -94,7 +95,7 @@ impl Query {
             .collect()
     }
 
-    /// A switch: `false` and `0` are off, any other value that is given is on.
+    /// Returns a boolean parameter: `false` and `0` are off, any other value is on.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.get(name)
             .map(|value| !(value == "0" || value.eq_ignore_ascii_case("false")))
@@ -123,8 +124,8 @@ impl Query {
         self.switch("watch").unwrap_or(false)
     }
 
-    /// Whether the answer is to be indented: where that is said, else for those whose users look at
-    /// it (apiserver, `responsewriters.isPrettyPrint`).
+    /// Whether the answer is to be indented: as `pretty` says, else for clients that show it to
+    /// people (apiserver, `responsewriters.isPrettyPrint`).
     pub(crate) fn is_pretty(&self, user_agent: &str) -> bool {
         match self.get("pretty").filter(|said| !said.is_empty()) {
             Some(said) => go::parse_bool(said) == Some(true),
@@ -134,7 +135,7 @@ impl Query {
         }
     }
 
-    /// `timeoutSeconds`, if positive.
+    /// Returns `timeoutSeconds`, if positive.
     pub(crate) fn timeout_seconds(&self) -> Result<Option<u64>, Status> {
         let seconds = self.integer("timeoutSeconds")?;
         Ok(seconds
@@ -142,14 +143,14 @@ impl Query {
             .filter(|seconds| *seconds > 0))
     }
 
-    /// The options of a GET.
+    /// Returns the options of a GET.
     pub(crate) fn get_options(&self) -> GetOptions {
         GetOptions {
             resource_version: self.owned("resourceVersion"),
         }
     }
 
-    /// The options of a list, and the selecting half of those of a deletecollection.
+    /// Returns the options of a list, and the selectors of a deletecollection.
     pub(crate) fn list_options(&self) -> Result<ListOptions, Status> {
         self.timeout_seconds()?;
         Ok(ListOptions {
@@ -164,7 +165,7 @@ impl Query {
         })
     }
 
-    /// The options of a watch.
+    /// Returns the options of a watch.
     pub(crate) fn watch_options(&self) -> Result<WatchOptions, Status> {
         self.integer("limit")?;
         Ok(WatchOptions {
@@ -179,7 +180,7 @@ impl Query {
         })
     }
 
-    /// The options of a create, an update or a patch.
+    /// Returns the options of a create, an update or a patch.
     pub(crate) fn write_options(&self) -> WriteOptions {
         WriteOptions {
             dry_run: self.all("dryRun"),
@@ -192,7 +193,7 @@ impl Query {
         }
     }
 
-    /// The options of a delete that came without a body.
+    /// Returns the options of a delete without a body.
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions, Status> {
         Ok(DeleteOptions {
             dry_run: self.all("dryRun"),
@@ -203,7 +204,7 @@ impl Query {
         })
     }
 
-    /// How much of each object a Table is to carry.
+    /// Returns the part of each object that a Table is to carry.
     pub(crate) fn include_object(&self) -> Result<IncludeObject, Status> {
         match self.get("includeObject").unwrap_or_default() {
             "" | "Metadata" => Ok(IncludeObject::Metadata),

@@ -1,4 +1,4 @@
-//! Driver: reads the bodies of requests, as far as they may go.
+//! Driver: reads request bodies up to the size limit.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -11,11 +11,12 @@ use steersman_text::status::Status;
 
 use crate::http::decode::LIMIT;
 
-/// How much of a body that is too long is read and dropped, and for how long.
+/// Maximum number of bytes of an oversized body that are read and dropped, and the time allowed for
+/// that.
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 
-/// Reads a body, up to the limit.
+/// Reads a body up to the limit.
 pub(crate) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Status>
 where
     B: Body,
@@ -24,7 +25,7 @@ where
     let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
     let mut body = pin!(body);
     if announced.is_some_and(|length: u64| length > LIMIT as u64) {
-        // A client that waits to be told to go on sends nothing of it.
+        // A client that waits for `100 Continue` sends nothing of the body.
         if !headers.contains_key(header::EXPECT) {
             drain(body).await;
         }
@@ -43,7 +44,7 @@ where
     Ok(all.freeze())
 }
 
-/// The next data of a body; an error where it breaks off.
+/// Reads the next data of a body; an error if the body breaks off.
 async fn next_piece<B: Body>(mut body: Pin<&mut B>) -> Option<Result<B::Data, ()>> {
     loop {
         let frame = poll_fn(|context| {
@@ -61,8 +62,8 @@ async fn next_piece<B: Body>(mut body: Pin<&mut B>) -> Option<Result<B::Data, ()
     }
 }
 
-/// Reads the rest of a body that is refused, and drops it, within bounds: a client that still
-/// sends when the connection is closed loses the answer to the reset of the connection.
+/// Reads and drops the rest of a refused body, within bounds. A client that still sends when the
+/// connection is closed would lose the answer to the connection reset.
 async fn drain<B: Body>(mut body: Pin<&mut B>) {
     let rest = async {
         let mut dropped = 0;
@@ -72,6 +73,6 @@ async fn drain<B: Body>(mut body: Pin<&mut B>) {
             dropped += data.remaining();
         }
     };
-    // A client that stalls is answered all the same.
+    // A client that stalls gets its answer after this time.
     let _ = tokio::time::timeout(DRAIN_FOR, rest).await;
 }

@@ -21,7 +21,7 @@ pub(crate) struct Reply {
     pub(crate) code: u16,
     /// Content type; empty for none.
     pub(crate) content_type: &'static str,
-    /// Texts of `Warning` headers.
+    /// Texts of the `Warning` headers.
     pub(crate) warnings: Vec<String>,
     /// Seconds of a `Retry-After` header; zero for none.
     pub(crate) retry_after: u32,
@@ -34,28 +34,28 @@ pub(crate) struct Reply {
 /// The body of an answer.
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
-    /// All of it.
+    /// A complete body.
     Whole(Bytes),
-    /// A list, whose items stay the bytes they are stored as.
+    /// A list; its items keep the bytes in which they are stored.
     List(ListBody),
     /// A watch that was opened.
     Watch(Box<WatchBody>),
 }
 
-/// A list that is written while it is sent.
+/// A list that is serialised while it is sent.
 #[derive(Debug)]
 pub(crate) struct ListBody {
     /// Everything before the first item.
     pub(crate) head: Bytes,
     /// The items.
     pub(crate) items: std::vec::IntoIter<Object>,
-    /// Whether items carry their kind and apiVersion, as those of custom resources do.
+    /// Whether items carry their kind and apiVersion; those of custom resources do.
     pub(crate) typed_items: bool,
     /// Everything after the last item.
     pub(crate) tail: &'static str,
 }
 
-/// A watch that was opened and what its events look like.
+/// An opened watch and the encoder of its events.
 #[derive(Debug)]
 pub(crate) struct WatchBody {
     /// Its position.
@@ -69,12 +69,12 @@ pub(crate) struct WatchBody {
 }
 
 impl Reply {
-    /// A body of some type.
+    /// Creates an answer with a body of some content type.
     pub(crate) fn new(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self::of(code, content_type, ReplyBody::Whole(body.into()))
     }
 
-    /// A body that may be written while it is sent.
+    /// Creates an answer whose body may be serialised while it is sent.
     pub(crate) fn of(code: u16, content_type: &'static str, body: ReplyBody) -> Self {
         Self {
             code,
@@ -86,17 +86,17 @@ impl Reply {
         }
     }
 
-    /// Plain text.
+    /// Creates an answer of plain text.
     pub(crate) fn text(code: u16, text: &'static str) -> Self {
         Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
     }
 
-    /// What is answered below a path that nothing serves.
+    /// Creates the answer to a path that nothing serves.
     pub(crate) fn page_not_found() -> Self {
         Self::text(404, "404 page not found\n")
     }
 
-    /// A JSON document, in the format asked for.
+    /// Creates an answer of a JSON document, in the negotiated format.
     pub(crate) fn document(code: u16, document: &serde_json::Value, format: Format) -> Self {
         match format {
             Format::Json => {
@@ -108,12 +108,12 @@ impl Reply {
         }
     }
 
-    /// A Status; a success without a code is a 200.
+    /// Creates an answer of a Status; a success without a code is a 200.
     pub(crate) fn status(status: &Status, format: Format) -> Self {
         let code = if status.code == 0 { 200 } else { status.code };
         let value = serde_json::to_value(status).unwrap_or_default();
         let mut reply = match format {
-            // Written from the struct rather than the value, which keeps the order of its fields.
+            // Serialised from the struct rather than from a value, to keep the order of its fields.
             Format::Json => {
                 let mut text = serde_json::to_vec(status).unwrap_or_default();
                 text.push(b'\n');

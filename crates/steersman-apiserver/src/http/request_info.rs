@@ -1,4 +1,5 @@
-//! Machine: what a request does, as permissions see it: by its method, path and query alone.
+//! Machine: derives the attributes that authorization checks from a request's method, path and
+//! query.
 
 use steersman_registry::auth::Attributes;
 use steersman_text::selector::FieldSelector;
@@ -6,8 +7,8 @@ use steersman_text::selector::FieldSelector;
 use crate::http::path::percent_decode;
 use crate::http::query::Query;
 
-/// Reads a request as `RequestInfoFactory.NewRequestInfo` does. Whether what it names is served
-/// plays no part.
+/// Derives the attributes as `RequestInfoFactory.NewRequestInfo` does, whether or not the path is
+/// served.
 pub(crate) fn attributes(method: &str, path: &str, query: &Query) -> Attributes {
     let path = percent_decode(path, false).unwrap_or_else(|| path.to_owned());
     let trimmed = path.trim_matches('/');
@@ -62,7 +63,8 @@ pub(crate) fn attributes(method: &str, path: &str, query: &Query) -> Attributes 
     asked
 }
 
-/// The one name that a field selector leaves, so that a rule with that name allows the list.
+/// Returns the single name that a field selector allows, so that a rule for that name allows the
+/// list.
 fn only_name(query: &Query) -> Option<String> {
     let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
     let mut terms = selector.terms().iter();

@@ -1,4 +1,4 @@
-//! Driver: the tower service: reads a request, does it, and writes the answer.
+//! Driver: the tower service: reads a request, carries it out, and writes the answer.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -36,21 +36,21 @@ use crate::http::reply::{Reply, ReplyBody};
 use crate::http::verbs;
 use crate::http::watch;
 
-/// What a client is told of a panic, as kube-apiserver tells it.
+/// The message about a panic, which is kube-apiserver's.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
 ///
-/// It fails only where a fault cuts the connection before the answer. Takes requests with any body
-/// type. All work is done in the returned future; dropping that
-/// future abandons the request, which then has done all of its work or none.
+/// Accepts requests with any body type. It returns an error only if a fault cuts the connection
+/// before the answer. All work happens in the returned future; dropping the future abandons the
+/// request, which then has done all of its work or none.
 ///
-/// A request that makes the server panic is answered 500; the panic is told by the process's panic
-/// hook, and the server serves on.
+/// A request that panics is answered 500. The process's panic hook reports the panic, and the
+/// server continues to serve.
 #[derive(Debug, Clone)]
 pub struct ApiService {
     context: Arc<Context>,
-    /// Whose the requests without a credential are.
+    /// The user of requests without a credential.
     caller: Arc<User>,
     stop: CancellationToken,
 }
@@ -98,7 +98,7 @@ where
 
 impl ApiService {
     /// # Errors
-    /// Where a fault cuts the connection before the answer.
+    /// Fails if a fault cuts the connection before the answer.
     async fn handle<B>(self, request: Request<B>) -> Result<Response<ResponseBody>, BodyError>
     where
         B: Body + Send + 'static,
@@ -152,7 +152,7 @@ impl ApiService {
                         done.unwrap_or_else(|status| Err(status.into()))
                     }
                 };
-                // What was refused was not done, and has its own answer.
+                // A refused request was not carried out, and its refusal is the answer.
                 match lost {
                     Some(status) if done.is_ok() => Err(Refusal::Status(status)),
                     _ => done,
@@ -170,7 +170,7 @@ impl ApiService {
         Ok(self.respond(reply, &record, &decision, gzip))
     }
 
-    /// Why nothing is done for a request whatever it is about (AUTH-1).
+    /// Returns the refusal of a request that is independent of its target (AUTH-1).
     fn refuse(
         &self,
         admitted: &Admitted,
@@ -186,7 +186,7 @@ impl ApiService {
         refusal.map(Refusal::Status)
     }
 
-    /// Answers what is asked below `/steersman/`, which is for administrators alone.
+    /// Answers requests below `/steersman/`, which only administrators may send.
     async fn administer<B: Body>(
         &self,
         parts: &Parts,
@@ -259,14 +259,14 @@ impl ApiService {
             read(&parts.headers, body).await?
         };
         let now = self.context.now();
-        // SRV-1: the verb waits for nothing. Where it has to know more, it has changed nothing and
+        // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, &call, &body, now);
         let asking = self.context.asking(perform);
         let (outcome, warnings) = match verb {
             Some(Verb::Watch) => asking.await,
             _ => {
-                // Where it is no duration, a request is here that runs long and has none.
+                // Only requests without a deadline get here with a `timeout` that is no duration.
                 let within = deadline::of(query).unwrap_or(deadline::MOST);
                 let asked = tokio::time::timeout(within, asking).await;
                 asked.map_err(|_| deadline::missed())?
@@ -280,7 +280,7 @@ impl ApiService {
         Ok(reply)
     }
 
-    /// A path that nothing serves is refused before its Accept and its body are looked at.
+    /// Refuses a path that nothing serves, before the Accept header and the body are checked.
     fn check_served(&self, path: &ObjectPath) -> Result<(), Refusal> {
         self.context.with_registry(|registry| {
             match registry.resource(&path.group, &path.version, &path.resource) {
@@ -396,17 +396,17 @@ impl ApiService {
     }
 }
 
-/// Waits for work that a mistake of the server's own may end: a request that panics costs neither
-/// its connection nor the server (SRV-4).
+/// Awaits work, and turns its panic into an answer: a request that panics ends neither its
+/// connection nor the server (SRV-4).
 ///
 /// # Errors
-/// 500 where it panicked. The process's panic hook has told what of.
+/// 500 if the work panicked. The process's panic hook has reported the panic.
 async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|_| Status::internal(PANICKED.to_owned()))
 }
 
-/// An answer of which nothing is known but its text.
+/// Builds a response from a body and a content type alone.
 fn plain(reply: Reply) -> Response<ResponseBody> {
     let body = match reply.body {
         ReplyBody::Whole(bytes) => bytes,
@@ -421,7 +421,7 @@ fn plain(reply: Reply) -> Response<ResponseBody> {
     response
 }
 
-/// What a `HEAD` is told: all but the body, which in HTTP/2 would break the stream.
+/// Removes the body from the answer to a `HEAD`; in HTTP/2 a body would break the stream.
 fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut parts, body) = answer.into_parts();
     if let Some(length) = body.size_hint().exact() {
@@ -431,7 +431,7 @@ fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     Response::from_parts(parts, ResponseBody::whole(Bytes::new()))
 }
 
-/// The answer that a refusal is.
+/// Turns a refusal into an answer.
 fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
     match refusal {
         Refusal::PageNotFound => Reply::page_not_found(),
@@ -439,26 +439,26 @@ fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
     }
 }
 
-/// Whether a request may take as long as it likes.
+/// Whether a request has no deadline (a watch, for instance).
 fn runs_long(record: &RequestRecord) -> bool {
     let part = record.subresource.as_deref().unwrap_or_default();
     let part = part.split('/').next().unwrap_or_default();
     record.does(Verb::Watch) || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
 }
 
-/// A header as text; one that is no text counts as absent.
+/// Returns a header as text; `None` if it is absent or no text.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// What all headers of a name say, joined by commas; those that are no text count as absent.
+/// Joins all headers of a name by commas, leaving out those that are no text.
 fn joined(headers: &HeaderMap, name: HeaderName) -> String {
     let values = headers.get_all(name).into_iter();
     let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
     texts.join(",")
 }
 
-/// Adds a header unless its value cannot stand in one.
+/// Adds a header, unless its value is invalid in a header.
 fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.append(name, value);

@@ -1,4 +1,4 @@
-//! Machine: objects and pages in the shape that was asked for.
+//! Machine: writes objects and pages in the requested shape.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
@@ -12,24 +12,24 @@ use crate::http::query::{IncludeObject, Query};
 use crate::http::reply::{JSON, ListBody, Reply, ReplyBody};
 use crate::http::table::{TableMaker, TableMeta, partial};
 
-/// What an answer is made for: the view that was asked for and the moment ages are counted from.
+/// The requested view, and the time from which ages are counted.
 ///
-/// As with a kube-apiserver, whether that view can be had is found out when the answer is written:
-/// whatever was asked for has been done then.
+/// As in a kube-apiserver, a view that cannot be produced is refused only when the answer is
+/// written, after the request was carried out.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    /// The chosen media type.
+    /// The negotiated media type.
     pub(crate) media: Media,
-    /// What a Table's rows carry, or why that cannot be.
+    /// The part of each object in a Table's rows, or the refusal of the parameter.
     include: Result<IncludeObject, Box<Status>>,
     /// Whether JSON is indented.
     pub(crate) pretty: bool,
-    /// Now.
+    /// The current wall time.
     pub(crate) now: Timestamp,
 }
 
 impl View {
-    /// Reads the parts of the view that the query holds.
+    /// Creates the view, with its parts from the query.
     pub(crate) fn new(media: Media, query: &Query, user_agent: &str, now: Timestamp) -> Self {
         let include = match media.shape {
             Shape::Table(_) => query.include_object().map_err(Box::new),
@@ -45,12 +45,12 @@ impl View {
         }
     }
 
-    /// What a Table's rows carry.
+    /// Returns the part of each object in a Table's rows.
     pub(crate) fn include(&self) -> Result<IncludeObject, Status> {
         self.include.clone().map_err(|status| *status)
     }
 
-    /// Refuses a list's view of one object, and the reverse.
+    /// Refuses the view of a list for one object, and the reverse.
     fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
         let (asked, fits) = match self.media.shape {
             Shape::Whole | Shape::Table(_) => return Ok(()),
@@ -78,7 +78,7 @@ impl View {
         Err(Status::failure(406, "NotAcceptable", message))
     }
 
-    /// The answer that carries one object.
+    /// Builds the answer with one object.
     pub(crate) fn object(
         &self,
         code: u16,
@@ -109,7 +109,7 @@ impl View {
         Ok(self.value(code, &value))
     }
 
-    /// The answer that carries a page of a list.
+    /// Builds the answer with a page of a list.
     pub(crate) fn page(&self, resource: &Resource, page: Page) -> Result<Reply, Status> {
         let include = self.include()?;
         self.check(resource, true)?;
@@ -170,11 +170,11 @@ impl View {
     }
 }
 
-/// How many bytes of a list are gathered into one piece before it is sent.
+/// Bytes of a list that are gathered into one piece.
 const PIECE: usize = 64 * 1024;
 
 impl ListBody {
-    /// How long the whole list is.
+    /// Returns the length of the whole list in bytes.
     pub(crate) fn length(&self) -> u64 {
         let items: usize = self
             .items
@@ -186,7 +186,7 @@ impl ListBody {
         (self.head.len() + items + commas + self.tail.len()) as u64
     }
 
-    /// The next piece, empty when everything was written.
+    /// Returns the next piece; empty at the end.
     pub(crate) fn next_piece(&mut self) -> Bytes {
         let mut piece = BytesMut::new();
         if !self.head.is_empty() {
@@ -230,7 +230,7 @@ impl ListBody {
     }
 }
 
-/// The metadata of a list. Those of custom resources always name a continue token.
+/// Builds the metadata of a list. Lists of custom resources always have the member `continue`.
 fn list_metadata(page: &Page, always_continue: bool) -> Value {
     let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
     match &page.continue_token {
@@ -244,7 +244,8 @@ fn list_metadata(page: &Page, always_continue: bool) -> Value {
     metadata
 }
 
-/// The metadata of a list of whole objects: only these tell the shard, as recorded.
+/// Builds the metadata of a list of whole objects. Only these repeat the shard selector, as
+/// recorded.
 fn whole_list_metadata(page: &Page, always_continue: bool) -> Value {
     let mut metadata = list_metadata(page, always_continue);
     if let Some(shard) = &page.shard {

@@ -1,4 +1,4 @@
-//! Machine: objects as the rows of a Table, which is what `kubectl get` prints.
+//! Machine: builds Tables from objects, which `kubectl get` prints.
 
 mod age;
 mod cells;
@@ -26,7 +26,7 @@ use crate::http::jsonpath::JsonPath;
 use crate::http::negotiate::MetaVersion;
 use crate::http::query::IncludeObject;
 
-/// Makes the Tables of one resource. The columns are prepared once.
+/// Builds the Tables of one resource, with its columns prepared once.
 #[derive(Debug)]
 pub(crate) struct TableMaker {
     version: MetaVersion,
@@ -40,7 +40,7 @@ enum Source {
     Custom(Vec<(PrinterColumn, Option<JsonPath>)>),
 }
 
-/// What a Table says about the list it shows.
+/// The metadata of a Table's list.
 #[derive(Debug, Default)]
 pub(crate) struct TableMeta {
     /// `metadata.resourceVersion`.
@@ -76,7 +76,7 @@ impl TableMaker {
         }
     }
 
-    /// For the scale of a built-in kind, whose columns are those of a Scale.
+    /// Creates the maker for the scale of a built-in kind, with the columns of a Scale.
     pub(crate) fn of_scale(version: MetaVersion, include: IncludeObject) -> Self {
         Self {
             version,
@@ -85,7 +85,7 @@ impl TableMaker {
         }
     }
 
-    /// A Table of these objects. `with_columns` is off for the later events of a watch.
+    /// Builds a Table of these objects. `with_columns` is false for the later events of a watch.
     pub(crate) fn table<O: Borrow<Value>>(
         &self,
         objects: impl Iterator<Item = O>,
@@ -146,7 +146,7 @@ impl TableMaker {
         Value::Array(all)
     }
 
-    /// Whether the rows of the kind's own columns have the name among them.
+    /// Whether the kind's own columns include the name.
     fn says_name(&self) -> bool {
         matches!(&self.columns, Source::BuiltIn(columns) if columns.has_name())
     }
@@ -179,9 +179,9 @@ impl TableMaker {
     }
 }
 
-/// The metadata of an object, as a PartialObjectMetadata.
+/// Returns the metadata of an object as a PartialObjectMetadata.
 pub(crate) fn partial(object: &Object, version: MetaVersion) -> Value {
-    // It was written from a value, so it can be read.
+    // The text was serialised from a value, so it parses.
     let metadata = serde_json::from_str(object.metadata());
     partial_of(&metadata.unwrap_or_default(), version)
 }
@@ -194,7 +194,7 @@ fn partial_of(metadata: &Value, version: MetaVersion) -> Value {
     })
 }
 
-/// The same as text.
+/// Returns the metadata of an object as the text of a PartialObjectMetadata.
 pub(crate) fn partial_text(object: &Object, version: MetaVersion) -> String {
     let (api_version, metadata) = (version.api_version(), object.metadata());
     format!(
@@ -213,7 +213,7 @@ fn default_column() -> PrinterColumn {
     }
 }
 
-/// What a column is about: where its values come from, unless its author says more.
+/// Returns the description of a column: its author's, else the path of its values.
 fn described(column: &PrinterColumn) -> String {
     if column.description.is_empty() {
         let path = &column.json_path;
@@ -222,7 +222,7 @@ fn described(column: &PrinterColumn) -> String {
     column.description.clone()
 }
 
-/// A value as a column of this type shows it; null where it is of another type.
+/// Returns a cell for a value of a custom column; null for a value of another type.
 fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", Value::Null) => "<no value>".into(),
@@ -240,7 +240,7 @@ fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     }
 }
 
-/// The condition that tells kubectl to leave out finished pods.
+/// Returns the condition by which kubectl leaves out finished Pods.
 fn completion(object: &Value) -> Option<Value> {
     if object["kind"] != "Pod" || object["apiVersion"] != "v1" {
         return None;

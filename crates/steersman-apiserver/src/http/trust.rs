@@ -1,4 +1,4 @@
-//! Machine: which certificates a webhook may show.
+//! Machine: decides whether a webhook's certificate is trusted.
 
 mod chain;
 mod names;
@@ -21,29 +21,30 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use chain::Pool;
 use names::check_host;
 
-/// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1): those that descend from a
-/// certificate of the bundle, and the certificates of the bundle themselves, whatever their issuer. Tools that make
-/// certificates for tests put the serving certificate into the bundle.
+/// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1):
+/// certificates whose chain ends in a certificate of the bundle, and the certificates of the bundle
+/// themselves, whatever their issuer. Tools that make certificates for tests put the serving
+/// certificate into the bundle.
 #[derive(Debug)]
 pub(crate) struct Trust {
     given: Vec<CertificateDer<'static>>,
-    /// A second name under which the webhook may be known.
+    /// A second accepted host name.
     also: Option<String>,
     provider: Arc<CryptoProvider>,
 }
 
-/// Go's text of why a certificate is refused.
+/// Go's message about a refused certificate.
 #[derive(Debug)]
 struct Refused(String);
 
 // === impl Trust ===
 
 impl Trust {
-    /// Trusts the certificates of a bundle in PEM, or none where it is empty. What is no certificate
-    /// in it is passed over.
+    /// Trusts the certificates of a bundle in PEM, or none if it is empty. Blocks that are no
+    /// certificates are ignored.
     ///
     /// # Errors
-    /// Go's text where a bundle that is not empty holds no certificate.
+    /// Fails with Go's message if a bundle that is not empty holds no certificate.
     pub(crate) fn of(bundle: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, String> {
         let all = CertificateDer::pem_slice_iter(bundle).flatten();
         let given: Vec<_> = all.filter(|one| parse(one).is_some()).collect();
@@ -58,7 +59,7 @@ impl Trust {
         })
     }
 
-    /// Takes a certificate for another host as well as one for the host that is asked.
+    /// Also accepts a certificate for this host.
     pub(crate) fn or_for(mut self, host: &str) -> Self {
         self.also = Some(host.to_owned());
         self
@@ -90,7 +91,7 @@ impl Trust {
         let chain = pool.chain(&leaf).map_err(refused)?;
         let mut authorities = chain.iter().skip(1);
         if authorities.any(|one| !matches!(one.name_constraints(), Ok(None))) {
-            // Names that authorities are confined to are compared by webpki.
+            // webpki checks the name constraints of authorities.
             let checked = self.check_by_webpki(shown, others, name, now);
             checked.map_err(|_| {
                 refused(format!(
@@ -177,7 +178,7 @@ fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>>
     rest.is_empty().then_some(parsed)
 }
 
-/// A name as it stands in a URL, an address without brackets.
+/// Returns a name as in a URL, but an IPv6 address without brackets.
 fn host(name: &ServerName<'_>) -> String {
     match name {
         ServerName::DnsName(name) => name.as_ref().to_owned(),

@@ -1,4 +1,5 @@
-//! Machine: tells what a body says in vain, in the order in which it says so.
+//! Machine: reports the ignored fields of a body (unknown and duplicate ones), in the order of the
+//! body.
 
 use serde_json::Value;
 use steersman_registry::{Registry, unknown_fields};
@@ -12,20 +13,20 @@ use crate::http::negotiate::BodyFormat;
 const UNKNOWN: &str = "unknown field \"";
 const STRICT: &str = "strict decoding error: ";
 
-/// A body, of which some may be in vain: fields that its kind has not, and fields named twice.
+/// A body that may contain ignored fields: fields unknown to its kind, and duplicate fields.
 pub(crate) struct Sent<'a> {
     body: &'a [u8],
-    /// Whether what is in vain is told in the order of the body, as for typed objects. Objects of
-    /// custom resources are looked through twice, for each of the two.
+    /// Whether unknown and duplicate fields are reported together in the order of the body, as for
+    /// typed objects. For custom resources all fields of one sort come first.
     ordered: bool,
     twice: Vec<String>,
 }
 
 impl<'a> Sent<'a> {
-    /// Looks for fields that are named twice.
+    /// Finds duplicate fields.
     ///
     /// # Errors
-    /// 400 where those are refused, with the unknown fields beside them.
+    /// 400 under strict validation, which also lists the unknown fields.
     pub(crate) fn new(
         body: &'a [u8],
         format: BodyFormat,
@@ -54,7 +55,7 @@ impl<'a> Sent<'a> {
             return Ok(sent);
         }
         let unknown = if kind == resource.kind {
-            // What does not decode at all is refused for that.
+            // A body that does not decode is refused for that reason.
             let Ok(unknown) = unknown_fields(resource, &mut object.clone()) else {
                 return Ok(sent);
             };
@@ -68,10 +69,11 @@ impl<'a> Sent<'a> {
         )))
     }
 
-    /// Tells what was in vain with what became of the body, also where that was refused.
+    /// Reports the ignored fields together with the result of the request, also if that is a
+    /// refusal.
     ///
     /// # Errors
-    /// The one it was given.
+    /// Returns the error it was given.
     pub(crate) fn settle<T>(
         &self,
         registry: &Registry,
@@ -94,7 +96,7 @@ impl<'a> Sent<'a> {
         })
     }
 
-    /// All that is in vain; of the unknown fields there is a message each.
+    /// Returns all messages; each unknown field has its own.
     fn told(&self, unknown: Vec<String>) -> Vec<String> {
         if self.twice.len() + unknown.len() < 2 {
             return self.twice.iter().cloned().chain(unknown).collect();
@@ -108,7 +110,7 @@ impl<'a> Sent<'a> {
             return self.twice.iter().cloned().chain(unknown).collect();
         }
         let told = in_vain(self.body, &paths);
-        // What was not found again is told all the same.
+        // Fields that the second search did not find are reported at the end.
         let lost: Vec<String> = unknown
             .into_iter()
             .filter(|one| !told.contains(one))
@@ -117,7 +119,7 @@ impl<'a> Sent<'a> {
     }
 }
 
-/// Whether the registry will take an object for one of this kind.
+/// Whether the registry accepts an object as one of this kind.
 fn fits(object: &Value, resource: &Resource, kind: &str) -> bool {
     let is = |field: &str, wanted: &str| match object.get(field) {
         None | Some(Value::Null) => true,
@@ -167,7 +169,7 @@ mod tests {
             told.join(", ")
         );
         assert!(read("Ignore").unwrap().told(Vec::new()).is_empty());
-        // Another kind is refused for that.
+        // An object of another kind is refused for that reason.
         let other = json!({"kind": "Secret"});
         assert!(!fits(&other, resource, "ConfigMap"));
     }

@@ -1,4 +1,4 @@
-//! Machine: one request on objects, from its path and method to an answer.
+//! Machine: carries out one request on objects, from its path and method to the answer.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::http::reply::{JSON, Reply, ReplyBody, WatchBody};
 use crate::http::shape::View;
 use crate::http::vain::Sent;
 
-/// Does what the call asks for. All or nothing: nothing in here waits.
+/// Carries out a call. It does all of the work or none, because no code in here waits.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &Call<'_>,
@@ -53,8 +53,8 @@ pub(crate) fn perform(
     outcome
 }
 
-/// What is answered for a version, or anything below it, that the group does not serve: a group of
-/// Kubernetes' own answers a Status, any other exists only as far as definitions made it.
+/// Returns the refusal for a version that the group does not serve, or anything below it. A
+/// built-in group answers a Status; any other group exists only through CRDs.
 pub(crate) fn unknown_version(registry: &Registry, group: &str) -> Refusal {
     let own = registry
         .resources()
@@ -67,11 +67,11 @@ pub(crate) fn unknown_version(registry: &Registry, group: &str) -> Refusal {
     }
 }
 
-/// What a path asks a verb of.
+/// The target of a verb.
 enum Face {
-    /// An object, or a part of it.
+    /// An object or a subresource.
     Object(Subresource),
-    /// Something that is done, by these verbs.
+    /// An act, and the verbs that perform it.
     Act(Allowed),
 }
 
@@ -82,8 +82,8 @@ fn face_of(resource: &Resource, path: &ObjectPath, verb: Option<Verb>) -> Result
     } else {
         resource.namespaced
     };
-    // Without a namespace a namespaced collection still spans all of them, to be read if it is one
-    // of custom resources.
+    // Without a namespace a collection spans all namespaces; it can be read only for custom
+    // resources.
     let spans = if resource.built_in {
         path.name.is_none()
     } else {
@@ -97,7 +97,8 @@ fn face_of(resource: &Resource, path: &ObjectPath, verb: Option<Verb>) -> Result
         });
     }
     match path.subresource.as_deref() {
-        // The collection of bindings binds the Pod that a body names; nothing is kept in it.
+        // A POST to the collection of bindings binds the Pod that the body names; nothing is stored
+        // in the collection.
         None if is_review(resource) => Ok(Face::Act((Act::Review, resource.verbs))),
         None if resource.built_in && resource.kind == "Binding" => {
             Ok(Face::Act((Act::Bind, resource.verbs)))
@@ -121,7 +122,7 @@ fn face_of(resource: &Resource, path: &ObjectPath, verb: Option<Verb>) -> Result
             Err(Status::not_found(subject, name).into())
         }
         Some(name) => {
-            // A proxied path goes on behind the word.
+            // A proxied path continues after the subresource's name.
             let word = name.split('/').next().unwrap_or_default();
             match further(resource).find(|further| further.name == word) {
                 Some(further) if word == name || further.act == Act::Connect => {
@@ -192,7 +193,7 @@ fn perform_on(
             answer_write(&view, resource, &written)
         }
         Verb::Patch => {
-            // Every patch has a kind by now.
+            // Every patch has a type by now.
             let kind = patch.ok_or_else(Status::method_not_allowed)?;
             let options = call.write_options();
             let written = registry.patch(target, kind, body, &options, now)?;
@@ -206,7 +207,8 @@ fn perform_on(
                     Ok(Reply::status(&status, view.media.format))
                 }
                 Deleted::Last(object) => view.object(200, resource, &object),
-                // Only who asked in the old way that dependents go is told that this goes on.
+                // The answer says that deletion continues only to clients that used the deprecated
+                // `orphanDependents`.
                 Deleted::Held(object) => {
                     let code = match options.orphan_dependents {
                         Some(false) => 202,
@@ -225,8 +227,8 @@ fn perform_on(
     }
 }
 
-/// Refuses names that no key is made of: see `path.IsValidPathSegmentName`. Slashes have divided the
-/// path before.
+/// Refuses names that are invalid as path segments: see `path.IsValidPathSegmentName`. Slashes
+/// separated the path before.
 fn check_name(name: &str) -> Result<(), Status> {
     let why = match name {
         "." | ".." => format!("may not be '{name}'"),
@@ -239,7 +241,7 @@ fn check_name(name: &str) -> Result<(), Status> {
     )))
 }
 
-/// The verb, if the resource has it here.
+/// Returns the verb, if the resource supports it on this path.
 fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Result<Verb, Status> {
     if !resource.built_in {
         return allowed_on_custom(call, resource, subresource);
@@ -273,8 +275,8 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
     }
 }
 
-/// As `crdHandler` of apiextensions-apiserver, which knows no routes: an object may be created
-/// beside any name, and a write misses its name only once its handler has it.
+/// Checks a verb as `crdHandler` of apiextensions-apiserver does, which has no routes: a create is
+/// accepted on any path, and a write without a name fails only in its handler.
 fn allowed_on_custom(
     call: &Call<'_>,
     resource: &Resource,
@@ -298,7 +300,7 @@ fn allowed_on_custom(
     Ok(verb)
 }
 
-/// The object in the body, and what of it is in vain. The query is looked at first.
+/// Parses the object of the body and finds its ignored fields. The query is checked first.
 fn object_body<'a>(
     call: &Call<'_>,
     resource: &Resource,
@@ -317,7 +319,7 @@ fn object_body<'a>(
         return Err(decode::no_message(body, kind));
     }
     let object = decode::object(body, format, kind)?;
-    // Kubernetes' own kinds may leave their kind out: the path says it.
+    // Objects of built-in kinds may leave out their kind, because the path determines it.
     if custom && object.get("kind").is_none() {
         return Err(decode::kind_is_missing(body, kind));
     }
@@ -326,7 +328,7 @@ fn object_body<'a>(
     Ok((object, sent))
 }
 
-/// Which patch the content type stands for. Types that are no patches at all have a refusal of
+/// Returns the patch type of the content type. Content types that are no patches have a message of
 /// their own.
 fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     match negotiate::media_type(call.content_type).as_str() {
@@ -336,7 +338,7 @@ fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status>
         | "application/apply-patch+yaml" => {
             PatchKind::from_content_type(call.content_type, resource)
         }
-        // The routes of custom resources leave it to the verb what it takes.
+        // For custom resources the verb decides which patch types it accepts.
         _ if !resource.built_in => PatchKind::from_content_type(call.content_type, resource),
         _ => {
             let message = "415: Unsupported Media Type";
@@ -358,7 +360,7 @@ fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status>
         negotiate::body(Some(call.content_type))?
     };
     let mut options = match decode::delete_options(body, format)? {
-        // As a kube-apiserver has it, a body leaves nothing to the query, not even a dry run.
+        // As in a kube-apiserver, a body replaces all options of the query, even a dry run.
         Some(options) => options,
         None => call.query.delete_options()?,
     };
@@ -406,7 +408,7 @@ fn watch(
     Ok(Reply::of(200, JSON, ReplyBody::Watch(Box::new(body))))
 }
 
-/// How a server without the WatchList feature refuses it.
+/// Builds the refusal of a server without the WatchList feature.
 fn watch_list_is_off() -> Status {
     use steersman_text::status::FieldError;
     let why =

@@ -1,4 +1,4 @@
-//! Driver: the stream of a watch: polls its cursor, waits for changes, bookmarks and the end.
+//! Driver: the stream of a watch: polls its cursor, and waits for changes, bookmarks and its end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -21,50 +21,50 @@ use crate::http::context::Context;
 use crate::http::events::EventEncoder;
 use crate::http::reply::WatchBody;
 
-/// How many events are taken from the registry under one lock.
+/// Maximum number of events taken from the registry under one lock.
 const BATCH: usize = 128;
 
-/// How many bytes of lines are put together at once. A line of that size is not copied at all, so a
-/// client that reads slowly, or never, costs no more than this and a line that others share
+/// Maximum number of bytes of lines that are copied into one piece. A longer line is not copied, so
+/// a client that reads slowly or never costs no more than this buffer and one shared line
 /// (SRV-WATCH-2).
 const PIECE: usize = 64 * 1024;
 
-/// How long before its end a watch sends its last bookmark.
+/// Time before its end at which a watch sends its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// Its bell is rung for changes of the storage too.
+    /// The watch's command switch; its bell also rings for changes of the storage.
     tap: WatchTap,
     manners: WatchManners,
     ends: Instant,
-    /// Goes off at the next bookmark or at the end, whichever comes first.
+    /// Fires at the next bookmark or at the end, whichever comes first.
     timer: Pin<Box<Sleep>>,
-    /// Whether there may be more than was taken.
+    /// Whether the registry may have more events.
     stale: bool,
-    /// What was taken and is not written yet.
+    /// Events that were taken and are not written yet.
     ready: VecDeque<WatchEvent>,
-    /// The poll that waits for a webhook.
+    /// The state of a poll that waits for a webhook.
     attempt: Attempt,
-    /// The webhook that is asked.
+    /// The webhook call in progress.
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
-/// The lines of a watch until its last. It is closed with that line, not when its client lets go.
+/// The lines of a watch. The watch is closed after its last line, not when its client disconnects.
 struct Lines(Option<OpenWatch>);
 
-/// What a watch does next.
+/// The next step of a watch.
 enum Next {
     Say(Said),
-    /// Waits for the bell, and where it is not silent for the timer.
+    /// Wait for the bell and, unless the watch is silent, for the timer.
     Wait,
     WaitSilently,
     Ask(Question),
 }
 
-/// What a watch says.
+/// The outcome of one step.
 enum Said {
     Line(Bytes),
     LastLine(Bytes),
@@ -72,7 +72,7 @@ enum Said {
     Break,
 }
 
-/// The lines of a watch. Dropping the stream closes the watch.
+/// Returns the lines of a watch as a stream. Dropping the stream closes the watch.
 pub(crate) fn stream(
     context: Arc<Context>,
     body: WatchBody,
@@ -143,7 +143,7 @@ impl OpenWatch {
                         return Poll::Ready(said);
                     }
                 }
-                // A connection that went silent does not end by itself either.
+                // A silenced watch does not end by itself.
                 Next::WaitSilently => ready!(self.poll_bell(context)),
                 Next::Ask(question) => self.ask(question),
             }
@@ -181,7 +181,7 @@ impl OpenWatch {
         }
     }
 
-    /// Takes from the registry what is new.
+    /// Takes new events from the registry.
     fn take(&mut self) -> Result<(), Question> {
         let (cursor, attempt) = (&mut self.cursor, &mut self.attempt);
         let taken = self.context.with_registry(|registry| {
@@ -202,7 +202,7 @@ impl OpenWatch {
         }));
     }
 
-    /// Waits for something to do; a bookmark that falls due is returned at once.
+    /// Waits for work; returns a due bookmark at once.
     fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<Said>> {
         if self.poll_bell(context).is_ready() {
             return Poll::Ready(None);
@@ -214,7 +214,7 @@ impl OpenWatch {
         Poll::Ready(self.bookmark().map(Said::Line))
     }
 
-    /// SRV-2: the bell first, the look after it.
+    /// SRV-2: registers with the bell before it checks for changes, so it misses none.
     fn poll_bell(&mut self, context: &task::Context<'_>) -> Poll<()> {
         ready!(self.tap.bell().poll_rung(context));
         self.stale = true;
@@ -230,7 +230,8 @@ impl OpenWatch {
         Some(self.line(&event))
     }
 
-    /// The next bookmark comes after the usual time, or shortly before the end if that is sooner.
+    /// Schedules the next bookmark after the usual interval, or shortly before the end if that is
+    /// sooner.
     fn schedule_bookmark(&mut self, now: Instant) {
         let regular = now + self.context.tuning.bookmark_every + self.manners.bookmarks_late;
         let last = self
@@ -241,7 +242,7 @@ impl OpenWatch {
         self.timer.as_mut().reset(next.min(self.ends));
     }
 
-    /// The next lines of what was taken.
+    /// Builds the next piece from the events that were taken.
     fn piece(&mut self) -> Bytes {
         let mut lines = BytesMut::new();
         while let Some(event) = self.ready.pop_front() {
@@ -257,7 +258,7 @@ impl OpenWatch {
         lines.freeze()
     }
 
-    /// An event as it is written, twice where a fault wants that.
+    /// Serialises an event, twice if a fault asks for that.
     fn line(&mut self, event: &WatchEvent) -> Bytes {
         let line = self.encoder.encode(event, || self.context.now());
         let twice = match event {

@@ -1,4 +1,4 @@
-//! Driver: sends questions to webhooks: in process, or over HTTPS.
+//! Driver: calls webhooks, in process or over HTTPS.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -25,40 +25,40 @@ use tower::ServiceExt;
 use crate::http::decode::LIMIT;
 use crate::http::trust::Trust;
 
-/// What a webhook answered: the HTTP status and the body, or why there is none.
+/// The answer of a webhook: HTTP status and body, or the reason why there is none.
 type Exchanged = Result<(u16, Bytes), String>;
 
-/// A webhook in this process.
+/// A webhook that runs in this process.
 type InProcess = Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Exchanged> + Send + Sync>;
 
-/// Finds the address behind a Service that has no route.
+/// Returns the address of a Service without a route.
 pub(crate) type Resolve<'a> = &'a (dyn Fn(&str, &str, u16) -> Result<(String, u16), String> + Sync);
 
-/// Where Services lead.
+/// The target of calls to a Service.
 #[derive(Clone)]
 enum Route {
     Url(String),
     InProcess(InProcess),
 }
 
-/// A host name, and its port where only that one is meant.
+/// A host name, and the port if only that port is routed.
 type Door = (String, Option<u16>);
 
-/// Whoever can be asked, by the host name of a Service: `name.namespace.svc`.
+/// The routes to webhooks, by the host name of a Service: `name.namespace.svc`.
 #[derive(Default)]
 pub(crate) struct Webhooks {
     routes: Mutex<HashMap<Door, Route>>,
 }
 
 impl Webhooks {
-    /// Leads a port of a Service to a URL.
+    /// Routes a port of a Service to a URL.
     pub(crate) fn route(&self, host: String, port: u16, url: String) {
         self.routes
             .lock()
             .insert((host, Some(port)), Route::Url(url));
     }
 
-    /// Leads a Service to a service in this process, whatever the port.
+    /// Routes all ports of a Service to a service in this process.
     pub(crate) fn route_in_process<S, B>(&self, host: String, service: S)
     where
         S: tower::Service<Request<Full<Bytes>>, Response = Response<B>>,
@@ -82,7 +82,7 @@ impl Webhooks {
             .insert((host, None), Route::InProcess(ask));
     }
 
-    /// Makes calls, all at once, and gives back their answers by key.
+    /// Makes all calls concurrently, and returns their answers by key.
     pub(crate) async fn ask(
         &self,
         calls: Vec<Call>,
@@ -130,7 +130,7 @@ impl Webhooks {
             Some(Route::Url(url)) => {
                 let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
                 let address = authority(&base)?;
-                // The certificate may be one for the address, or, as in a cluster, for the Service.
+                // The certificate may be for the address or, as in a cluster, for the Service.
                 let names = (address.0.as_str(), Some(host.as_str()));
                 return over_https(call, names, &address, post(target)?).await;
             }
@@ -155,7 +155,7 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// Host and port of an HTTPS URL: anything else is never asked.
+/// Returns host and port of an HTTPS URL; URLs with other schemes are never called.
 fn authority(url: &Uri) -> Result<(String, u16), String> {
     if url.scheme_str() != Some("https") {
         let scheme = url.scheme_str().unwrap_or_default();
@@ -195,7 +195,7 @@ async fn over_https(
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| error.to_string())?;
-    // A server is told the path, and the host in the header.
+    // The request line gets the path; the host goes into the header.
     let path = request
         .uri()
         .path_and_query()
@@ -240,7 +240,7 @@ fn undialled(host: &str, port: u16, error: &std::io::Error) -> String {
     }
 }
 
-/// Why a handshake failed, in the words of Go's TLS where the cause is a certificate.
+/// Words the failure of a handshake; a refused certificate is worded as by Go's TLS.
 fn untrusted(error: &std::io::Error) -> String {
     let source = error.get_ref().and_then(|source| source.downcast_ref());
     match source {
@@ -254,7 +254,7 @@ fn untrusted(error: &std::io::Error) -> String {
     }
 }
 
-/// A response that is no success, as Kubernetes' client words it.
+/// Words an unsuccessful response as Kubernetes' client does.
 fn refused(code: u16, body: &[u8]) -> String {
     let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     if status["kind"] == "Status"

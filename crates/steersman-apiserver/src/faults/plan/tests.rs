@@ -1,4 +1,4 @@
-//! Scripts, windows of time, chances, and who comes first.
+//! Tests of the order, the time windows and the probabilities of faults.
 
 use jiff::Timestamp;
 

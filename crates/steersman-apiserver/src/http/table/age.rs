@@ -1,9 +1,9 @@
-//! Machine: durations the way kubectl shows ages.
+//! Machine: formats durations as kubectl prints ages.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The time since an RFC 3339 timestamp, or a word for a time that is missing or no time.
+/// Returns the time since an RFC 3339 timestamp, or `<unknown>` for a missing or invalid one.
 pub(crate) fn since(value: Option<&Value>, now: Timestamp) -> String {
     match value {
         None | Some(Value::Null) => "<unknown>".to_owned(),
@@ -16,7 +16,8 @@ pub(crate) fn since(value: Option<&Value>, now: Timestamp) -> String {
     }
 }
 
-/// Seconds in at most two units, coarser the longer: `45s`, `3m20s`, `7h`, `5d4h`, `2y30d`.
+/// Formats seconds in at most two units, coarser for longer times: `45s`, `3m20s`, `7h`, `5d4h`,
+/// `2y30d`.
 pub(crate) fn human(seconds: i64) -> String {
     const DAYS_PER_YEAR: i64 = 365;
     if seconds < -1 {

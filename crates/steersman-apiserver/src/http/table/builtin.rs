@@ -1,4 +1,4 @@
-//! Machine: which columns each of Kubernetes' own kinds has.
+//! Machine: maps each built-in kind to its columns.
 
 use super::access::{BINDINGS, LEASES, SIGNING_REQUESTS};
 use super::cells::text;
@@ -26,7 +26,7 @@ use super::workloads::{
     CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS,
 };
 
-/// The columns of a kind, `Age` alone for those without columns of their own.
+/// Returns the columns of a kind; only `Age` for kinds without columns of their own.
 ///
 /// Source: pkg/printers/internalversion/printers.go of Kubernetes, and the stores of the kinds that
 /// are not printed there.

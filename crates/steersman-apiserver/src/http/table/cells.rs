@@ -1,21 +1,21 @@
-//! Machine: small readings of objects that the columns of several kinds share.
+//! Machine: functions to read cells from objects, which the columns of several kinds share.
 
 use serde_json::Value;
 
-/// A value that is not there.
+/// The cell for an absent value.
 pub(super) const NONE: &str = "<none>";
 
-/// The value behind a chain of keys.
+/// Returns the value at a path of keys.
 pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(object, |value, key| value.get(key))
 }
 
-/// The text behind a chain of keys, empty where there is none.
+/// Returns the text at a path of keys; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The text behind a chain of keys, or `<none>`.
+/// Returns the text at a path of keys, or `<none>`.
 pub(super) fn text_or_none<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     match text(object, path) {
         "" => NONE,
@@ -23,12 +23,12 @@ pub(super) fn text_or_none<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     }
 }
 
-/// The number behind a chain of keys, zero where there is none.
+/// Returns the number at a path of keys; zero if absent.
 pub(super) fn number(object: &Value, path: &[&str]) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// The list behind a chain of keys, empty where there is none.
+/// Returns the list at a path of keys; empty if absent.
 pub(super) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path)
         .and_then(Value::as_array)
@@ -36,14 +36,14 @@ pub(super) fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// How many entries the map behind a chain of keys has.
+/// Returns the number of entries of the map at a path of keys.
 pub(super) fn entries(object: &Value, path: &[&str]) -> usize {
     at(object, path)
         .and_then(Value::as_object)
         .map_or(0, serde_json::Map::len)
 }
 
-/// One field of each container of a pod template, joined by commas.
+/// Returns one field of each container of a pod template, joined by commas.
 pub(super) fn containers(object: &Value, path: &[&str], field: &str) -> String {
     let values: Vec<&str> = list(object, path)
         .iter()
@@ -52,7 +52,7 @@ pub(super) fn containers(object: &Value, path: &[&str], field: &str) -> String {
     values.join(",")
 }
 
-/// Labels as `a=b,c=d`, or `<none>`.
+/// Formats labels as `a=b,c=d`, or `<none>`.
 pub(super) fn labels(value: Option<&Value>) -> String {
     let Some(Value::Object(map)) = value else {
         return NONE.to_owned();
@@ -68,8 +68,8 @@ pub(super) fn labels(value: Option<&Value>) -> String {
     }
 }
 
-/// A label selector object as a selector's text, or `<none>`. The requirements are in the order of
-/// their keys and the values of one in theirs.
+/// Formats a label selector object as the text of a selector, or `<none>`. Requirements are sorted
+/// by key, and the values of each requirement are sorted.
 pub(super) fn selector(value: Option<&Value>) -> String {
     let Some(selector) = value else {
         return NONE.to_owned();
@@ -106,15 +106,15 @@ pub(super) fn selector(value: Option<&Value>) -> String {
     terms.join(",")
 }
 
-/// A value that is not set.
+/// The cell for an unset value.
 pub(super) const UNSET: &str = "<unset>";
 
-/// The text behind a chain of keys, or another one where there is none.
+/// Returns the text at a path of keys, or `other` if absent.
 pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or(other)
 }
 
-/// The texts of the list behind a chain of keys.
+/// Returns the texts of the list at a path of keys.
 pub(super) fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
     list(object, path)
         .iter()
@@ -122,12 +122,12 @@ pub(super) fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Whether the member behind a chain of keys is there and not null.
+/// Whether the value at a path of keys exists and is not null.
 pub(super) fn is_set(object: &Value, path: &[&str]) -> bool {
     at(object, path).is_some_and(|value| !value.is_null())
 }
 
-/// The boolean behind a chain of keys, or this where there is none.
+/// Returns the boolean at a path of keys, or `other` if absent.
 pub(super) fn boolean(object: &Value, path: &[&str], other: bool) -> bool {
     at(object, path).and_then(Value::as_bool).unwrap_or(other)
 }
@@ -140,7 +140,7 @@ pub(super) fn holds(object: &Value, kind: &str) -> bool {
         .is_some_and(|condition| condition["status"] == "True")
 }
 
-/// A value that is a number or a text, as text.
+/// Formats a number or a text as text.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -148,7 +148,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// At most three entries joined by commas, and how many more there are; or `none` where there are
+/// Joins at most three entries by commas and adds the number of further ones; `none` if there are
 /// none.
 pub(super) fn first_three(entries: &[String], none: &str) -> String {
     const SHOWN: usize = 3;

@@ -1,4 +1,5 @@
-//! Machine: the columns of the kinds that set up a cluster and its programs.
+//! Machine: the columns of kinds of cluster setup and configuration: ConfigMaps, Secrets,
+//! Namespaces, Nodes and others.
 
 use serde_json::Value;
 
@@ -97,7 +98,7 @@ pub(super) const NODES: Columns = Columns {
     },
 };
 
-/// The roles that a node's labels give it, in order.
+/// Returns the roles that a node's labels name, sorted.
 fn roles(node: &Value) -> String {
     let labels = at(node, &["metadata", "labels"]).and_then(Value::as_object);
     let mut roles: Vec<&str> = labels

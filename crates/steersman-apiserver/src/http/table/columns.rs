@@ -1,4 +1,4 @@
-//! Words: what a built-in kind's columns are made of.
+//! Words: the definition of a built-in kind's columns.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,32 +6,32 @@ use serde_json::Value;
 use super::age::since;
 use super::cells::at;
 
-/// One heading: name, type, description, and whether only `-o wide` shows it.
+/// One column heading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heading {
-    /// The heading's text.
+    /// The text of the heading.
     pub(super) name: &'static str,
-    /// The type of the cells as the definition has it; the cells themselves do not always follow.
+    /// The type of the cells in the column definition; the cells themselves do not always have it.
     pub(super) kind: &'static str,
-    /// The format of the cells, mostly empty.
+    /// The format of the cells, usually empty.
     pub(super) format: &'static str,
-    /// One sentence about the column.
+    /// The description of the column, one sentence.
     pub(super) about: &'static str,
-    /// Whether only `-o wide` shows it.
+    /// Whether kubectl shows the column only with `-o wide`.
     pub(super) wide: bool,
 }
 
-/// The columns of one kind after `Name`, and how an object fills them.
+/// The columns of one kind after `Name`, and the function that fills them from an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
-    /// The headings after `Name`, or all of them where [`Heading::NAME`] is among them.
+    /// The headings after `Name`, or all headings if [`Heading::NAME`] is among them.
     pub(super) headings: &'static [Heading],
     /// One cell per heading.
     pub(super) row: fn(&Value, Timestamp) -> Vec<Value>,
 }
 
 impl Heading {
-    /// The column of the objects' names.
+    /// The column of the object's name.
     pub(super) const NAME: Self = Self {
         format: "name",
         ..shown(
@@ -40,7 +40,7 @@ impl Heading {
         )
     };
 
-    /// A column of whole numbers.
+    /// Returns a column of integers.
     pub(super) const fn integer(self) -> Self {
         Self {
             kind: "integer",
@@ -48,7 +48,7 @@ impl Heading {
         }
     }
 
-    /// A column of yes and no.
+    /// Returns a column of booleans.
     pub(super) const fn boolean(self) -> Self {
         Self {
             kind: "boolean",
@@ -56,20 +56,20 @@ impl Heading {
         }
     }
 
-    /// Whether this is the column of the names.
+    /// Whether this is the column of the name.
     pub(super) fn is_name(&self) -> bool {
         self.name == Self::NAME.name
     }
 }
 
 impl Columns {
-    /// Whether the row says the name itself, in a place of its own or with something added.
+    /// Whether the row contains the name itself, in another position or with an addition.
     pub(super) fn has_name(&self) -> bool {
         self.headings.iter().any(Heading::is_name)
     }
 }
 
-/// A column that is always shown.
+/// Creates a column that is always shown.
 pub(super) const fn shown(name: &'static str, about: &'static str) -> Heading {
     Heading {
         name,
@@ -80,7 +80,7 @@ pub(super) const fn shown(name: &'static str, about: &'static str) -> Heading {
     }
 }
 
-/// A column for `-o wide`.
+/// Creates a column that is shown with `-o wide`.
 pub(super) const fn wide(name: &'static str, about: &'static str) -> Heading {
     Heading {
         wide: true,
@@ -98,7 +98,7 @@ pub(super) const IMAGES: Heading = wide("Images", "Images of the containers of t
 /// The label selector.
 pub(super) const SELECTOR: Heading = wide("Selector", "Label selector of the pods.");
 
-/// The cell of the age column.
+/// Returns the cell of the age column.
 pub(super) fn age(object: &Value, now: Timestamp) -> Value {
     since(at(object, &["metadata", "creationTimestamp"]), now).into()
 }

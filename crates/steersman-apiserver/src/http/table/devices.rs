@@ -1,4 +1,4 @@
-//! Machine: the columns of claims of devices, and of autoscalers.
+//! Machine: the columns of ResourceClaims, ResourceSlices and HorizontalPodAutoscalers.
 
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ pub(super) const AUTOSCALERS: Columns = Columns {
 
 fn targets(scaler: &Value) -> String {
     const SHOWN: usize = 2;
-    // autoscaling/v1 has the processor alone, in members of its own.
+    // autoscaling/v1 knows only the CPU metric, in fields of its own.
     if let Some(wanted) = at(scaler, &["spec", "targetCPUUtilizationPercentage"]) {
         let found = at(scaler, &["status", "currentCPUUtilizationPercentage"]);
         let found = found.map_or_else(|| UNKNOWN.to_owned(), |found| format!("{found}%"));
@@ -98,7 +98,7 @@ fn targets(scaler: &Value) -> String {
     }
 }
 
-/// One metric: what it is now, and what it should be.
+/// Formats one metric: its current and its target value.
 fn target(metric: &Value, found: Option<&Value>) -> String {
     let member = match text(metric, &["type"]) {
         "External" => "external",

@@ -1,4 +1,4 @@
-//! Machine: the columns of Events, of either group.
+//! Machine: the columns of Events of both groups.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::age::since;
 use super::cells::{number, text};
 use super::columns::{Columns, Heading, shown, wide};
 
-/// Events. Their name comes last.
+/// Events. The name is the last column.
 pub(super) const EVENTS: Columns = Columns {
     headings: &[
         shown("Last Seen", "Time since the event was last observed."),
@@ -28,7 +28,7 @@ pub(super) const EVENTS: Columns = Columns {
 };
 
 fn row(event: &Value, now: Timestamp) -> Vec<Value> {
-    // A member of the core group, or the one of events.k8s.io.
+    // Reads a field by its name in the core group or in events.k8s.io.
     let either = |core: &str, newer: &str| event.get(core).or_else(|| event.get(newer));
     let moment = |value: Option<&Value>| {
         value

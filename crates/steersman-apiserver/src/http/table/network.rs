@@ -1,4 +1,4 @@
-//! Machine: the columns of the kinds by which pods are reached.
+//! Machine: the columns of networking kinds.
 
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ fn external_addresses(service: &Value, kind: &str) -> String {
     }
 }
 
-/// The addresses of the load balancer in order, each once.
+/// Returns the addresses of the load balancer in order, without duplicates.
 fn balancer(object: &Value) -> Vec<&str> {
     let mut all: Vec<&str> = list(object, &["status", "loadBalancer", "ingress"])
         .iter()
@@ -108,7 +108,7 @@ pub(super) const INGRESSES: Columns = Columns {
     },
 };
 
-/// The first three hosts. What is more is counted in rules, with a host or without.
+/// Formats the first three hosts. The number of further ones counts rules, with or without a host.
 fn hosts(rules: &[Value]) -> String {
     const SHOWN: usize = 3;
     let named = rules.iter().enumerate().filter_map(|(index, rule)| {
@@ -175,7 +175,7 @@ pub(super) const ENDPOINTS: Columns = Columns {
     },
 };
 
-/// The addresses of a subset with each of its ports, or bare where there are none.
+/// Returns the addresses of a subset combined with each of its ports, or alone without ports.
 fn addresses(subset: &Value) -> Vec<String> {
     let ports = list(subset, &["ports"]);
     let addresses = list(subset, &["addresses"])
@@ -239,7 +239,7 @@ pub(super) const SERVICE_CIDRS: Columns = Columns {
     },
 };
 
-/// IPAddresses. Their rows have an age, for which there is no heading.
+/// IPAddresses. Their rows have a cell for the age, but no heading for it.
 pub(super) const IP_ADDRESSES: Columns = Columns {
     headings: &[shown("ParentRef", "Whom the address was given to.")],
     row: |address, now| {

@@ -1,4 +1,4 @@
-//! Machine: the columns of Pods: what a pod does in one word, and how often it started anew.
+//! Machine: the columns of Pods: the state in one word, restarts, and others.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -84,7 +84,7 @@ fn gates(pod: &Value) -> String {
     format!("{met}/{}", gates.len())
 }
 
-/// What the statuses of a pod's containers come to.
+/// The state of a Pod, summed up from its containers.
 #[derive(Debug)]
 struct Summary {
     ready: usize,
@@ -137,8 +137,8 @@ impl Summary {
         summary
     }
 
-    /// Goes through the init containers up to the first that has not done its part. Answers the
-    /// restarts of those that keep running, and whether there is one that has not.
+    /// Reads the init containers up to the first that is not done. Returns the restarts of those
+    /// that keep running, and whether an init container is not done.
     fn initialize(&mut self, pod: &Value, sidecars: &[&str]) -> ((i64, Option<String>), bool) {
         let mut of_sidecars = (0, None);
         let all = list(pod, &["spec", "initContainers"]).len();
@@ -175,7 +175,7 @@ impl Summary {
         (of_sidecars, false)
     }
 
-    /// Goes through the containers proper, the last first: the first one's word counts.
+    /// Reads the main containers, the last first: the state of the first one counts.
     fn run(&mut self, pod: &Value) {
         let mut running = false;
         for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
@@ -201,7 +201,7 @@ impl Summary {
     }
 }
 
-/// Why a container ended.
+/// Returns the reason why a container exited.
 fn end(terminated: &Value) -> String {
     match (
         text(terminated, &["reason"]),
@@ -213,8 +213,8 @@ fn end(terminated: &Value) -> String {
     }
 }
 
-/// Keeps the later of a time and the container's last end; both are written in UTC to the second,
-/// so their texts compare as the times do.
+/// Keeps the later of a time and the container's last exit. Both are UTC with second precision, so
+/// comparing the texts compares the times.
 fn later(last: &mut Option<String>, status: &Value) {
     let end = text(status, &["lastState", "terminated", "finishedAt"]);
     if !end.is_empty() && last.as_deref().is_none_or(|last| last < end) {

@@ -1,4 +1,4 @@
-//! Machine: the columns of the kinds that say what is let in, and how much.
+//! Machine: the columns of kinds of admission, flow control, disruption budgets and quotas.
 
 use serde_json::{Value, json};
 

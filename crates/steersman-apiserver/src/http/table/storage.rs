@@ -1,4 +1,4 @@
-//! Machine: the columns of the kinds by which pods get storage.
+//! Machine: the columns of storage kinds.
 
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ fn class(object: &Value) -> &str {
     old.unwrap_or_else(|| text(object, &["spec", "storageClassName"]))
 }
 
-/// Access modes in short, each once, in an order of their own.
+/// Formats access modes by their short names, without duplicates, in a fixed order.
 fn modes(modes: &[&str]) -> String {
     let known = [
         ("ReadWriteOnce", "RWO"),
@@ -106,7 +106,7 @@ fn modes(modes: &[&str]) -> String {
     short.join(",")
 }
 
-/// The name with a word for the class that is taken where none is asked for.
+/// Returns the name, with `(default)` after that of the default class.
 fn name(object: &Value, annotations: &[&str]) -> String {
     let name = text(object, &["metadata", "name"]);
     let is_default = annotations

@@ -1,4 +1,4 @@
-//! Machine: the columns of the kinds that run pods.
+//! Machine: the columns of workload kinds.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub(super) const REPLICA_SETS: Columns = Columns {
     ],
     row: |set, now| {
         let chosen = at(set, &["spec", "selector"]);
-        // A ReplicationController's selector is a plain map of labels.
+        // The selector of a ReplicationController is a plain map of labels.
         let chosen = match chosen.and_then(|chosen| chosen.get("matchLabels")) {
             Some(_) => selector(chosen),
             None => labels(chosen),
@@ -238,7 +238,7 @@ pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
     },
 };
 
-/// The scales of the others. Their names have no format.
+/// The scales of all other kinds. Their name column has no format.
 pub(super) const SCALES: Columns = Columns {
     headings: &[
         Heading {

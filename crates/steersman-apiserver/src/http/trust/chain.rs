@@ -1,5 +1,5 @@
-//! Machine: whether a certificate is to be believed, decided as Go's `crypto/x509` decides it
-//! (`verify.go`): the texts of refusals are its own.
+//! Machine: verifies a certificate chain as Go's `crypto/x509` does (`verify.go`), with its
+//! messages.
 
 use jiff::Timestamp;
 use steersman_text::go;
@@ -10,25 +10,25 @@ use x509_parser::oid_registry::{
 };
 use x509_parser::x509::X509Version;
 
-/// The number of signatures that are checked for one certificate. A chain that needs more is an attack: many
-/// certificates of one subject.
+/// Maximum number of signatures that are checked for one certificate. A chain that needs more is an
+/// attack with many certificates of one subject.
 const MOST_CHECKS: usize = 100;
 
-/// The refusal of an authority that is no authority, where it was thought to have signed.
+/// The message about a certificate that was used as an authority and is none.
 const CANNOT_SIGN: &str =
     "x509: invalid signature: parent certificate cannot sign this kind of certificate";
 
-/// The certificates among which authorities are looked for.
+/// The certificates in which authorities are searched.
 pub(super) struct Pool<'a> {
-    /// Certificates of the bundle. Each is trusted, independently of its issuer.
+    /// The certificates of the bundle. Each is trusted, independently of its issuer.
     pub(super) roots: &'a [X509Certificate<'a>],
-    /// Certificates that came with the one to verify: each must be signed in turn.
+    /// The certificates that came with the one to verify. Each must be signed in turn.
     pub(super) others: &'a [X509Certificate<'a>],
     /// The time, in seconds since 1970.
     pub(super) now: i64,
 }
 
-/// The part that a certificate plays in a chain.
+/// The position of a certificate in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Leaf,
@@ -36,7 +36,7 @@ enum Part {
     Root,
 }
 
-/// The search for one chain: how much was tried, and the likeliest cause of a failure.
+/// The state of the search for a chain: the number of checks, and the likeliest cause of a failure.
 #[derive(Default)]
 struct Search {
     checks: usize,
@@ -46,19 +46,19 @@ struct Search {
 type Chain<'a> = Vec<&'a X509Certificate<'a>>;
 
 impl<'a> Pool<'a> {
-    /// Checks the certificate itself, apart from its names: dates and extensions.
+    /// Checks the dates and extensions of the certificate itself, but not its names.
     ///
     /// # Errors
-    /// Go's text for the first problem.
+    /// Fails with Go's message about the first problem.
     pub(super) fn check_leaf(&self, leaf: &X509Certificate<'_>) -> Result<(), String> {
         self.check(leaf, Part::Leaf, 0)
     }
 
-    /// Finds a chain from a certificate to one of the bundle; a certificate that is in the bundle is
-    /// a chain by itself (HOOK-1).
+    /// Finds a chain from a certificate to one of the bundle. A certificate of the bundle is a
+    /// chain by itself (HOOK-1).
     ///
     /// # Errors
-    /// Go's text of why there is none.
+    /// Fails with Go's message about the missing chain.
     pub(super) fn chain(&self, leaf: &'a X509Certificate<'a>) -> Result<Chain<'a>, String> {
         let chains = if self.roots.iter().any(|root| root.as_raw() == leaf.as_raw()) {
             vec![vec![leaf]]
@@ -71,7 +71,7 @@ impl<'a> Pool<'a> {
         usable.ok_or_else(|| "x509: certificate specifies an incompatible key usage".to_owned())
     }
 
-    /// Every chain that goes on from these certificates.
+    /// Extends a chain by every possible issuer of its last certificate.
     fn build(
         &self,
         chain: &[&'a X509Certificate<'a>],
@@ -122,7 +122,8 @@ impl<'a> Pool<'a> {
         Err(search.failure.take().unwrap_or_else(|| unknown(hint)))
     }
 
-    /// Checks one certificate of a chain; `behind` is the number of certificates before it (`Certificate.isValid`).
+    /// Checks one certificate of a chain; `behind` is the number of certificates before it
+    /// (`Certificate.isValid`).
     fn check(
         &self,
         certificate: &X509Certificate<'_>,
@@ -172,7 +173,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Whether a certificate may be one of a server: by its extended key usages, of which none is any.
+/// Whether the extended key usages allow a server certificate; no usages allow everything.
 fn serves(certificate: &X509Certificate<'_>) -> bool {
     match certificate.extended_key_usage() {
         Ok(Some(usage)) => usage.value.any || usage.value.server_auth,
@@ -181,7 +182,7 @@ fn serves(certificate: &X509Certificate<'_>) -> bool {
     }
 }
 
-/// Whether two certificates are one link of a chain: the same subject with the same key and names.
+/// Whether two certificates are the same link of a chain: same subject, key and names.
 fn is_same(left: &X509Certificate<'_>, right: &X509Certificate<'_>) -> bool {
     fn names<'a>(one: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
         let mut all = one.extensions().iter();
@@ -193,7 +194,7 @@ fn is_same(left: &X509Certificate<'_>, right: &X509Certificate<'_>) -> bool {
         && names(left) == names(right)
 }
 
-/// Checks that a certificate was signed by another (`Certificate.CheckSignatureFrom`).
+/// Checks that a certificate was signed by another one (`Certificate.CheckSignatureFrom`).
 fn check_signature(
     child: &X509Certificate<'_>,
     parent: &X509Certificate<'_>,
@@ -222,8 +223,8 @@ fn check_signature(
     Err(text.to_owned())
 }
 
-/// The refusal where no authority was found; the hint is what kept the first that was considered
-/// from being one.
+/// Builds the message about an unknown authority. The hint says why the first candidate was
+/// rejected.
 fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
     let unknown = "x509: certificate signed by unknown authority";
     let Some((why, candidate)) = hint else {
@@ -245,7 +246,7 @@ fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
     )
 }
 
-/// A time as RFC 3339 has it, without fractions.
+/// Formats a time as RFC 3339 without fractions.
 fn date(seconds: i64) -> String {
     let time = Timestamp::from_second(seconds);
     time.map_or_else(|_| seconds.to_string(), |time| time.to_string())

@@ -1,11 +1,11 @@
-//! Machine: whether a certificate is one for a host (`Certificate.VerifyHostname` of Go).
+//! Machine: checks a certificate's names against a host (`Certificate.VerifyHostname` of Go).
 
 use std::net::IpAddr;
 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
-/// The names of a certificate that count: those of its extension, never the common name.
+/// The names in a certificate's extension; the common name does not count.
 #[derive(Default)]
 struct Names<'a> {
     has_extension: bool,
@@ -16,7 +16,7 @@ struct Names<'a> {
 /// Checks that a certificate names a host, which is a name or an address without brackets.
 ///
 /// # Errors
-/// Go's text, which says what it names instead.
+/// Fails with Go's message, which lists the names of the certificate.
 pub(super) fn check_host(certificate: &X509Certificate<'_>, host: &str) -> Result<(), String> {
     let names = names(certificate);
     let address: Option<IpAddr> = host.parse().ok();
@@ -75,12 +75,12 @@ fn names<'a>(certificate: &'a X509Certificate<'_>) -> Names<'a> {
     names
 }
 
-/// Whether two addresses are one: an IPv4 address may be written as IPv6.
+/// Whether two addresses are equal; an IPv4 address may be written as IPv6.
 fn is_same(left: IpAddr, right: IpAddr) -> bool {
     left.to_canonical() == right.to_canonical()
 }
 
-/// Whether a name of a certificate, whose first label may be a star, is that of the host.
+/// Whether a certificate's name, whose first label may be a star, matches the host.
 fn matches(pattern: &str, host: &str) -> bool {
     let exact =
         |left: &str, right: &str| !matches!(left, "" | ".") && left.eq_ignore_ascii_case(right);
@@ -98,7 +98,7 @@ fn matches(pattern: &str, host: &str) -> bool {
             .all(|(at, (wanted, found))| (at == 0 && *wanted == "*") || exact(wanted, found))
 }
 
-/// Whether a text is a host name, or, with a star as its first label, a pattern of some.
+/// Whether a text is a valid host name, or with a star as its first label a valid pattern.
 fn is_host(text: &str, is_pattern: bool) -> bool {
     text != "*"
         && text.split('.').enumerate().all(|(at, label)| {

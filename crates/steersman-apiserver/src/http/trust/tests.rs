@@ -1,4 +1,4 @@
-//! Certificates as their makers make them, and what Go's verifier says of each.
+//! Tests with certificates as common tools issue them, against the messages of Go's verifier.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::*;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
-/// A certificate that was made: DER, and PEM for a bundle.
+/// A generated certificate: DER, and PEM for a bundle.
 #[derive(Clone)]
 struct Made {
     der: CertificateDer<'static>,
@@ -45,7 +45,7 @@ fn below(params: CertificateParams, by: &Authority) -> Authority {
     CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), by).unwrap()
 }
 
-/// A serving certificate as envtest makes it: for `localhost` and its addresses.
+/// Issues a serving certificate as envtest does: for `localhost` and its addresses.
 fn serving(by: &Authority) -> Made {
     signed(&serving_params(), by)
 }
@@ -72,8 +72,7 @@ fn made(authority: &Authority) -> Made {
     }
 }
 
-/// The refusal of the first of some certificates, of which the others were sent with it, in the year
-/// 2025.
+/// Returns the refusal of the first certificate in the year 2025; the others were sent with it.
 fn told(bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
     told_in(2025, bundle, shown, name)
 }
@@ -101,7 +100,7 @@ fn told_in(year: u64, bundle: &str, shown: &[&Made], name: &str) -> Option<Strin
 
 const UNKNOWN: &str = "x509: certificate signed by unknown authority";
 
-/// HOOK-1: a certificate of the bundle is trusted, whatever its issuer: envtest's bundle is the
+/// HOOK-1: a certificate of the bundle is trusted, whatever its issuer. envtest's bundle is the
 /// serving certificate alone.
 #[test]
 fn hook_1_a_certificate_of_the_bundle_is_believed() {
@@ -115,7 +114,7 @@ fn hook_1_a_certificate_of_the_bundle_is_believed() {
         for name in ["localhost", "LOCALHOST", "127.0.0.1", "::1"] {
             assert_eq!(told(&shown.pem, &[shown], name), None, "{name}");
         }
-        // Being believed does not make it one for other names, nor for all times.
+        // A trusted certificate is still refused for other names and at other times.
         assert_eq!(
             told(&shown.pem, &[shown], "hook.example.com").unwrap(),
             "x509: certificate is valid for localhost, not hook.example.com"
@@ -133,7 +132,8 @@ fn hook_1_a_certificate_of_the_bundle_is_believed() {
             "x509: certificate has expired or is not yet valid: current time 2015-01-01T00:00:00Z is before 2020-01-01T00:00:00Z"
         );
     }
-    // One of the same maker that is not in the bundle is not: what is there is no authority.
+    // A certificate of the same issuer outside the bundle is refused, because the bundle holds no
+    // authority.
     assert_eq!(
         told(&leaf.pem, &[&serving(&envtest)], "localhost").unwrap(),
         UNKNOWN
@@ -148,7 +148,7 @@ fn what_descends_from_the_bundle_is_believed() {
     let (root, middle) = (made(&root), made(&middle));
     let name = "localhost";
     assert_eq!(told(&root.pem, &[&leaf, &middle], name), None);
-    // The root may be sent too, and the order plays no part.
+    // The root may be sent too, and the order does not matter.
     assert_eq!(told(&root.pem, &[&leaf, &root, &middle], name), None);
     assert_eq!(told(&root.pem, &[&leaf], name).unwrap(), UNKNOWN);
     // Each certificate of a bundle is a root.
@@ -242,7 +242,7 @@ fn usages_are_those_of_a_server() {
     let with = |usages: &[ExtendedKeyUsagePurpose]| {
         let mut params = serving_params();
         params.extended_key_usages = usages.to_vec();
-        // Plain usages are not looked at.
+        // Plain key usages are ignored.
         params.key_usages = vec![KeyUsagePurpose::KeyAgreement];
         signed(&params, &root)
     };
