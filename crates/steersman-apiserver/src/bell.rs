@@ -1,4 +1,5 @@
-//! Machine: what wakes a watch: a bell, rung by whatever may give it something to do.
+//! Machine: wakes the watches of a storage when it changes: a `Bell` per watch, `Bells` per
+//! storage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -7,56 +8,56 @@ use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
 
-/// What ringing one bell and hearing it out is worth of a round.
+/// Length of a round per watch: about the time to wake one watch and poll it.
 const EACH: Duration = Duration::from_micros(20);
 
-/// A shorter round than this is none: fifty watches hear of each change at once.
+/// Below this length there are no rounds: up to fifty watches are woken at each change.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The longest round, however many listen.
+/// Maximum length of a round, however many watches there are.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Wakes the one task that listens to it. A thousand watches listen to the same changes, so neither
-/// listening nor ringing takes a lock, or a place in a list, each time.
+/// Wakes the task of one watch. It is a flag and a waker, so neither waiting nor waking takes a
+/// lock or a list entry per event, even with a thousand watches of the same changes.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     rung: AtomicBool,
     listener: AtomicWaker,
 }
 
-/// Bells that are rung together. One whose listener is gone is forgotten.
+/// The bells of all watches of one storage. Dropped bells are removed.
 ///
-/// A few are rung at each change. A crowd is rung in rounds: to wake it takes longer than the next change
-/// does to come, and who is woken once for two changes costs half as much, as with a network card that
-/// collects its interrupts. The first change after a rest is told at once, what comes within the
-/// round by its end (SRV-WATCH-3).
+/// A few watches are woken at each change. Many watches are woken in rounds, because waking them
+/// takes longer than the time to the next change, and waking each once for two changes halves the
+/// cost (as with the interrupt coalescing of a network card). The first change after a pause wakes
+/// the watches at once, later changes within the round at its end (SRV-WATCH-3).
 #[derive(Debug, Default)]
 pub(crate) struct Bells {
     hung: Vec<Weak<Bell>>,
-    /// The end of the round, once a crowd was rung.
+    /// The end of the current round, after many watches were woken.
     ends: Option<Instant>,
-    /// Whether the end of the round is to be rung.
+    /// Whether changes wait for the end of the round.
     waits: bool,
 }
 
 impl Bell {
     pub(crate) fn ring(&self) {
-        // Whoever finds it rung already relies on the ring before: the listener has not looked since.
+        // If the flag is set already, the listener has been woken and has not polled since.
         if !self.rung.swap(true, Ordering::AcqRel) {
             self.listener.wake();
         }
     }
 
-    /// Whether it was rung since it was last asked; if not, `context` is woken when it is.
+    /// Whether the bell was rung since the last call; if not, `context` is woken at the next ring.
     ///
-    /// SRV-2: look at what may have changed after this, never before: a change that comes after the
-    /// look rings again.
+    /// SRV-2: call this before checking for changes, never after: a change after the check rings
+    /// again.
     pub(crate) fn poll_rung(&self, context: &Context<'_>) -> Poll<()> {
         if self.rung.swap(false, Ordering::AcqRel) {
             return Poll::Ready(());
         }
         self.listener.register(context.waker());
-        // A ring between the two found the old listener.
+        // A ring between the two lines above woke the previous waker.
         if self.rung.swap(false, Ordering::AcqRel) {
             Poll::Ready(())
         } else {
@@ -67,15 +68,15 @@ impl Bell {
 
 impl Bells {
     pub(crate) fn hang(&mut self, bell: &Arc<Bell>) {
-        // Where nothing ever rings, those that are gone would be kept.
+        // Removes dropped bells here too, for storages that never change.
         if self.hung.len() == self.hung.capacity() {
             self.hung.retain(|bell| bell.strong_count() > 0);
         }
         self.hung.push(Arc::downgrade(bell));
     }
 
-    /// Rings for a change. Answers when to call [`end_round`](Self::end_round), where that has
-    /// to be: whoever is told sees to it.
+    /// Wakes the watches for a change, or returns when the caller must call
+    /// [`end_round`](Self::end_round) to do so.
     #[must_use]
     pub(crate) fn ring(&mut self, now: Instant) -> Option<Instant> {
         match self.ends.filter(|ends| now < *ends) {
@@ -91,14 +92,14 @@ impl Bells {
         }
     }
 
-    /// Rings for what changed in the round.
+    /// Wakes the watches for the changes of the round.
     pub(crate) fn end_round(&mut self, now: Instant) {
         if self.waits {
             self.ring_all(now);
         }
     }
 
-    /// Rings at once, and begins a round where there is a crowd.
+    /// Wakes the watches at once, and begins a round if there are many.
     pub(crate) fn ring_all(&mut self, now: Instant) {
         self.hung.retain(|bell| match bell.upgrade() {
             Some(bell) => {
@@ -113,7 +114,7 @@ impl Bells {
         self.waits = false;
     }
 
-    /// Whether nobody listens any more.
+    /// Whether all bells were dropped.
     pub(crate) fn is_unheard(&self) -> bool {
         self.hung.iter().all(|bell| bell.strong_count() == 0)
     }
@@ -129,7 +130,7 @@ mod tests {
         tokio::time::Instant::now().into_std()
     }
 
-    /// A thousand, which hang together.
+    /// Creates a thousand bells of one storage.
     fn crowd() -> (Bells, Vec<Arc<Bell>>) {
         let mut bells = Bells::default();
         let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
@@ -150,7 +151,7 @@ mod tests {
         assert!(bell.poll_rung(&context).is_pending());
         ring();
         assert!(bell.poll_rung(&context).is_ready());
-        // Here the listener looks; what comes now it has not seen.
+        // Here the listener checks for changes; it has not seen later ones.
         ring();
         ring();
         assert!(bell.poll_rung(&context).is_ready());
@@ -191,7 +192,7 @@ mod tests {
         bells.end_round(ends);
         assert!(crowd.iter().all(hears));
 
-        // The next round began with that; nothing changes in it.
+        // The next round began then; nothing changes during it.
         let ends = ends + 1000 * EACH;
         bells.end_round(ends);
         assert!(!crowd.iter().any(hears));

@@ -1,4 +1,4 @@
-//! Words: what can go wrong while a server is set up; refusals of requests are [`Status`]es.
+//! Words: the errors of setting up a server; refusals of requests are [`Status`]es.
 //!
 //! [`Status`]: crate::status::Status
 
@@ -6,45 +6,45 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a server could not be reached over HTTPS, or its kubeconfig not be written.
+/// An error of serving over HTTPS, or of writing the kubeconfig.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No listener on this address.
+    /// The server cannot listen on this address.
     #[error("cannot listen on {address}; choose another address, or port 0 for any free port")]
     Listen {
-        /// The address as it was given.
+        /// The address as the caller passed it.
         address: String,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The address can be reached from other machines, and the server checks nobody's identity.
+    /// Other machines can reach the address, and the server does not authenticate.
     #[error(
-        "{address} is not a loopback address: the embedded server authenticates nobody, so others are \
-         let in by `serve_others`, or --insecure-let-others-in, alone"
+        "{address} is not a loopback address: the embedded server does not authenticate, so to let \
+         other machines connect use `serve_others`, or --insecure-let-others-in"
     )]
     NotLoopback {
-        /// The address that was resolved.
+        /// The resolved address.
         address: SocketAddr,
     },
-    /// The certificates could not be made.
+    /// The certificates could not be generated or loaded.
     #[error("cannot make the server's certificates")]
     Certificates {
-        /// What the cryptography says.
+        /// The error of the cryptography library.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The kubeconfig could not be written.
     #[error("cannot write the kubeconfig to {}", path.display())]
     WriteKubeconfig {
-        /// Where to.
+        /// The path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Whether the address was the problem.
+    /// Whether the address is the cause.
     #[must_use]
     pub fn is_address(&self) -> bool {
         matches!(self, Self::Listen { .. } | Self::NotLoopback { .. })

@@ -1,14 +1,14 @@
-//! Machine: writes the kubeconfig with which kubectl and other clients find a server, and knows one.
+//! Machine: writes a server's kubeconfig, and recognises kubeconfigs that it wrote.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use steersman_text::yaml;
 
-/// What cluster, user and context are named.
+/// The name of the cluster, the user and the context.
 const NAME: &str = "steersman";
 
-/// What a file holds that is no kubeconfig of a server like this one, and so is not to be lost;
-/// `None` where it may be written over.
+/// Returns why a file must not be overwritten: a description of its content that is no kubeconfig
+/// of an embedded server. `None` if it may be overwritten.
 pub(crate) fn foreign(held: &str) -> Option<String> {
     if held.trim().is_empty() {
         return None;
@@ -22,10 +22,10 @@ pub(crate) fn foreign(held: &str) -> Option<String> {
     (!others.is_empty()).then(|| format!("the way to {}", others.join(", ")))
 }
 
-/// The text of a kubeconfig for a server at `url` whose certificates `ca_pem` vouches for.
+/// Returns a kubeconfig for a server at `url` whose authority is `ca_pem`.
 ///
 /// Cluster, user and context are all named `steersman`; the namespace is `default`. A server that
-/// asks for no credential gets a token all the same, because some clients insist on having one.
+/// requires no credential gets a token all the same, because some clients require one.
 pub(crate) fn text(url: &str, ca_pem: &str, token: &str) -> String {
     let authority = STANDARD.encode(ca_pem);
     format!(

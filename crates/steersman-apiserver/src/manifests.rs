@@ -1,4 +1,4 @@
-//! Driver: the objects in YAML and JSON files.
+//! Driver: reads objects from YAML and JSON files.
 
 use std::fmt;
 use std::io;
@@ -8,54 +8,54 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 use steersman_text::yaml;
 
-/// How deep folders are read.
+/// Maximum depth of folders.
 const DEEPEST: usize = 16;
-/// What the names of manifests in a folder end with.
+/// File extensions of manifests in a folder.
 const KINDS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// An object, and where it was found.
+/// An object, and its position in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// What stands there.
+    /// The object.
     pub object: Value,
     /// The file.
     pub file: PathBuf,
-    /// The line at which its document begins, from one; of an item of a List, the List's.
+    /// The line, from one, at which its document begins; for an item of a List, the List's line.
     pub line: u64,
 }
 
-/// Why a manifest could not be read.
+/// The reason why a manifest could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// The operating system does not give it.
+    /// The operating system failed to read it.
     #[error("{} cannot be read", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// It is no YAML.
+    /// It is no valid YAML.
     #[error("{}: {problem}", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the problem.
         problem: String,
     },
 }
 
-/// Shows the place: `crd/site.yaml:12`.
+/// Shows the position: `crd/site.yaml:12`.
 impl fmt::Display for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.line)
     }
 }
 
-/// The objects of a file, or of the `.yaml`, `.yml` and `.json` files of a folder and those below
-/// it, in the order of their names. A file may hold several documents; a List stands for its items.
-/// YAML is read as kubectl reads it, so that `0400` is 256 and `yes` is true.
+/// Reads the objects of a file, or of the `.yaml`, `.yml` and `.json` files of a folder and its
+/// subfolders, in the order of their names. A file may hold several documents; a List stands for
+/// its items. YAML is parsed as kubectl parses it, so that `0400` is 256 and `yes` is true.
 ///
 /// # Errors
 /// [`ManifestError`], which names the file.
@@ -108,7 +108,8 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
     move |source| ManifestError::Read { path, source }
 }
 
-/// What a document holds: the items of a List, nothing where it is empty, or itself.
+/// Returns the objects of a document: the items of a List, none for an empty document, or the
+/// document itself.
 fn objects(document: Spanned<Value>) -> impl Iterator<Item = Value> {
     let mut document = document.value;
     let is_list = document["kind"]
@@ -170,7 +171,7 @@ items:
             .map(Manifest::to_string)
             .collect();
         let place = |line| format!("{}:{line}", path.display());
-        // The items of the list are told by its line.
+        // Items of a List have the List's line.
         assert_eq!(places, [1, 5, 8, 8].map(place));
     }
 

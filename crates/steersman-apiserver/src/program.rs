@@ -1,6 +1,7 @@
 //! Room: the server as a program.
 //!
-//! Invariant: a stop loses nothing, and a file that cannot be read is never written over (SRV-DATA-1).
+//! Invariant: stopping the program loses no data, and a data file that does not parse is never
+//! overwritten (SRV-DATA-1).
 
 mod flags;
 mod problem;

@@ -37,15 +37,14 @@ use steersman_registry::{
 };
 use steersman_text::status::Status;
 
-/// A Kubernetes API server inside this process. Cheap to clone; clones are the same server.
+/// A Kubernetes API server inside this process. Cheap to clone; clones are handles of one server.
 ///
 /// Clients in the process use [`service`](Self::service), others [`serve`](Self::serve). The
-/// methods that read and write objects directly are conveniences for tests: they do what the
-/// verbs do, and neither appear in the request log nor meet faults.
+/// methods that read and write objects directly are conveniences for tests: they do what the verbs
+/// do, but they do not appear in the request log and are not affected by faults.
 ///
-/// They name resources as kubectl does: `pods`, `deployments.apps`, `websites.example.com`, and
-/// `deployments.apps/status` where a subresource is meant. `namespace` is empty for cluster-scoped
-/// resources.
+/// Resources are named as in kubectl: `pods`, `deployments.apps`, `websites.example.com`, and
+/// `deployments.apps/status` for a subresource. `namespace` is empty for cluster-scoped resources.
 #[derive(Clone)]
 pub struct ApiServer {
     context: Arc<Context>,
@@ -57,7 +56,7 @@ pub struct ApiServer {
 }
 
 impl ApiServerBuilder {
-    /// Makes the server. It has Kubernetes' own kinds and the namespaces `default`, `kube-system`,
+    /// Builds the server. It has the built-in kinds and the namespaces `default`, `kube-system`,
     /// `kube-public` and `kube-node-lease`.
     #[must_use]
     pub fn build(self) -> ApiServer {
@@ -103,28 +102,28 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// A server with the default options.
+    /// Creates a server with the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Sets up a server.
+    /// Returns a builder of a server with other options.
     pub fn builder() -> ApiServerBuilder {
         ApiServerBuilder::default()
     }
 
-    /// The server as a `tower::Service`, for clients in this process. Use it within a tokio
+    /// Returns the server as a `tower::Service`, for clients in this process. Use it within a tokio
     /// runtime: watches and delays need its timers.
     ///
-    /// Requests are those of [`User::admin`], who may do everything, unless they bring a credential
+    /// Requests are those of [`User::admin`], who may do everything, unless they carry a credential
     /// of their own.
     #[must_use]
     pub fn service(&self) -> ApiService {
         self.service_as(User::admin())
     }
 
-    /// Like [`service`](Self::service), for somebody else. A user who is in neither of the groups
+    /// Like [`service`](Self::service), for another user. A user in neither of the groups
     /// `system:authenticated` and `system:unauthenticated` counts as authenticated.
     #[must_use]
     pub fn service_as(&self, user: User) -> ApiService {
@@ -133,14 +132,15 @@ impl ApiServer {
         ApiService::new(context, user.authenticated(), self.stop.clone())
     }
 
-    /// Makes a token for a user, with which clients of [`serve`](Self::serve) show who they are.
-    /// The user counts as authenticated. What he may do is for Roles and bindings to say.
+    /// Registers a user and returns a token for clients of [`serve`](Self::serve). The user counts
+    /// as authenticated; its permissions come from Roles and bindings.
     #[must_use = "the token is what lets the user in"]
     pub fn add_user(&self, user: User) -> String {
         self.add_token(user, true)
     }
 
-    /// A listener's own token ends with it and is not kept: the next one makes another.
+    /// Registers a token. The next listener gets a token of its own, so this one need not be
+    /// `kept`.
     fn add_token(&self, user: User, kept: bool) -> String {
         let token = secret();
         let known = token.clone();
@@ -150,13 +150,13 @@ impl ApiServer {
     }
 
     /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free
-    /// one. Unless the server was built with
-    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac) any credential, and none, is
-    /// accepted. Sockets live in real time: not for a paused clock.
+    /// port. Any credential, and none, is accepted, unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). Needs real time, not a paused
+    /// clock.
     ///
     /// # Errors
-    /// [`Error::Listen`] where the address cannot be used, [`Error::NotLoopback`] where others
-    /// could reach it, [`Error::Certificates`] where no certificates could be made.
+    /// [`Error::Listen`] if the address cannot be used, [`Error::NotLoopback`] if other machines
+    /// could reach it, [`Error::Certificates`] if no certificates could be generated.
     ///
     /// # Cancel safety
     /// Safe: nothing is listening before it returns.
@@ -164,14 +164,14 @@ impl ApiServer {
         self.listen(address, false).await
     }
 
-    /// As [`serve`](Self::serve), on any address, so that other machines can connect. Whoever does
-    /// may do everything, unless the server was built with
-    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac): then it is for tokens and roles to
-    /// say. The certificate names loopback and the address, if it is a single one.
+    /// Like [`serve`](Self::serve), on any address, so that other machines can connect. Every
+    /// client may do everything, unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). The certificate names loopback
+    /// and, if it is a single one, the address.
     ///
     /// # Errors
-    /// [`Error::Listen`] where the address cannot be used, [`Error::Certificates`] where no
-    /// certificates could be made.
+    /// [`Error::Listen`] if the address cannot be used, [`Error::Certificates`] if no certificates
+    /// could be generated.
     ///
     /// # Cancel safety
     /// Safe: nothing is listening before it returns.
@@ -192,8 +192,7 @@ impl ApiServer {
         Serving::start(self.clone(), stop, address, described, others).await
     }
 
-    /// The service behind a listener. Who shows no credential is nobody, where it matters; `shown` is
-    /// the user of a connection whose client showed a certificate.
+    /// Returns the service of a connection; `shown` is the user of the client's certificate.
     fn network(&self, shown: Option<User>, stop: CancellationToken) -> ApiService {
         let context = Arc::clone(&self.context);
         let everybody = context.with_registry(|registry| registry.authorizer().allows_all());
@@ -213,24 +212,23 @@ impl ApiServer {
         self.context.faults.end_stopped();
     }
 
-    /// What was asked of the server.
+    /// Returns the log of requests.
     #[must_use]
     pub fn requests(&self) -> &RequestLog {
         &self.context.log
     }
 
-    /// Failures on demand.
+    /// Returns the handle that injects faults.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.context.faults
     }
 
-    /// Leads the webhooks of a Service to a service in this process: an axum router, for instance,
-    /// or `tower::service_fn`. It is asked without sockets and TLS, so on a paused clock too. A
-    /// webhook configured with a URL is led there as well where its host is
-    /// `name.namespace.svc`.
+    /// Routes the webhooks of a Service to a service in this process: an axum router, for instance,
+    /// or `tower::service_fn`. Calls use neither sockets nor TLS, so they work on a paused clock.
+    /// Webhooks configured with a URL are routed too if its host is `name.namespace.svc`.
     ///
-    /// Without a route a Service leads to the addresses of its Endpoints, over HTTPS.
+    /// Without a route the webhooks of a Service are called over HTTPS at its Endpoints' addresses.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -292,16 +290,16 @@ impl ApiServer {
         self.context.webhooks.route_in_process(host, service);
     }
 
-    /// Leads the webhooks behind a port of a Service to another `https://` URL, of which scheme,
-    /// host and port count. Its certificate must be one for that host or for the Service
-    /// (`name.namespace.svc`), and be believed by the webhook's `caBundle`.
+    /// Routes the webhooks behind a port of a Service to another `https://` URL, of which scheme,
+    /// host and port count. The certificate must be for that host or for the Service
+    /// (`name.namespace.svc`), and be trusted by the webhook's `caBundle`.
     pub fn route_service(&self, namespace: &str, name: &str, port: u16, url: &str) {
         let host = format!("{name}.{namespace}.svc");
         self.context.webhooks.route(host, port, url.to_owned());
     }
 
-    /// What is played of a cluster: troubles of Pods, and the speed. It acts as soon as the server is
-    /// used within a tokio runtime.
+    /// Returns the player, which puts Pods into trouble and sets their speed. It acts once the
+    /// server is used within a tokio runtime.
     #[cfg(feature = "player")]
     #[must_use]
     pub fn player(&self) -> &Player {
@@ -318,36 +316,36 @@ impl ApiServer {
         steersman_player::start(&self.player, &self.context, &self.stop);
     }
 
-    /// Forgets every past revision. Watches that resume from before now end with 410, and so do
-    /// continue tokens of lists that began before.
+    /// Compacts every past revision. Watches that resume from an earlier revision then end with
+    /// 410, and so do continue tokens of earlier lists.
     pub fn compact(&self) {
         self.context.with_registry(Registry::compact);
     }
 
-    /// Does to clients what a restart of the server does, and returns the number of watches that were open.
-    /// These break off, idle connections are closed, and objects and the count of revisions stay. Without its
-    /// history, watches and lists that resume from before are answered 410.
-    /// A [`History`](crate::History) alone takes no time; a [`Restart`] has phases, see there.
+    /// Shows clients a restart of the server, and returns the number of watches that were open. The
+    /// watches break and idle connections are closed; objects and revisions stay. If the restart
+    /// loses the history, watches and lists that resume from before are answered 410. A
+    /// [`History`](crate::History) alone is a restart that takes no time; a [`Restart`] has phases.
     pub fn restart(&self, restart: impl Into<Restart>) -> usize {
         self.context.restart(restart.into())
     }
 
-    /// The newest revision.
+    /// Returns the newest revision.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.context.with_registry(|registry| registry.revision())
     }
 
-    /// The server's wall time.
+    /// Returns the server's wall time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.context.now()
     }
 
-    /// Creates or replaces a CustomResourceDefinition, which is served at once.
+    /// Creates or replaces a CustomResourceDefinition, whose resources are served at once.
     ///
     /// # Errors
-    /// The Status with which the definition was refused.
+    /// Returns the Status of the refusal.
     pub fn install_crd(&self, crd: Value) -> Result<Value, Status> {
         let now = self.context.now();
         let written = self
@@ -356,7 +354,7 @@ impl ApiServer {
         Ok(written.object.look().into_owned())
     }
 
-    /// An object, if it exists.
+    /// Returns an object, if it exists.
     #[must_use]
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         self.context.with_registry(|registry| {
@@ -368,7 +366,7 @@ impl ApiServer {
         })
     }
 
-    /// The objects of a namespace, or of all with an empty one.
+    /// Returns the objects of a namespace, or of all namespaces if it is empty.
     #[must_use]
     pub fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
         let page = self.context.with_registry(|registry| {
@@ -383,15 +381,16 @@ impl ApiServer {
             .collect()
     }
 
-    /// Creates an object; its kind and version say where. Without a namespace it goes to `default`.
+    /// Creates an object; its kind and version determine the resource. Without a namespace it is
+    /// created in `default`.
     ///
     /// # Errors
-    /// The Status with which it was refused.
+    /// Returns the Status of the refusal.
     pub fn create(&self, object: Value) -> Result<Value, Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
             let resource = of_object(registry, &object)?;
-            // Nothing that cannot be read back is kept.
+            // Reviews and the like are not stored.
             if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
                 return Err(Status::method_not_allowed());
             }
@@ -406,14 +405,15 @@ impl ApiServer {
         })
     }
 
-    /// Replaces the object that `object["metadata"]` names, as PUT does, and returns it as it is
-    /// stored then. Without a namespace it is looked for in `default`.
+    /// Replaces the object that `object["metadata"]` names, as PUT does, and returns the stored
+    /// object. Without a namespace the object is one of `default`.
     ///
-    /// `resource` is the plural with its group: `pods`, `deployments.apps`, for a part of the object
-    /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` has to be the current one.
+    /// `resource` is the plural with its group: `pods`, `deployments.apps`, or with a subresource
+    /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` must be the current
+    /// one.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 if it is not there, 409 for another version, 422 if invalid.
+    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
     pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
@@ -431,13 +431,13 @@ impl ApiServer {
         })
     }
 
-    /// Changes an object by a JSON merge patch (RFC 7386), and returns it as it is stored then. A patch
+    /// Changes an object by a JSON merge patch (RFC 7386), and returns the stored object. A patch
     /// that changes nothing writes nothing, and watches see no event.
     ///
-    /// `resource` is named as for [`ApiServer::update`]; `namespace` counts for namespaced ones alone.
+    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 if it is not there, 409 for another version, 422 if invalid.
+    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
     pub fn merge_patch(
         &self,
         resource: &str,
@@ -457,14 +457,15 @@ impl ApiServer {
         })
     }
 
-    /// Deletes an object as a request without options does: one with finalizers, a Pod on a node and a
-    /// namespace stay, with a `deletionTimestamp`, until finalizers, grace period or contents are gone.
-    /// Dependents go in the background, where the server plays the garbage collector.
+    /// Deletes an object as a request without options does. An object with finalizers, a Pod on a
+    /// node and a namespace stay, with a `deletionTimestamp`, until finalizers, grace period or
+    /// contents are gone. Dependents are deleted in the background if the server plays the garbage
+    /// collector.
     ///
-    /// `resource` is named as for [`ApiServer::update`]; `namespace` counts for namespaced ones alone.
+    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 if it is not there, 403 for a namespace that must stay.
+    /// The Status of the refusal: 404 if there is none, 403 for a protected namespace.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
@@ -476,13 +477,13 @@ impl ApiServer {
     }
 }
 
-/// A token that nobody can guess.
+/// Returns a random token.
 fn secret() -> String {
     let mut bytes = [0; 24];
     let random = rustls::crypto::ring::default_provider().secure_random;
     match random.fill(&mut bytes) {
         Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
-        // An empty token is none, and lets nobody in.
+        // An empty token authenticates no user.
         Err(_) => String::new(),
     }
 }

@@ -1,5 +1,5 @@
-//! Machine: the certificates of the listener: given ones, or an authority and a certificate for loopback
-//! that are made for it.
+//! Machine: the certificates of the listener: given ones, or a generated authority and a
+//! certificate for loopback.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,31 +15,32 @@ use rustls::server::WebPkiClientVerifier;
 
 use crate::error::Error;
 
-/// The names under which the server is reached.
+/// The names and addresses in a generated certificate.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a listener is told of certificates, in PEM.
+/// The configured certificates, in PEM.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pem {
-    /// The listener's own certificate, with those that vouch for it behind it, and its key.
+    /// The listener's certificate chain and its key.
     pub(crate) own: Option<(String, String)>,
-    /// The authorities whose certificates clients may show.
+    /// The authorities of client certificates.
     pub(crate) clients: Option<String>,
 }
 
-/// What the HTTPS listener and its clients need.
+/// The TLS settings of the listener and its clients.
 #[derive(Debug)]
 pub(crate) struct Identity {
     /// The authority's certificate, for kubeconfigs.
     pub(crate) ca_pem: String,
-    /// The listener's side.
+    /// The listener's settings.
     pub(crate) config: Arc<rustls::ServerConfig>,
 }
 
 impl Identity {
-    /// As it is told, else with new keys and certificates, good for loopback and for that address.
+    /// Uses the configured certificate, or generates keys and certificates for loopback and for
+    /// this address.
     pub(crate) fn new(pem: &Pem, address: IpAddr) -> Result<Self, Error> {
         build(pem, address).map_err(|source| Error::Certificates { source })
     }
@@ -61,7 +62,7 @@ fn build(pem: &Pem, address: IpAddr) -> Result<Identity, Problem> {
                 roots.add(authority)?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                // Others show a token.
+                // Clients without a certificate use a token.
                 .allow_unauthenticated()
                 .build()?;
             config.with_client_cert_verifier(verifier)
@@ -88,7 +89,8 @@ fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, Problem> {
     Ok(PrivateKeyDer::from_pem_slice(pem.as_bytes())?)
 }
 
-/// An authority in PEM, a certificate of it, and the key of that.
+/// Generates an authority and a certificate, and returns the authority in PEM, the certificate, and
+/// its key.
 fn generate(
     address: IpAddr,
 ) -> Result<(String, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Problem> {

@@ -1,12 +1,17 @@
-//! Room: who asks, and what they may do.
+//! Room: authentication and authorization: the user of a request, and what the user may do.
 //!
-//! Invariants: a request that is refused here is refused before its body is read and before what it
-//! names is looked up (AUTH-1); a token is worth no more than the ServiceAccount, and the object,
-//! that it was made for (AUTH-2); nobody grants by a role or a binding what he may not do himself,
-//! unless the verbs `escalate` or `bind` let him (AUTH-3); whoever impersonates may do what the one
-//! he acts as may do, and nothing of his own (AUTH-4); a request that does the work of a second verb
-//! needs the right to that verb too (AUTH-5); the parts of a ResourceClaim's status are written with
-//! rights of their own (AUTH-6).
+//! Invariants:
+//!
+//! - A request that authentication or authorization refuses is refused before its body is read and
+//!   before its target is looked up (AUTH-1).
+//! - A token is valid only as long as its ServiceAccount, and the object that it is bound to
+//!   (AUTH-2).
+//! - A user cannot grant permissions by a role or a binding that the user does not have, except
+//!   with the verbs `escalate` or `bind` (AUTH-3).
+//! - An impersonating user has the permissions of the impersonated user and none of the own ones
+//!   (AUTH-4).
+//! - A request that does the work of a second verb needs the permission for that verb too (AUTH-5).
+//! - Some parts of a ResourceClaim's status need permissions of their own (AUTH-6).
 
 mod user;
 mod attributes;

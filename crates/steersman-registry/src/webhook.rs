@@ -1,6 +1,6 @@
-//! Room: what is asked of webhooks, and what their answers mean.
+//! Room: the requests to webhooks, and the meaning of their answers.
 //!
-//! Nothing in here waits: who sends a question is the driver's business.
+//! This code does no input or output: a driver in `http` sends the requests.
 
 mod call;
 mod hook;

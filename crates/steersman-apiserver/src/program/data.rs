@@ -1,4 +1,4 @@
-//! Driver: the data directory: one file, written beside itself and put in place whole.
+//! Driver: the data directory: one file, written under another name and then renamed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write as _};
@@ -13,16 +13,16 @@ const BEFORE: &str = "state.before.json";
 const NEXT: &str = "state.next.json";
 const LOCK: &str = "lock";
 
-/// A folder that this process alone saves to.
+/// A folder to which only this process saves.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     folder: PathBuf,
-    // Held as long as this lives; the operating system lets go of it with the process.
+    // Held for the lifetime of this value; the operating system releases it when the process ends.
     _lock: File,
 }
 
 impl DataDir {
-    /// Makes the folder if need be, and reads what was saved last.
+    /// Creates the folder if it does not exist, and reads the last save.
     pub(crate) fn open(folder: &Path) -> Result<(Self, Option<Snapshot>), Problem> {
         std::fs::create_dir_all(folder).map_err(file(folder))?;
         let path = folder.join(LOCK);
@@ -39,7 +39,8 @@ impl DataDir {
             folder: folder.to_owned(),
             _lock: lock,
         };
-        // A process that died between the two renames of a save left the state under the other name.
+        // A process that died between the two renames of a save left the state under the other
+        // name.
         for name in [STATE, BEFORE] {
             if let Some(snapshot) = data.read(name)? {
                 return Ok((data, Some(snapshot)));
@@ -57,7 +58,7 @@ impl DataDir {
         };
         match Snapshot::read(&text) {
             Ok(snapshot) => Ok(Some(snapshot)),
-            // SRV-DATA-1: the program ends here, before it could save over the file.
+            // SRV-DATA-1: the program ends here, before it could overwrite the file.
             Err(source) => {
                 let before = Some(self.folder.join(BEFORE));
                 let before = before.filter(|before| *before != path && before.exists());
@@ -70,12 +71,12 @@ impl DataDir {
         }
     }
 
-    /// Saves a snapshot; the one before it stays beside it. Whatever moment the process dies in, one
-    /// of the two is whole (SRV-DATA-1).
+    /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment,
+    /// one of the two files is complete (SRV-DATA-1).
     pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), Problem> {
         let [state, before, next] = [STATE, BEFORE, NEXT].map(|name| self.folder.join(name));
         if let Err(error) = write(&next, snapshot) {
-            // A full disk gets its room back; the error that is told is the first.
+            // Frees the space on a full disk; the error below is reported instead of this one.
             let _ = std::fs::remove_file(&next);
             return Err(file(&next)(error));
         }
@@ -92,7 +93,7 @@ impl DataDir {
 fn write(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    // There are Secrets in it.
+    // The file contains Secrets.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = BufWriter::new(options.open(path)?);
@@ -138,7 +139,7 @@ mod tests {
         assert!(text.contains("moving "), "{text}");
         assert_eq!(std::fs::read(&state).unwrap().len(), whole.len() / 2);
 
-        // As the message says, and as after a death between the renames.
+        // As the message advises, and as after a crash between the renames.
         std::fs::remove_file(&state).unwrap();
         let (_data, before) = DataDir::open(folder.path()).unwrap();
         assert_eq!(before.unwrap().revision() + 1, server.revision());

@@ -7,8 +7,9 @@ use clap::{Parser, ValueEnum};
 
 /// A Kubernetes API server for development and tests: no etcd, no cluster, nothing to install.
 ///
-/// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM. Objects are stored as
-/// in a cluster, but nothing acts on them: with --play workloads Deployments get Pods that become ready.
+/// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM. Objects are
+/// stored as in a cluster, but nothing acts on them: with --play workloads Deployments get Pods
+/// that become ready.
 #[derive(Debug, Parser)]
 #[command(name = "steersman-apiserver", version)]
 pub(crate) struct Flags {
@@ -20,15 +21,15 @@ pub(crate) struct Flags {
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     pub(crate) bind: IpAddr,
 
-    /// Listen where other machines can connect. Whoever does may do everything, without --rbac.
+    /// Listen where other machines can connect. Without --rbac every client may then do everything.
     #[arg(long)]
     pub(crate) insecure_let_others_in: bool,
 
-    /// Folder to begin from and to save to; it is made where there is none.
+    /// Folder to load the state from and to save it to; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// Seconds between two saves into the data directory, where something changed.
+    /// Seconds between two saves into the data directory, if there were changes.
     #[arg(
         long,
         default_value_t = 10,
@@ -37,31 +38,32 @@ pub(crate) struct Flags {
     )]
     pub(crate) save_every: u64,
 
-    /// CustomResourceDefinitions to install at the start: a file, or a folder with those below it.
+    /// CustomResourceDefinitions to install at the start: a file, or a folder and its subfolders.
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) crds: Vec<PathBuf>,
 
-    /// Objects to apply at the start: a file, or a folder with those below it. Definitions among
-    /// them come first, then namespaces.
+    /// Objects to apply at the start: a file, or a folder and its subfolders.
+    /// CustomResourceDefinitions are applied first, then namespaces.
     #[arg(long, alias = "seed-dir", value_name = "FILE|DIR")]
     pub(crate) manifests: Vec<PathBuf>,
 
-    /// Let Roles and bindings decide who may do what, and ask for credentials. The kubeconfig's user
-    /// may do everything.
+    /// Authorize requests by Roles and bindings, and require credentials. The kubeconfig's user may
+    /// do everything.
     #[arg(long)]
     pub(crate) rbac: bool,
 
-    /// What of a cluster to play. Without it no Pods are made and none runs; `workloads` runs
-    /// Deployments, StatefulSets, DaemonSets, Jobs and CronJobs to Pods that get ready, and `nothing`
-    /// leaves even the garbage collector out.
+    /// Parts of a cluster to play. By default no Pods are created or run; `workloads` plays the
+    /// controllers of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs and runs their Pods,
+    /// and `nothing` leaves out even the garbage collector.
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) play: Option<Part>,
 
-    /// Faults to begin with: a JSON list of what `POST /steersman/faults` takes, or one of them.
+    /// Faults to plan at the start: a JSON list of bodies of `POST /steersman/faults`, or a single
+    /// one.
     #[arg(long, value_name = "FILE")]
     pub(crate) faults: Option<PathBuf>,
 
-    /// The server's certificate in PEM, with its authority's behind it; one is made otherwise.
+    /// The server's certificate in PEM, followed by its authority's. Default: a generated one.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
 
@@ -69,12 +71,12 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
 
-    /// Authorities whose client certificates say who somebody is: common name and organizations are
-    /// user and groups.
+    /// Authorities of client certificates in PEM. A certificate's common name is the user, its
+    /// organizations are the groups.
     #[arg(long, value_name = "FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
 
-    /// Where to write the kubeconfig. Default: into the data directory, or a temporary file.
+    /// Path of the kubeconfig to write. Default: in the data directory, or a temporary file.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
@@ -83,12 +85,12 @@ pub(crate) struct Flags {
     pub(crate) log: bool,
 }
 
-/// What of a cluster is played.
+/// The parts of a cluster that are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// The garbage collector and the namespace controller, which are played in any case.
+    /// The garbage collector and the namespace controller, which are also the default.
     Controllers,
-    /// Workloads, Pods, volumes, Events and the endpoints of Services, beside those.
+    /// In addition workloads, Pods, volumes, Events and the endpoints of Services.
     Workloads,
     /// Nothing, as behind a kube-apiserver that runs alone.
     Nothing,

@@ -1,4 +1,4 @@
-//! Words: why the program ends with an error.
+//! Words: the errors with which the program ends.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use steersman_apiserver::manifests::ManifestError;
 use steersman_registry::SnapshotError;
 use steersman_text::status::Status;
 
-/// Why the program ends with an error.
+/// An error with which the program ends.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("cannot use {}", path.display())]
@@ -15,13 +15,13 @@ pub(crate) enum Problem {
     #[error("{} is in use by another steersman-apiserver", path.display())]
     InUse { path: PathBuf },
     #[error(
-        "cannot begin from {}; it stays as it is: repair it,{} or choose another --data-dir",
+        "cannot load {}; the file is left unchanged: repair it,{} or choose another --data-dir",
         path.display(),
         way_back(before.as_deref())
     )]
     Corrupt {
         path: PathBuf,
-        /// The save before it, where there is one.
+        /// The previous save, if there is one.
         before: Option<PathBuf>,
         source: SnapshotError,
     },
@@ -49,12 +49,12 @@ pub(crate) enum Problem {
 fn way_back(before: Option<&Path>) -> String {
     let way = |before: &Path| {
         let before = before.display();
-        format!(" begin from the save before it by moving {before} in its place,")
+        format!(" restore the previous save by moving {before} to that path,")
     };
     before.map(way).unwrap_or_default()
 }
 
-/// An error with what caused it.
+/// Formats an error and its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Driver: from the command line to the last save.
+//! Driver: the program from parsed flags to the last save.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ use super::flags::{Flags, Part};
 use super::problem::{Problem, chain};
 use super::seed;
 
-/// How often the request log is looked at.
+/// Interval at which the request log is printed.
 const LOOK: Duration = Duration::from_millis(100);
-/// How many requests the log remembers: this program only shows them once.
+/// Capacity of the request log, which this program only prints once.
 const REMEMBERED: usize = 10_000;
 
-/// Serves until it is asked to stop.
+/// Serves until a signal asks to stop.
 pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     let mut builder = ApiServer::builder().log_capacity(REMEMBERED);
     if flags.rbac {
@@ -63,13 +63,13 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     let (kubeconfig, temporary) = kubeconfig_path(&flags, &serving);
     serving.write_kubeconfig(&kubeconfig)?;
     let outcome = serve(&flags, &server, &serving, data.as_ref(), &kubeconfig).await;
-    // Whatever happened, what was answered is saved: first nobody is answered any more.
+    // Even after an error all answered writes are saved; before that, the listener stops.
     serving.stop().await;
     if let Some(data) = data {
         save(&server, data).await?;
     }
     if temporary {
-        // It leads nowhere now. Somebody may have removed it already.
+        // The kubeconfig is useless now. A missing file is no error.
         let _ = std::fs::remove_file(&kubeconfig);
     }
     outcome
@@ -82,7 +82,7 @@ fn read(path: &Path) -> Result<String, Problem> {
     })
 }
 
-/// Where the kubeconfig goes, and whether it goes with the program.
+/// Returns the path of the kubeconfig, and whether to delete the file at the end.
 fn kubeconfig_path(flags: &Flags, serving: &Serving) -> (PathBuf, bool) {
     match (&flags.kubeconfig, &flags.data_dir) {
         (Some(path), _) => (path.clone(), false),
@@ -122,7 +122,7 @@ async fn serve(
                 if let Some(data) = data.filter(|_| saved != Some(revision)) {
                     match save(server, Arc::clone(data)).await {
                         Ok(()) => saved = Some(revision),
-                        // The disk may have room again by the next time; a stop tries once more.
+                        // The disk may have space again by the next save; stopping tries once more.
                         Err(problem) => {
                             let text = format!("steersman-apiserver: not saved: {}", chain(&problem));
                             say(std::io::stderr(), &text);
@@ -134,7 +134,7 @@ async fn serve(
     }
 }
 
-/// Prints a line. Whoever read it may be gone, which is no reason to end.
+/// Prints a line. A closed pipe is no reason to end.
 fn say(mut to: impl Write, line: &str) {
     let _ = writeln!(to, "{line}");
 }
@@ -145,7 +145,7 @@ fn every(period: Duration) -> Interval {
     interval
 }
 
-/// Waits on the disk beside the runtime.
+/// Saves on a blocking thread.
 async fn save(server: &ApiServer, data: Arc<DataDir>) -> Result<(), Problem> {
     let snapshot = server.snapshot();
     let saving = tokio::task::spawn_blocking(move || data.save(&snapshot));
@@ -167,7 +167,8 @@ fn greeting(serving: &Serving, kubeconfig: &Path) -> String {
     )
 }
 
-/// A future that ends with ctrl-c or SIGTERM; both are caught from when this returns.
+/// Returns a future that ends with ctrl-c or SIGTERM. Both signals are caught from the return of
+/// this function on.
 #[cfg(unix)]
 fn stopped() -> Result<impl Future<Output = ()>, Problem> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -188,14 +189,14 @@ fn stopped() -> Result<impl Future<Output = ()>, Problem> {
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 fn stopped() -> Result<impl Future<Output = ()>, Problem> {
     Ok(async {
-        // Where ctrl-c cannot be heard, nobody can ask it to stop.
+        // Without a handler for ctrl-c there is no way to ask the program to stop.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
     })
 }
 
-/// What of the request log was shown.
+/// The position up to which the request log was printed.
 #[derive(Debug, Default)]
 struct Log {
     next: u64,
@@ -203,7 +204,8 @@ struct Log {
 }
 
 impl Log {
-    /// Requests that ended since the last time; a watch is shown when it opens.
+    /// Returns lines for the requests that ended since the last call, and for watches when they
+    /// open.
     fn lines(&mut self, server: &ApiServer) -> Vec<String> {
         let news = server
             .requests()

@@ -1,4 +1,4 @@
-//! Driver: what the server is given before it listens.
+//! Driver: installs objects and faults before the server listens.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,12 @@ use steersman_apiserver::{ApiServer, manifests};
 
 use super::problem::Problem;
 
-/// Whose fields those of the manifests are.
+/// The field manager of the manifests' fields.
 const MANAGER: &str = "steersman-apiserver";
 
-/// Installs the definitions, then applies the rest: namespaces first, otherwise in their order.
+/// Installs the CRDs, then applies all other objects: namespaces first, the rest in file order.
 ///
-/// Of the first paths everything but definitions is left alone. A path without anything to take is
-/// refused: it is a mistake to name it.
+/// Of the CRD paths only CRDs are used. A path without anything to use is refused as a mistake.
 pub(crate) fn plant(
     server: &ApiServer,
     definitions: &[PathBuf],
@@ -65,7 +64,7 @@ fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), Prob
     Ok(())
 }
 
-/// Plans the faults of a file, which stay until they are taken out.
+/// Plans the faults of a file, which stay until they are removed.
 pub(crate) fn faults(server: &ApiServer, path: &Path, text: &str) -> Result<(), Problem> {
     let wrong = |source: Box<dyn std::error::Error + Send + Sync>| Problem::Faults {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Driver: the wall clock of a server that is given none.
+//! Driver: the default wall clock of a server.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::http::Clock;
 
-/// Wall time that moves with tokio's clock, so that a paused clock pauses it.
+/// Returns a wall clock that advances with tokio's clock, so that pausing tokio's clock pauses it.
 pub(super) fn default_clock(starts_at: Option<Timestamp>) -> Clock {
     let begin = starts_at.unwrap_or_else(Timestamp::now);
     let started = tokio::time::Instant::now();

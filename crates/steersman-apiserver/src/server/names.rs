@@ -1,4 +1,4 @@
-//! Machine: the resources and namespaces that the handle's methods name.
+//! Machine: resolves the resource names and namespaces that callers of `ApiServer` pass.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use steersman_registry::{Registry, Subresource};
 use steersman_schema::resource::Resource;
 use steersman_text::status::{Status, Subject};
 
-/// The resource that kubectl would take for a name such as `deployments.apps/status`, in its
-/// storage version where that is served.
+/// Returns the resource that kubectl would choose for a name such as `deployments.apps/status`, in
+/// its storage version if that is served.
 pub(super) fn find(
     registry: &Registry,
     name: &str,
@@ -33,7 +33,7 @@ pub(super) fn find(
     }
 }
 
-/// The resource of an object's kind and version.
+/// Returns the resource of an object's kind and version.
 pub(super) fn of_object(registry: &Registry, object: &Value) -> Result<Arc<Resource>, Status> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let kind = object["kind"].as_str().unwrap_or_default();
@@ -48,7 +48,8 @@ pub(super) fn of_object(registry: &Registry, object: &Value) -> Result<Arc<Resou
     })
 }
 
-/// The namespace as the registry wants it: none for cluster-scoped resources and for all.
+/// Returns the namespace as the registry expects it: `None` for cluster-scoped resources and for
+/// all namespaces.
 pub(super) fn scope<'a>(resource: &Resource, namespace: &'a str) -> Option<&'a str> {
     if resource.namespaced && !namespace.is_empty() {
         Some(namespace)

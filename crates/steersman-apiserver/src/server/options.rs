@@ -1,4 +1,4 @@
-//! Words: how a server is set up.
+//! Words: the options of a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use steersman_registry::{RegistryOptions, Snapshot};
 use crate::http::Clock;
 use crate::tls::Pem;
 
-/// Sets up an [`ApiServer`](crate::ApiServer). Nothing is done before `build`.
+/// Builds an [`ApiServer`](crate::ApiServer). Nothing happens before `build`.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ApiServerBuilder {
@@ -53,93 +53,92 @@ impl Default for ApiServerBuilder {
 }
 
 impl ApiServerBuilder {
-    /// Seed of uids and generated names: the same seed gives the same ones. Default 0.
+    /// Sets the seed of uids and generated names: the same seed generates the same ones. Default 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.registry.seed = seed;
         self
     }
 
-    /// The wall clock: creation times, ages and the like. The default counts on with tokio's clock,
-    /// which tests can pause and advance, from the moment of `build` or from
-    /// [`starts_at`](Self::starts_at).
+    /// Sets the wall clock for creation times, ages and the like. The default clock starts at
+    /// `build` with the system's time or with [`starts_at`](Self::starts_at), and advances with
+    /// tokio's clock, which tests can pause and advance.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// The time at which the default clock begins. Default: the system's time.
+    /// Sets the time at which the default clock starts. Default: the system's time.
     pub fn starts_at(mut self, time: Timestamp) -> Self {
         self.starts_at = Some(time);
         self
     }
 
-    /// Who decides what a user may do. Default [`Authorization::AlwaysAllow`]: everybody may do
-    /// everything, with any credential and with none. With [`Authorization::Rbac`] the Roles and
-    /// bindings of the server decide, as in a cluster; the server begins with the ClusterRoles of a
-    /// cluster, and clients show the tokens of [`add_user`](crate::ApiServer::add_user) or of
+    /// Sets the authorization mode. Default [`Authorization::AlwaysAllow`]: every user may do
+    /// everything, with any credential and without one. With [`Authorization::Rbac`] the server's
+    /// Roles and bindings decide, as in a cluster: the server starts with the default ClusterRoles,
+    /// and clients use the tokens of [`add_user`](crate::ApiServer::add_user) or of
     /// ServiceAccounts.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.registry.authorization = authorization;
         self
     }
 
-    /// The certificate and key of its listeners, in PEM, instead of ones that it makes for itself.
-    /// Its kubeconfigs trust what is in `certificates`, so the authority's certificate belongs
-    /// behind the server's own.
+    /// Sets the certificate and key of the listeners, in PEM, instead of generated ones. The
+    /// server's kubeconfigs trust the certificates in `certificates`, so the authority's
+    /// certificate belongs after the server's own.
     pub fn certificate(mut self, certificates: impl Into<String>, key: impl Into<String>) -> Self {
         self.pem.own = Some((certificates.into(), key.into()));
         self
     }
 
-    /// Certificates in PEM of the authorities that vouch for clients. Such a client is the user whom
-    /// its certificate's common name says, in the groups that its organizations say, as
-    /// `--client-ca-file` of a kube-apiserver has it; a bearer token counts for more. Any other
-    /// certificate ends the handshake. Default: no client is asked for one.
+    /// Sets the authorities of client certificates, in PEM. The common name of a client's
+    /// certificate is the user's name and its organizations are the groups, as with
+    /// `--client-ca-file` of a kube-apiserver; a bearer token takes precedence. A certificate of
+    /// another authority ends the handshake. Default: clients are not asked for certificates.
     pub fn client_authorities(mut self, certificates: impl Into<String>) -> Self {
         self.pem.clients = Some(certificates.into());
         self
     }
 
-    /// The number of requests that one HTTP/2 connection may carry at once, watches included
+    /// Sets the maximum number of concurrent requests of one HTTP/2 connection, watches included
     /// (`--http2-max-streams-per-connection`). Default 1,000, as in kube-apiserver.
     pub fn http2_streams(mut self, streams: u32) -> Self {
         self.http2_streams = streams;
         self
     }
 
-    /// How many past revisions watches can resume from before the oldest half is compacted away.
-    /// Default 10,000.
+    /// Sets the number of past revisions from which watches can resume. Above it the older half is
+    /// compacted. Default 10,000.
     pub fn retained_revisions(mut self, revisions: usize) -> Self {
         self.registry.retained_revisions = revisions;
         self
     }
 
-    /// How many bytes of JSON past revisions may hold before the oldest half is compacted away,
-    /// however few they are; in memory, decoded, they take several times that. The objects as they
-    /// are now do not count, and the newest change is always kept. Default 128 MiB.
+    /// Sets the number of bytes of JSON that past revisions may hold. Above it the older half is
+    /// compacted, however few revisions there are; decoded, revisions take several times this
+    /// memory. Current objects do not count, and the newest change is always kept. Default 128 MiB.
     pub fn retained_bytes(mut self, bytes: usize) -> Self {
         self.registry.retained_bytes = bytes;
         self
     }
 
-    /// Whether watches may ask for the initial objects (`sendInitialEvents`); where not, they are
+    /// Sets whether watches may ask for the initial objects (`sendInitialEvents`). If not, they are
     /// refused as by a server without the WatchList feature. Default on.
     pub fn watch_list(mut self, on: bool) -> Self {
         self.watch_list = on;
         self
     }
 
-    /// Whether watches are compressed for clients that send `Accept-Encoding: gzip`: each event as a
-    /// gzip member of its own, as Kubernetes does from 1.37 on. Other answers longer than 128 KiB
-    /// always are. Default off.
+    /// Sets whether watches are compressed for clients that send `Accept-Encoding: gzip`: each
+    /// event as a gzip member of its own, as in Kubernetes from 1.37 on. Other answers longer than
+    /// 128 KiB are always compressed. Default off.
     pub fn gzip_watches(mut self, on: bool) -> Self {
         self.gzip_watches = on;
         self
     }
 
-    /// Sets which parts of a cluster are played, and how fast. Default: [`Played::default`], which is the
-    /// garbage collector and the controllers of namespaces, aggregated ClusterRoles and ResourceQuotas,
-    /// without workloads.
+    /// Sets which parts of a cluster are played, and how fast. The default is [`Played::default`]:
+    /// the garbage collector and the namespace controller, and no workloads.
     #[cfg(feature = "player")]
     pub fn play(mut self, played: Played) -> Self {
         played.set_controllers(&mut self.registry);
@@ -164,35 +163,36 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Whether it is noted in `metadata.managedFields` who owns which field. Where not, writes are
-    /// cheaper, and server-side apply finds no conflicts and removes nothing. Default on.
+    /// Sets whether field owners are recorded in `metadata.managedFields`. Without them writes are
+    /// cheaper, but server-side apply finds no conflicts and removes no fields. Default on.
     pub fn track_managed_fields(mut self, on: bool) -> Self {
         self.registry.track_managed_fields = on;
         self
     }
 
-    /// Time between the bookmarks of a watch that allows them. Default one minute, as upstream.
+    /// Sets the interval of the bookmarks of watches that allow them. Default one minute, as
+    /// upstream.
     pub fn bookmark_every(mut self, time: Duration) -> Self {
         self.bookmark_every = time;
         self
     }
 
-    /// How long a watch lasts that sets no `timeoutSeconds`. Default 45 minutes (upstream chooses
+    /// Sets the duration of watches without `timeoutSeconds`. Default 45 minutes (upstream chooses
     /// between 30 and 60).
     pub fn watch_timeout(mut self, time: Duration) -> Self {
         self.watch_timeout = time;
         self
     }
 
-    /// Begins with what another server held, instead of with Kubernetes' first namespaces: uids,
-    /// resource versions and managedFields are as they were. Watches resume from the snapshot's
-    /// revision; from before it they are answered 410.
+    /// Starts with the state of another server instead of Kubernetes' initial namespaces: uids,
+    /// resource versions and managedFields are kept. Watches can resume from the snapshot's
+    /// revision; earlier ones are answered 410.
     pub fn restore(mut self, snapshot: Snapshot) -> Self {
         self.snapshot = Some(Arc::new(snapshot));
         self
     }
 
-    /// How many requests the log remembers. Default 100,000.
+    /// Sets the number of requests that the log keeps. Default 100,000.
     pub fn log_capacity(mut self, requests: usize) -> Self {
         self.log_capacity = requests;
         self

@@ -1,4 +1,4 @@
-//! Handle: what outlives a server, and what it begins with.
+//! Handle: saves the state of a server, and applies initial objects.
 
 use serde_json::Value;
 use steersman_registry::{PatchKind, Registry, Snapshot, Target, WriteOptions};
@@ -7,8 +7,8 @@ use steersman_text::status::Status;
 use super::{ApiServer, of_object, scope};
 
 impl ApiServer {
-    /// Everything the server holds now, for [`ApiServerBuilder::restore`]; cheap, because objects
-    /// are shared.
+    /// Returns the whole state of the server, for [`ApiServerBuilder::restore`]. Cheap, because
+    /// objects are shared.
     ///
     /// [`ApiServerBuilder::restore`]: crate::ApiServerBuilder::restore
     #[must_use]
@@ -17,12 +17,12 @@ impl ApiServer {
             .with_registry(|registry| Registry::snapshot(registry))
     }
 
-    /// Applies an object (server-side apply, with force): creates it, or makes what `manager`
-    /// applied before into this. Its kind and version say where; without a namespace it goes to
-    /// `default`.
+    /// Applies an object (server-side apply, with force): creates it, or changes it to what
+    /// `manager` now applies. The object's kind and version determine the resource; without a
+    /// namespace it is applied in `default`.
     ///
     /// # Errors
-    /// The Status with which it was refused.
+    /// Returns the Status of the refusal.
     pub fn apply(&self, object: &Value, manager: &str) -> Result<Value, Status> {
         let now = self.context.now();
         let body = object.to_string();

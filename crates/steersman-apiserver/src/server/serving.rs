@@ -1,4 +1,4 @@
-//! Driver: the HTTPS listener on loopback and its connections.
+//! Driver: the HTTPS listener and its connections.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -29,22 +29,22 @@ use crate::tls::Identity;
 use super::ApiServer;
 use super::socket::Socket;
 
-/// How long a client may take to shake hands.
+/// Maximum duration of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// What a client that speaks HTTP without TLS is told, as by Go's servers.
+/// The answer to a client that speaks HTTP without TLS, as by Go's servers.
 const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-/// How long requests in flight may take when the listener stops. Watches end at once.
+/// Time for requests in flight to finish when the listener stops. Watches end at once.
 const GRACE: Duration = Duration::from_secs(5);
-/// The time in which a server that goes away may end the answers it has begun: that of the request for the restart is
-/// one of them.
+/// Time for a server that goes away to finish the answers it has begun, such as the answer to the
+/// request for the restart.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
-/// How long the head of a request may be, as in Go's servers.
+/// Maximum size of a request's head, as in Go's servers.
 const HEADERS: u32 = 1 << 20;
-/// How long the listener rests after the operating system refused it a connection.
+/// Pause of the listener after the operating system failed to accept a connection.
 const REST: Duration = Duration::from_millis(50);
 
-/// A server that is reachable over HTTPS. Dropping it stops listening and ends its connections.
+/// A server that is reachable over HTTPS. Dropping it stops the listener and ends its connections.
 #[derive(Debug)]
 #[must_use = "dropping it stops listening"]
 pub struct Serving {
@@ -109,13 +109,13 @@ impl Serving {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// `https://<address>`; where it listens on all of them, the one of loopback.
+    /// Returns `https://<address>`; the loopback address if it listens on all addresses.
     #[must_use]
     pub fn url(&self) -> String {
         let mut address = self.address;
@@ -128,38 +128,39 @@ impl Serving {
         format!("https://{address}")
     }
 
-    /// The number of TCP connections that it has accepted since it began to listen, those that have ended
-    /// included.
+    /// Returns the number of TCP connections accepted so far, including connections that have
+    /// ended.
     #[must_use]
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// The certificate of the authority that vouches for the server, in PEM.
+    /// Returns the certificate of the server's authority, in PEM.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
 
-    /// A kubeconfig for kubectl and other clients, with the authority's certificate inside and the
+    /// Returns a kubeconfig for kubectl and other clients, with the authority's certificate and a
     /// token of [`User::admin`], who may do everything.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         kubeconfig::text(&self.url(), &self.ca_pem, &self.token)
     }
 
-    /// The same for another user, with a token of his own.
+    /// Returns a kubeconfig for another user, with a token of that user.
     #[must_use]
     pub fn kubeconfig_for(&self, user: User) -> String {
         let token = self.server.add_user(user);
         kubeconfig::text(&self.url(), &self.ca_pem, &token)
     }
 
-    /// Writes the kubeconfig to a file, readable by its owner alone where there are owners. One that
-    /// a server like this one wrote is replaced; a file that holds anything else stays as it is.
+    /// Writes the kubeconfig to a file that only its owner can read, on systems with file owners.
+    /// Replaces a kubeconfig that an embedded server wrote; any other file is left unchanged.
     ///
     /// # Errors
-    /// [`Error::WriteKubeconfig`] with what the operating system says, or with what the file holds.
+    /// [`Error::WriteKubeconfig`] with the operating system's error, or with the content that a
+    /// file has instead.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let written = spare(path).and_then(|()| write_private(path, &self.kubeconfig()));
@@ -169,8 +170,8 @@ impl Serving {
         })
     }
 
-    /// Stops listening, ends watches, lets requests in flight finish within five seconds, and
-    /// returns when the last connection is closed.
+    /// Stops listening, ends watches, gives requests in flight five seconds to finish, and returns
+    /// when the last connection is closed.
     ///
     /// # Cancel safety
     /// Safe: the listener stops all the same.
@@ -192,8 +193,7 @@ impl Drop for Serving {
     }
 }
 
-/// Refuses to write over what is not the server's own: a home's kubeconfig is the only way to many
-/// a cluster.
+/// Refuses to overwrite a file that the server did not write: it may be the user's only kubeconfig.
 fn spare(path: &Path) -> io::Result<()> {
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let held = if is_file {
@@ -259,7 +259,7 @@ impl Accepting {
             };
             match accepted {
                 Ok((socket, _)) => {
-                    // A count that orders nothing else.
+                    // Relaxed: the counter orders no other memory access.
                     self.accepted.fetch_add(1, Ordering::Relaxed);
                     let connection = serve(
                         socket,
@@ -269,15 +269,14 @@ impl Accepting {
                     );
                     self.tasks.spawn(connection);
                 }
-                // Out of file descriptors, for instance: others may be given back soon.
+                // For instance out of file descriptors, which other connections may release soon.
                 Err(_) => tokio::time::sleep(REST).await,
             }
         }
     }
 }
 
-/// Binds the listener to the address it had before. While another program uses the port, it tries
-/// again.
+/// Binds the listener to its former address. Retries while another program uses the port.
 async fn listen_again(address: SocketAddr) -> TcpListener {
     loop {
         match TcpListener::bind(address).await {
@@ -287,17 +286,17 @@ async fn listen_again(address: SocketAddr) -> TcpListener {
     }
 }
 
-/// The client's TLS, or nothing where it spoke HTTP without, which it is told.
+/// Returns the client's TLS stream, or `None` after answering a client that spoke plain HTTP.
 async fn shake_hands(
     mut socket: TcpStream,
     acceptor: TlsAcceptor,
 ) -> io::Result<Option<TlsStream<Socket>>> {
     let mut first = [0];
-    // A record of TLS begins with a number below 32, a request of HTTP with its method.
+    // A TLS record begins with a byte below 32, an HTTP request with its method.
     if socket.peek(&mut first).await? == 0 || !first[0].is_ascii_uppercase() {
         return acceptor.accept(Socket(socket)).await.map(Some);
     }
-    // What is not read when a socket is closed resets it, and the answer is lost.
+    // Closing a socket with unread data resets the connection, and the answer would be lost.
     let mut head = [0; 4096];
     let _ = socket.read(&mut head).await?;
     socket.write_all(NO_TLS).await?;
@@ -305,33 +304,33 @@ async fn shake_hands(
     Ok(None)
 }
 
-/// Serves one connection until the client closes it, it breaks, the listener stops, or the server is
-/// told to do as if it restarted.
+/// Serves one connection until the client closes it, it breaks, the listener stops, or the server
+/// simulates a restart.
 async fn serve(
     socket: TcpStream,
     acceptor: TlsAcceptor,
     server: ApiServer,
     stop: CancellationToken,
 ) {
-    // Without it every small answer waits for the acknowledgement of the one before. A socket that
-    // refuses is slower, not wrong.
+    // Without it each small answer waits for the acknowledgement of the previous one. If the socket
+    // refuses, it is only slower.
     let _ = socket.set_nodelay(true);
     let handshake = tokio::time::timeout(HANDSHAKE, shake_hands(socket, acceptor));
     let stream = tokio::select! {
         () = stop.cancelled() => return,
         shaken = handshake => match shaken {
             Ok(Ok(Some(stream))) => stream,
-            // A client that does not trust the certificate, or speaks no TLS, is its own problem.
+            // The client does not trust the certificate or speaks no TLS.
             Ok(_) | Err(_) => return,
         },
     };
     let (_, session) = stream.get_ref();
-    // The first one is the client's own.
+    // The first certificate is the client's own.
     let certificate = session.peer_certificates().and_then(<[_]>::first);
     let shown = certificate.and_then(|certificate| user_of(certificate));
     let service = server.network(shown, stop.clone());
     let mut restarts = server.context.subscribe_to_restarts();
-    // A restart that began before this listened to it.
+    // A restart may have begun before this connection subscribed to restarts.
     if server.context.faults.away_for().is_some() {
         return;
     }
@@ -348,12 +347,12 @@ async fn serve(
     let connection =
         builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = pin!(connection);
-    // A set is asked only where something in it was woken. What all connections wait for would
-    // otherwise be locked by each of them at each piece that it sends.
+    // A `FuturesUnordered` polls only the futures that were woken. Polling them all would lock
+    // state that all connections share for each piece that a connection sends.
     let mut ends: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
     ends.push(stop.cancelled().boxed());
     ends.push(restarts.changed().map(drop).boxed());
-    // Errors are those of the connection: the client went away, or sent what is no HTTP.
+    // Errors are those of the connection: the client disconnected, or sent no HTTP.
     tokio::select! {
         biased;
         _ = connection.as_mut() => return,

@@ -1,4 +1,4 @@
-//! Driver: the socket of a connection, which writes one piece as one piece.
+//! Driver: the socket of a connection, which sends a single slice with `send`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket under TLS, whose records are handed over as lists of mostly one slice. The system takes
-/// a list (`writev`) by the way of files, which costs more than `send` does.
+/// A socket under TLS, whose records arrive as lists of usually one slice. The vectored write
+/// (`writev`) of a single slice is slower than `send`.
 #[derive(Debug)]
 pub(super) struct Socket(pub(super) TcpStream);
 

@@ -1,4 +1,4 @@
-//! What the server keeps decoded.
+//! Tests of the objects that stay decoded after requests.
 
 use bytes::Bytes;
 use http::Request;
@@ -10,7 +10,7 @@ use tower::ServiceExt;
 
 use super::*;
 
-/// Asks, and reads an answer that ends, or the first piece of one that does not.
+/// Sends a request and reads the whole answer, or the first piece of one that does not end.
 async fn ask(server: &ApiServer, uri: &str, accept: &str) -> Bytes {
     let request = Request::get(uri).header("accept", accept);
     let request = request.body(Empty::<Bytes>::new()).unwrap();

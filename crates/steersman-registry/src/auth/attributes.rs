@@ -1,32 +1,32 @@
-//! Words: what is to be done, as permissions speak of it, and how it is refused.
+//! Words: the attributes of a request that permissions are about, and the refusal for them.
 
 use steersman_text::go;
 use steersman_text::status::{Details, Status, Subject};
 
 use super::user::User;
 
-/// Who decides what a user may do.
+/// The authorization mode of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Authorization {
-    /// Everybody may do everything, with any credential and with none.
+    /// Every user may do everything, with any credential and without one.
     #[default]
     AlwaysAllow,
-    /// The Roles, ClusterRoles and bindings that the server holds, as in a cluster. The server
-    /// begins with the ClusterRoles that Kubernetes itself begins with.
+    /// The server's Roles, ClusterRoles and bindings decide, as in a cluster. The server starts
+    /// with the default ClusterRoles of Kubernetes.
     Rbac,
 }
 
-/// What a request does, and to what.
+/// The attributes of a request that authorization checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// `get`, `list` and so on; for a path that is no resource the method in lower case.
+    /// `get`, `list` and so on; the method in lower case for a path that is no resource.
     pub verb: String,
     /// API group, empty for core.
     pub group: String,
-    /// The plural name of a resource; empty where there is a path.
+    /// The plural name of a resource; empty if `path` is set.
     pub resource: String,
-    /// For instance `status`; may be empty.
+    /// For instance `status`; empty for the object itself.
     pub subresource: String,
     /// Empty for cluster-scoped objects and for all namespaces.
     pub namespace: String,
@@ -37,7 +37,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// A verb on a named object of a resource.
+    /// Creates the attributes of a verb on a named object of a resource.
     pub fn of(verb: &str, group: &str, resource: &str, name: &str) -> Self {
         Self {
             verb: verb.to_owned(),
@@ -48,14 +48,14 @@ impl Attributes {
         }
     }
 
-    /// The same in a namespace.
+    /// Sets the namespace.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
     }
 
-    /// The resource, with its subresource behind a slash.
+    /// Returns the resource, with its subresource after a slash.
     pub fn full_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
@@ -64,8 +64,8 @@ impl Attributes {
         }
     }
 
-    /// 403 in the words of `responsewriters.Forbidden`; `reason` is what the authorizer had to
-    /// say, and may be empty.
+    /// Builds the 403 with the message of `responsewriters.Forbidden`; `reason` is the authorizer's
+    /// and may be empty.
     pub fn forbidden(&self, user: &User, reason: &str) -> Status {
         let quoted = go::quote;
         let (who, verb) = (quoted(&user.name), &self.verb);

@@ -1,14 +1,14 @@
-//! Machine: the ClusterRoles and bindings that a server with permissions begins with.
+//! Machine: the default ClusterRoles and bindings of a server with RBAC.
 
 use serde_json::{Map, Value, json};
 use steersman_kinds::selects;
 
 use super::rbac::GROUP;
 
-/// One line each; its beginning has the form.
+/// One object per line; the head of the file explains the format.
 const TABLE: &str = include_str!("bootstrap.txt");
 
-/// The objects with their plural names, without what the server adds to a new object.
+/// Returns the objects and their plural names, without the fields that the server sets on creation.
 pub fn objects() -> Vec<(&'static str, Value)> {
     let mut all: Vec<(&'static str, Value)> = Vec::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -118,8 +118,8 @@ fn binding<'a>(name: &str, subjects: impl Iterator<Item = &'a str>) -> Value {
     binding
 }
 
-/// The rules that a ClusterRole with an aggregation rule gathers from all others, each rule once;
-/// nothing for a role without one (`clusterroleaggregation`).
+/// Collects the rules of a ClusterRole with an aggregation rule from all others, without
+/// duplicates; `None` for a role without an aggregation rule (`clusterroleaggregation`).
 pub fn aggregated(role: &Value, others: &[&Value]) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let mut rules: Vec<Value> = Vec::new();
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The rules of default features of Kubernetes 1.36 that came after the table was first written.
+    /// The rules that default features of Kubernetes 1.36 added later.
     #[test]
     fn roles_allow_what_later_features_need() {
         let all = objects();

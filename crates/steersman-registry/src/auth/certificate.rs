@@ -1,19 +1,19 @@
-//! Machine: whose a client certificate is.
+//! Machine: derives the user from a client certificate.
 
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::user::User;
 
-/// The user that a certificate names, as `x509.CommonNameUserConversion` reads it: its common name
-/// is the user's, its organizations are his groups. None without a common name. Whether the
-/// certificate is to be believed was decided in the handshake.
+/// Returns the user of a certificate as `x509.CommonNameUserConversion` does: the common name is
+/// the user's name, the organizations are the groups. `None` without a common name. The TLS
+/// handshake has verified the certificate.
 pub fn user_of(certificate: &[u8]) -> Option<User> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| {
         attribute.as_str().ok().map(str::to_owned)
     };
-    // Of several Go keeps the last one.
+    // Of several common names Go keeps the last.
     let name = subject.iter_common_name().filter_map(text).last();
     let name = name.filter(|name| !name.is_empty())?;
     let groups = subject.iter_organization().filter_map(text);

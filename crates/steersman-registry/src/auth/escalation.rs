@@ -1,4 +1,4 @@
-//! Machine: whether a write of a role or a binding gives more than its author has.
+//! Machine: checks that a write of a role or a binding grants no permissions that its author lacks.
 
 use serde_json::Value;
 use steersman_text::status::{Status, Subject};
@@ -11,17 +11,17 @@ use super::user::{MASTERS, User};
 /// A write of a role or a binding.
 #[derive(Debug, Clone, Copy)]
 pub struct Escalation<'a> {
-    /// Who writes.
+    /// The author of the write.
     pub user: &'a User,
     /// For instance `roles`.
     pub plural: &'a str,
-    /// The namespace of the object; empty for none.
+    /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: &'a str,
     /// The name in the path; empty for a create.
     pub path_name: &'a str,
-    /// The object as it is to be.
+    /// The object after the write.
     pub new: &'a Value,
-    /// The object as it is.
+    /// The object before the write.
     pub old: Option<&'a Value>,
 }
 
@@ -29,9 +29,9 @@ impl Escalation<'_> {
     /// Checks the write (AUTH-3), as the `policybased` storages of `pkg/registry/rbac` do.
     ///
     /// # Errors
-    /// 403 that lists what is missing, 404 for a role that a binding names in vain.
+    /// 403 that lists the missing permissions; 404 if a binding names a role that does not exist.
     pub fn check(&self, authorizer: &Authorizer<'_>) -> Result<(), Status> {
-        // Without a user it is the server itself who writes.
+        // Writes without a user are the server's own.
         let free = self.user.name.is_empty() || self.user.is_in(MASTERS);
         if free || authorizer.allows_all() {
             return Ok(());
@@ -54,7 +54,7 @@ impl Escalation<'_> {
         let rules: Vec<Rule<'_>> = Rule::all(self.new).collect();
         self.holds(authorizer, &rules)?;
         let aggregates = |role: &Value| !role["aggregationRule"].is_null();
-        // It can gather any rule there will ever be.
+        // An aggregating role may gain any rule later.
         if aggregates(self.new) || self.old.is_some_and(aggregates) {
             let (held, _) = authorizer.of_storage().rules_for(self.user, self.namespace);
             if !missing(&held, &Rule::everything()).is_empty() {
@@ -65,7 +65,7 @@ impl Escalation<'_> {
         Ok(())
     }
 
-    /// Whether a verb of its own lets the user write it all the same.
+    /// Whether a special verb (`escalate` or `bind`) allows the write all the same.
     fn is_let(&self, authorizer: &Authorizer<'_>, verb: &str) -> bool {
         let asked = if verb == "bind" {
             let reference = &self.new["roleRef"];
@@ -75,7 +75,7 @@ impl Escalation<'_> {
                 "ClusterRole" => "clusterroles",
                 _ => return false,
             };
-            // The default of a group that is left out.
+            // The default of an absent group.
             let group = match text("apiGroup") {
                 "" => GROUP,
                 group => group,
@@ -112,7 +112,7 @@ impl Escalation<'_> {
     }
 }
 
-/// Whether a write changes nothing but what the garbage collector needs to change.
+/// Whether a write changes only the fields that the garbage collector needs to change.
 fn changes_only_owners(new: &Value, old: &Value) -> bool {
     let bare = |object: &Value| {
         let mut object = object.clone();

@@ -1,4 +1,4 @@
-//! Machine: whether a user may act as another, by the headers that ask for it.
+//! Machine: checks whether a user may impersonate the user that the request's headers name.
 
 use std::collections::HashMap;
 
@@ -15,22 +15,21 @@ use super::user::{
     User,
 };
 
-/// The group of the requests that are about users.
+/// The API group of permissions about users.
 const GROUP: &str = "authentication.k8s.io";
-/// What the user names of nodes begin with.
+/// Prefix of the user names of nodes.
 const NODE_PREFIX: &str = "system:node:";
-/// The fact that tells the node on which a ServiceAccount's Pod runs.
+/// The extra key that holds the node of a ServiceAccount's Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// From so many groups or facts on, a right to all of them is asked for first.
+/// From this number of groups or extra values on, a permission for all of them is checked first.
 const MANY: usize = 4;
-/// For how many users the last way that worked is remembered.
+/// Number of users for which the last successful mode is remembered.
 const REMEMBERED: usize = 10_000;
 
-/// The user whom the headers of a request ask to act as, as they stand. `None` where they ask for
-/// nobody.
+/// Returns the user that the headers ask to impersonate; `None` without such headers.
 ///
 /// # Errors
-/// 400 for groups, an id or facts without a user.
+/// 400 for groups, a uid or extra values without a user.
 pub fn wanted(headers: &HeaderMap) -> Result<Option<User>, Status> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
@@ -58,7 +57,7 @@ pub fn wanted(headers: &HeaderMap) -> Result<Option<User>, Status> {
     )))
 }
 
-/// A key as it was before it was escaped to stand in a header's name; one whose escapes are broken
+/// Decodes an extra key, which is percent-encoded in a header's name. A key with broken escapes
 /// stays as it is.
 fn percent_decode(key: &str) -> String {
     let mut out = Vec::with_capacity(key.len());
@@ -77,7 +76,7 @@ fn percent_decode(key: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| key.to_owned())
 }
 
-/// Go's `%#v` of a `user.DefaultInfo`.
+/// Prints a user as Go's `%#v` prints a `user.DefaultInfo`.
 fn as_go_writes(user: &User) -> String {
     let text = go::quote;
     let texts = |list: &[String]| {
@@ -104,8 +103,8 @@ fn as_go_writes(user: &User) -> String {
     )
 }
 
-/// The ways to act as somebody, in the order in which they are tried. All but the last are those of
-/// KEP-5284: they ask for the right to this request too.
+/// The modes of impersonation, in the order in which they are tried. All but the last are those of
+/// KEP-5284, which also check a permission for the request itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     AssociatedNode,
@@ -134,7 +133,7 @@ impl Mode {
         }
     }
 
-    /// Whether the way is meant for such a user at all.
+    /// Whether the mode applies to such a user.
     fn fits(self, wanted: &User, requestor: &User) -> bool {
         let bare = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = node_of(&wanted.name);
@@ -158,15 +157,15 @@ fn node_of(name: &str) -> Option<&str> {
     is_valid(NameRule::Subdomain, node).then_some(node)
 }
 
-/// Namespace and name of a ServiceAccount's user name.
+/// Splits the user name of a ServiceAccount into namespace and name.
 fn account_of(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
     let valid = is_valid(NameRule::Label, namespace) && is_valid(NameRule::Subdomain, name);
     valid.then_some((namespace, name))
 }
 
-/// Returns the node on which the Pod of a ServiceAccount runs, as its token says; `None` for other
-/// users.
+/// Returns the node on which the Pod of a ServiceAccount runs, from the token's extra values;
+/// `None` for other users.
 pub fn node_of_account(user: &User) -> Option<&str> {
     account_of(&user.name)?;
     match user.extra.get(NODE_NAME)?.as_slice() {
@@ -175,14 +174,14 @@ pub fn node_of_account(user: &User) -> Option<&str> {
     }
 }
 
-/// Checks who may act as whom, and remembers which way worked for a user last: it is tried first
-/// the next time, and its refusal is the one that is told then.
+/// Checks impersonation, and remembers for each user the mode that succeeded last. The next check
+/// tries this mode first, and its refusal becomes the answer.
 #[derive(Debug, Default)]
 pub struct Impersonations {
     last: HashMap<String, Mode>,
 }
 
-/// One wish to act as somebody.
+/// One request to impersonate.
 struct Attempt<'a> {
     authorizer: &'a Authorizer<'a>,
     requestor: &'a User,
@@ -191,10 +190,10 @@ struct Attempt<'a> {
 }
 
 impl Impersonations {
-    /// The user as whom the request goes on (AUTH-4).
+    /// Returns the user as whom the request continues (AUTH-4).
     ///
     /// # Errors
-    /// 403 with what is missing for the first way that is meant for such a user.
+    /// 403 with the missing permission of the first mode that applies to the user.
     pub fn check(
         &mut self,
         authorizer: &Authorizer<'_>,
@@ -255,7 +254,7 @@ impl Attempt<'_> {
         Ok(user)
     }
 
-    /// The right to a property of a user.
+    /// Builds the attributes of the permission to impersonate one property of a user.
     fn about(mode: Mode, group: &str, resource: &str, name: &str) -> Attributes {
         let verb = match mode {
             Mode::Legacy => "impersonate".to_owned(),
@@ -279,7 +278,7 @@ impl Attempt<'_> {
             && let Some(node) = node_of(&self.wanted.name)
         {
             "nodes".clone_into(&mut asked.resource);
-            // Who may act as the node he is on may do so on every node.
+            // A user who may impersonate the node it runs on may do so on every node.
             let node = if mode == Mode::AssociatedNode {
                 "*"
             } else {
@@ -344,7 +343,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What is wrong with facts, for the ways that are strict about them.
+/// Returns what is wrong with extra values, for the modes that validate them.
 fn wrong_extra(user: &User) -> Option<String> {
     for (key, values) in &user.extra {
         let key_error = |value: &str, why: &str| {

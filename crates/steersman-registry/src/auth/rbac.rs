@@ -1,4 +1,4 @@
-//! Machine: what the roles and bindings in the store let a user do.
+//! Machine: authorizes users by the stored roles and bindings.
 
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
@@ -10,15 +10,15 @@ use super::attributes::{Attributes, Authorization};
 use super::rule::Rule;
 use super::user::{MASTERS, SERVICE_ACCOUNT_PREFIX, User};
 
-/// The group of roles and bindings.
+/// The API group of roles and bindings.
 pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What an authorizer says.
+/// The decision of an authorizer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether the user may.
+    /// Whether the user may carry out the request.
     pub allowed: bool,
-    /// Which binding allows it, or what is wrong with those that might; often empty.
+    /// The binding that allows it, or the problems of bindings that might; often empty.
     pub reason: String,
 }
 
@@ -27,12 +27,12 @@ pub struct Decision {
 pub struct Authorizer<'a> {
     mode: Authorization,
     store: &'a Store,
-    /// How a role that is missing is named: the authorizer's cache does it in the singular, the
-    /// storage of roles in the plural.
+    /// Whether messages about a missing role use the plural: the authorizer's cache uses the
+    /// singular, the storage of roles the plural.
     plural: bool,
 }
 
-/// A binding that names a user, by one of its subjects.
+/// A binding with the subject that names the user.
 struct Grant<'a> {
     binding: &'a Stored,
     subject: &'a Value,
@@ -48,7 +48,7 @@ impl<'a> Authorizer<'a> {
         }
     }
 
-    /// The same as the storages of roles and bindings ask it.
+    /// Returns the authorizer with the messages of the storages of roles and bindings.
     #[must_use]
     pub fn of_storage(self) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl<'a> Authorizer<'a> {
         }
     }
 
-    /// Whether a user may do it.
+    /// Decides whether a user may carry out a request.
     pub fn authorize(&self, user: &User, asked: &Attributes) -> Decision {
         if self.mode == Authorization::AlwaysAllow || user.is_in(MASTERS) {
             return Decision {
@@ -86,8 +86,8 @@ impl<'a> Authorizer<'a> {
         }
     }
 
-    /// Every rule that a user has in a namespace (or, with an empty one, in the cluster), and what
-    /// kept others from being found.
+    /// Returns every rule of a user in a namespace (with an empty one, in the cluster), and the
+    /// problems of bindings whose rules could not be found.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule<'a>>, Option<String>) {
         if self.mode == Authorization::AlwaysAllow {
             return (Rule::everything().to_vec(), None);
@@ -102,10 +102,10 @@ impl<'a> Authorizer<'a> {
         (rules, aggregate(problems))
     }
 
-    /// The rules of the role that a `roleRef` names.
+    /// Returns the rules of the role that a `roleRef` names.
     ///
     /// # Errors
-    /// 404 for a role that is not there, 500 for a kind that is none.
+    /// 404 for a role that does not exist, 500 for an unknown kind.
     pub fn rules_of(&self, reference: &Value, namespace: &str) -> Result<Vec<Rule<'a>>, Status> {
         let (kind, name) = (text(reference, "kind"), text(reference, "name"));
         let Some((plural, namespace)) = place(kind, namespace) else {
@@ -120,12 +120,12 @@ impl<'a> Authorizer<'a> {
         }
     }
 
-    /// Whether everything is allowed to everybody.
+    /// Whether every user may do everything.
     pub fn allows_all(&self) -> bool {
         self.mode == Authorization::AlwaysAllow
     }
 
-    /// The bindings that name a user: those of the cluster, then those of the namespace.
+    /// Returns the bindings of a user: those of the cluster, then those of the namespace.
     fn grants<'b>(&'b self, user: &User, namespace: &'b str) -> Vec<Grant<'b>> {
         let mut found = Vec::new();
         let mut look = |plural: &str, namespace: Option<&'b str>| {
@@ -166,7 +166,7 @@ impl<'a> Authorizer<'a> {
 }
 
 impl Grant<'_> {
-    /// The binding as the reasons of reviews name it.
+    /// Formats the binding as the reasons of reviews name it.
     fn describe(&self) -> String {
         let binding = self.binding;
         let (kind, name) = if binding.namespace.is_empty() {
@@ -205,7 +205,8 @@ fn unsupported(kind: &str) -> String {
     format!("unsupported role reference kind: \"{kind}\"")
 }
 
-/// Where the roles of a kind are, seen from a binding in a namespace.
+/// Returns the plural and the namespace of the roles of a kind, as seen from a binding in a
+/// namespace.
 fn place<'a>(kind: &str, namespace: &'a str) -> Option<(&'static str, &'a str)> {
     match kind {
         "Role" => Some(("roles", namespace)),
@@ -231,7 +232,7 @@ fn applies(subject: &Value, user: &User, namespace: &str) -> bool {
     }
 }
 
-/// Several problems as one text; each is named once.
+/// Joins several problems without duplicates.
 fn aggregate(problems: Vec<String>) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for problem in problems {

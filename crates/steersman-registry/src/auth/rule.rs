@@ -1,4 +1,4 @@
-//! Machine: one rule of a role: what it allows, and whether it covers another.
+//! Machine: one rule of a role: what it allows, and whether it covers another rule.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use steersman_text::go;
 
 use super::attributes::Attributes;
 
-/// Beyond this many single permissions a rule is compared as one, because a rule multiplies its
-/// lists, and these are as long as a client likes.
+/// Above this number of single permissions a rule is compared as a whole. A rule stands for the
+/// product of its lists, whose lengths clients choose.
 const MOST_PARTS: usize = 10_000;
 
-/// A rule, as it stands in a role.
+/// A rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule<'a> {
     /// `verbs`.
@@ -20,7 +20,7 @@ pub struct Rule<'a> {
     pub groups: Vec<&'a str>,
     /// `resources`.
     pub resources: Vec<&'a str>,
-    /// `resourceNames`; none for all.
+    /// `resourceNames`; empty for all names.
     pub names: Vec<&'a str>,
     /// `nonResourceURLs`.
     pub urls: Vec<&'a str>,
@@ -42,7 +42,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// The rules of a Role or ClusterRole.
+    /// Returns the rules of a Role or ClusterRole.
     pub fn all(role: &'a Value) -> impl Iterator<Item = Rule<'a>> + use<'a> {
         role["rules"]
             .as_array()
@@ -51,7 +51,7 @@ impl<'a> Rule<'a> {
             .map(Rule::read)
     }
 
-    /// The rules that together allow everything.
+    /// Returns the rules that together allow everything.
     pub fn everything() -> [Self; 2] {
         let resources = Self {
             verbs: vec!["*"],
@@ -67,7 +67,7 @@ impl<'a> Rule<'a> {
         [resources, urls]
     }
 
-    /// Whether the rule allows what is asked (`rbac.RuleAllows`).
+    /// Whether the rule allows a request (`rbac.RuleAllows`).
     pub fn allows(&self, asked: &Attributes) -> bool {
         if !holds(&self.verbs, &asked.verb) {
             return false;
@@ -80,8 +80,8 @@ impl<'a> Rule<'a> {
             && (self.names.is_empty() || self.names.contains(&asked.name.as_str()))
     }
 
-    /// Whether a resource, with its subresource behind a slash, is among those of the rule. A `*`
-    /// stands for all of them with all their subresources, `*/x` for every subresource `x`.
+    /// Whether the rule names a resource, given with its subresource after a slash. `*` stands for
+    /// all resources and subresources, `*/x` for the subresource `x` of every resource.
     fn has_resource(&self, full: &str, subresource: &str) -> bool {
         self.resources.iter().any(|own| {
             *own == "*"
@@ -90,8 +90,8 @@ impl<'a> Rule<'a> {
         })
     }
 
-    /// The rule as a list of rules that each allow one thing. One that would be too many stays
-    /// whole.
+    /// Splits the rule into rules that each allow a single permission. A rule with more than
+    /// [`MOST_PARTS`] stays whole.
     fn parts(&self) -> Vec<Self> {
         let many = self.groups.len().saturating_mul(self.resources.len());
         let many = many.saturating_mul(self.names.len().max(1));
@@ -128,7 +128,7 @@ impl<'a> Rule<'a> {
         parts
     }
 
-    /// Whether whoever has this rule has the other one (`ruleCovers`).
+    /// Whether this rule grants everything that the other one grants (`ruleCovers`).
     fn covers(&self, other: &Self) -> bool {
         let all = |own: &[&str], wanted: &[&str]| wanted.iter().all(|one| holds(own, one));
         let resource = |full: &&str| {
@@ -147,7 +147,7 @@ impl<'a> Rule<'a> {
                 .all(|url| self.urls.iter().any(|own| url_covers(own, url)))
     }
 
-    /// The rule as refusals write it.
+    /// Formats the rule as refusals write it.
     fn describe(&self) -> String {
         let lists = [
             ("APIGroups", &self.groups),
@@ -165,7 +165,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Texts as Go prints a list of them with `%q`.
+/// Formats texts as Go prints a list with `%q`.
 pub(super) fn quoted<T: AsRef<str>>(list: &[T]) -> String {
     let all: Vec<String> = list.iter().map(|one| go::quote(one.as_ref())).collect();
     format!("[{}]", all.join(" "))
@@ -175,13 +175,13 @@ fn holds(list: &[&str], wanted: &str) -> bool {
     list.iter().any(|own| *own == "*" || *own == wanted)
 }
 
-/// Whether the path of a rule, which may end in a star, stands for a path.
+/// Whether a rule's path, which may end in a star, matches a path.
 fn url_covers(own: &str, path: &str) -> bool {
     own == "*" || own == path || (own.ends_with('*') && path.starts_with(own.trim_end_matches('*')))
 }
 
-/// What of the wanted rules those that are held do not cover, one line for each resource, as
-/// `ConfirmNoEscalation` lists it. Nothing where all is covered.
+/// Returns the wanted permissions that the held rules do not cover, one line per resource as
+/// `ConfirmNoEscalation` lists them. Empty if all are covered.
 pub(super) fn missing<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<String> {
     let parts = wanted.iter().flat_map(Rule::parts);
     let mut simple: BTreeMap<(&str, &str), Rule<'a>> = BTreeMap::new();
@@ -250,11 +250,11 @@ mod tests {
         };
         assert!(rule.allows(&asks("/a")) && rule.allows(&asks("/b/c/d")));
         assert!(!rule.allows(&asks("/a/b")) && !rule.allows(&asks("/b")));
-        // A rule on paths says nothing about resources.
+        // A rule about paths allows no resources.
         assert!(!rule.allows(&asked("get", "jobs", "")));
     }
 
-    /// AUTH-3: what is not covered is named, verbs of one resource together.
+    /// AUTH-3: the missing permissions are listed, the verbs of one resource together.
     #[test]
     fn what_is_missing_is_named_by_resource() {
         let held = [json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/log"]})];

@@ -1,4 +1,4 @@
-//! Machine: bearer tokens: those that were registered, and the signatures of those that are made.
+//! Machine: bearer tokens: registered tokens, and signed tokens of ServiceAccounts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 
 use super::user::User;
 
-/// The tokens that stand for users by themselves.
+/// The registered tokens and their users.
 #[derive(Clone, Default)]
 pub struct Tokens {
     users: HashMap<String, Known>,
 }
 
-/// A token's user.
+/// The user of a token.
 #[derive(Clone)]
 struct Known {
     user: Arc<User>,
-    /// Whether it belongs into a snapshot.
+    /// Whether the token is saved in snapshots.
     kept: bool,
 }
 
@@ -34,20 +34,20 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Lets a token stand for a user from now on. An empty one never does. One that is `kept`
-    /// outlives the server.
+    /// Registers a token for a user. An empty token is ignored. A token that is `kept` is part of
+    /// snapshots.
     pub fn add(&mut self, token: String, user: Arc<User>, kept: bool) {
         if !token.is_empty() {
             self.users.insert(token, Known { user, kept });
         }
     }
 
-    /// The user of a token.
+    /// Returns the user of a token.
     pub fn get(&self, token: &str) -> Option<Arc<User>> {
         self.users.get(token).map(|known| Arc::clone(&known.user))
     }
 
-    /// Those that outlive the server.
+    /// Returns the tokens that are part of snapshots.
     #[must_use]
     pub fn kept(&self) -> Self {
         let all = self.users.iter().filter(|(_, known)| known.kept);
@@ -58,7 +58,7 @@ impl Tokens {
         }
     }
 
-    /// For a snapshot: users by their tokens, in order.
+    /// Serialises users by their tokens, in order, for a snapshot.
     pub fn to_json(&self) -> Value {
         let all = self.users.iter();
         let all: BTreeMap<_, _> = all
@@ -67,11 +67,11 @@ impl Tokens {
         json!(all)
     }
 
-    /// Reads what [`to_json`](Self::to_json) gave (SRV-SNAP-4).
+    /// Parses the output of [`to_json`](Self::to_json) (SRV-SNAP-4).
     ///
     /// # Errors
-    /// The number of the token, from 0, whose user cannot be read, and the problem with it. It
-    /// never contains the token itself.
+    /// Fails with the position, from 0, of the token whose user does not parse, and the problem.
+    /// The error never contains the token itself.
     pub fn from_json(text: &serde_json::Map<String, Value>) -> Result<Self, (usize, &'static str)> {
         let mut tokens = Self::default();
         for (number, (token, info)) in text.iter().enumerate() {
@@ -85,8 +85,8 @@ impl Tokens {
     }
 }
 
-/// The bearer token of a request, as `bearertoken.New` reads it. A header of another scheme counts
-/// as no credential.
+/// Returns the bearer token of a request, as `bearertoken.New` does. A header of another scheme
+/// counts as no credential.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let mut parts = value.trim().splitn(3, ' ');
@@ -95,8 +95,8 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// What the tokens of ServiceAccounts are signed with. They are JWTs as in a cluster, with the one
-/// difference that the key is no pair: nobody but the server checks them.
+/// The key that signs the tokens of ServiceAccounts. The tokens are JWTs as in a cluster, except
+/// that the key is symmetric, because only the server checks them.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
@@ -112,18 +112,18 @@ impl Key {
         Self(bytes)
     }
 
-    /// For a snapshot.
+    /// Serialises the key for a snapshot.
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
-    /// What [`to_text`](Self::to_text) gave.
+    /// Parses the output of [`to_text`](Self::to_text).
     pub fn from_text(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         bytes.try_into().ok().map(Self)
     }
 
-    /// A signed token with these claims.
+    /// Signs a token with these claims.
     pub fn issue(&self, claims: &Value) -> String {
         let header = json!({ "alg": "HS256", "typ": "JWT" });
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -132,7 +132,7 @@ impl Key {
         format!("{text}.{signature}")
     }
 
-    /// The claims of a token that this key signed.
+    /// Returns the claims of a token that this key signed.
     pub fn claims(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
         if self.sign(text) != signature {
@@ -144,7 +144,7 @@ impl Key {
 
     fn sign(&self, text: &str) -> String {
         let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else {
-            // The suite is one of TLS 1.3 by its name; without it no signature would ever fit.
+            // The cipher suite has TLS 1.3 in its name. Without it no signature is valid.
             return String::new();
         };
         let key = OkmBlock::new(&self.0);
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(bearer(&HeaderMap::new()), None);
     }
 
-    /// AUTH-2: only what the server signed is read.
+    /// AUTH-2: only tokens that the server signed are accepted.
     #[test]
     fn a_token_that_was_changed_or_signed_by_another_is_none() {
         let key = Key::new([1; 32]);

@@ -1,40 +1,40 @@
-//! Words: `User`, whoever a request comes from.
+//! Words: `User`, the sender of a request.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The group that passes every check of permissions.
+/// The group whose members pass every authorization check.
 pub const MASTERS: &str = "system:masters";
-/// The group of everybody who showed a credential.
+/// The group of all users with a credential.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody who showed none.
+/// The group of all requests without a credential.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The name of those who showed no credential.
+/// The user name of requests without a credential.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// What the user names of ServiceAccounts begin with: namespace and name follow, with a colon
-/// between them.
+/// Prefix of the user names of ServiceAccounts; the namespace and the name follow, separated by a
+/// colon.
 pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
-/// The group of all ServiceAccounts; with a colon and a namespace behind it, of those there.
+/// The group of all ServiceAccounts; with a colon and a namespace appended, of those in the
+/// namespace.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
-/// Whoever a request comes from, as authentication found it, in the words of Kubernetes'
-/// `userInfo`.
+/// The sender of a request as authentication found it, with the fields of Kubernetes' `userInfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct User {
     /// The name, for instance `ann` or `system:serviceaccount:default:builder`.
     pub name: String,
-    /// An id that tells users of one name apart; may be empty.
+    /// An id that distinguishes users of the same name; may be empty.
     pub uid: String,
     /// The groups, in order.
     pub groups: Vec<String>,
-    /// Further facts by lower-case key.
+    /// Additional values by lower-case key.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// A user of that name in no group. A server that authenticates adds `system:authenticated`.
+    /// Creates a user without groups. Authentication adds `system:authenticated`.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -43,21 +43,21 @@ impl User {
         }
     }
 
-    /// The user with a further group.
+    /// Adds a group.
     #[must_use]
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
         self
     }
 
-    /// The user with that id.
+    /// Sets the uid.
     #[must_use]
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = uid.into();
         self
     }
 
-    /// The user with a further fact. Keys are kept in lower case, as Kubernetes wants them.
+    /// Adds an extra value. Keys are converted to lower case, as in Kubernetes.
     #[must_use]
     pub fn extra(mut self, key: &str, value: impl Into<String>) -> Self {
         let values = self.extra.entry(key.to_lowercase()).or_default();
@@ -65,7 +65,8 @@ impl User {
         self
     }
 
-    /// Whoever works with the server's own kubeconfig or inside its process: may do everything.
+    /// Returns the user of the server's own kubeconfig and of clients in its process, who may do
+    /// everything.
     #[must_use]
     pub fn admin() -> Self {
         Self::new("system:admin")
@@ -73,13 +74,13 @@ impl User {
             .group(AUTHENTICATED)
     }
 
-    /// Whoever showed no credential.
+    /// Returns the user of requests without a credential.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new(ANONYMOUS).group(UNAUTHENTICATED)
     }
 
-    /// The user that a ServiceAccount is.
+    /// Returns the user of a ServiceAccount.
     #[must_use]
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self::new(format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"))
@@ -88,7 +89,7 @@ impl User {
             .group(AUTHENTICATED)
     }
 
-    /// The user in the group `system:authenticated`, unless he is in `system:unauthenticated`.
+    /// Adds the group `system:authenticated`, unless the user is in `system:unauthenticated`.
     #[must_use]
     pub fn authenticated(self) -> Self {
         if self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED) {
@@ -104,7 +105,7 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// The `userInfo` of `authentication.k8s.io/v1`; what is empty is left out.
+    /// Serialises the user as `userInfo` of `authentication.k8s.io/v1`, without empty members.
     #[must_use]
     pub fn info(&self) -> Value {
         let mut info = Map::new();
@@ -123,10 +124,10 @@ impl User {
         Value::Object(info)
     }
 
-    /// Reads a [`userInfo`](Self::info), of which every member must be understood (SRV-SNAP-4).
+    /// Parses a [`userInfo`](Self::info); unknown members are errors (SRV-SNAP-4).
     ///
     /// # Errors
-    /// The problem with it.
+    /// Returns a description of the problem.
     pub fn of_info(info: &Value) -> Result<Self, &'static str> {
         let texts = |value: &Value| -> Option<Vec<String>> {
             let texts = value.as_array()?.iter().map(Value::as_str);

@@ -7,36 +7,35 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// The field of `metadata` that says who owns which field.
+/// The field of `metadata` that records the owners of fields.
 pub(super) const MANAGED: &str = "managedFields";
 
-/// An object that is decoded when it is first looked at, and stays so as long as this lives.
+/// An object that is decoded at its first use and stays decoded for the lifetime of this value.
 ///
-/// Half of a usual object's nodes are its managedFields, and next to nobody looks at them: the server
-/// works with the lean form, which lacks them, and the whole one is put together when somebody asks
-/// for it (SRV-STORE-8).
+/// About half of an object's nodes are its managedFields, which hardly any code needs. The server
+/// works with the lean form without them; the whole object is put together on demand (SRV-STORE-8).
 #[derive(Debug)]
 pub struct Decoded {
     bytes: Bytes,
-    /// Where in the bytes the value of `metadata.managedFields` is; empty where there is none.
+    /// The byte range of the value of `metadata.managedFields`; empty if absent.
     managed: Range<u32>,
     lean: OnceLock<Value>,
     whole: OnceLock<Box<Value>>,
 }
 
-/// An object on its way into the store: its managedFields stand beside it, as JSON.
+/// An object to store, with its managedFields kept apart as JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// The object without its managedFields.
     pub value: Value,
-    /// They, as JSON.
+    /// Its managedFields as JSON.
     pub managed: Option<String>,
 }
 
 // === impl Decoded ===
 
 impl Decoded {
-    /// What these bytes say, of which `managed` are the managedFields.
+    /// Creates the object of these bytes, undecoded. `managed` is the range of the managedFields.
     pub(super) fn folded(bytes: Bytes, managed: Range<u32>) -> Self {
         Self {
             bytes,
@@ -46,7 +45,7 @@ impl Decoded {
         }
     }
 
-    /// The same with its lean form.
+    /// Creates the object of these bytes, with its lean form.
     pub(super) fn known(bytes: Bytes, managed: Range<u32>, lean: Value) -> Self {
         Self {
             lean: OnceLock::from(lean),
@@ -54,17 +53,17 @@ impl Decoded {
         }
     }
 
-    /// The same, not decoded.
+    /// Returns the same object, undecoded.
     pub(super) fn fold(&self) -> Self {
         Self::folded(self.bytes.clone(), self.managed.clone())
     }
 
-    /// The object without its managedFields.
+    /// Returns the object without its managedFields, and keeps it decoded.
     pub(super) fn lean(&self) -> &Value {
         self.lean.get_or_init(|| self.read_lean())
     }
 
-    /// The object without its managedFields for one look, after which it is as decoded as before.
+    /// Returns the object without its managedFields; does not keep a newly decoded form.
     pub(super) fn look(&self) -> Cow<'_, Value> {
         match self.lean.get() {
             Some(value) => Cow::Borrowed(value),
@@ -72,7 +71,7 @@ impl Decoded {
         }
     }
 
-    /// The whole object for one look, after which it is as decoded as before.
+    /// Returns the whole object; does not keep a newly decoded form.
     pub(super) fn look_whole(&self) -> Cow<'_, Value> {
         match self.whole.get() {
             Some(value) => Cow::Borrowed(value),
@@ -81,7 +80,7 @@ impl Decoded {
         }
     }
 
-    /// The managedFields as JSON.
+    /// Returns the managedFields as JSON.
     pub(super) fn managed(&self) -> Option<&str> {
         let text = std::str::from_utf8(self.bytes.get(self.place())?).ok()?;
         Some(text).filter(|text| !text.is_empty())
@@ -95,8 +94,8 @@ impl Decoded {
         self.managed.start as usize..self.managed.end as usize
     }
 
-    // The bytes were written from a value, so they can be read; null is what an index into nothing
-    // gives as well.
+    // The bytes were serialised from a value, so they parse; null is also the result of indexing an
+    // absent member.
     fn read_lean(&self) -> Value {
         if self.managed.is_empty() {
             return serde_json::from_slice(&self.bytes).unwrap_or_default();
@@ -136,7 +135,7 @@ impl Deref for Decoded {
 // === impl Draft ===
 
 impl Draft {
-    /// An object whose managedFields are these, unless it has some in it.
+    /// Creates a draft with these managedFields, unless the object contains some.
     pub fn new(mut value: Value, managed: Option<String>) -> Self {
         let own = take(&mut value).filter(|own| !own.is_null());
         Self {

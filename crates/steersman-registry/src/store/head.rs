@@ -1,15 +1,15 @@
-//! Words: what the server looks at again and again without reading an object.
+//! Words: the parts of an object that the server reads often, available without decoding.
 
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// A label's key and its value.
+/// The key and the value of a label.
 type Label = (Box<str>, Box<str>);
-/// What a field selector calls a field, and its value.
+/// The name of a field in field selectors, and its value.
 pub type Field = (Box<str>, Box<str>);
 
-/// The few parts of `metadata` that decide who owns, selects, keeps or collects an object.
+/// The parts of `metadata` that decide about owners, selectors, finalizers and garbage collection.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     uid: Box<str>,
@@ -17,12 +17,12 @@ pub(super) struct Head {
     deleted: Box<str>,
     labels: Box<[Label]>,
     owners: Box<[Box<str>]>,
-    /// What field selectors look at, from the first one on that did.
+    /// The fields for field selectors, computed at their first use.
     fields: OnceLock<Box<[Field]>>,
 }
 
 impl Head {
-    /// Of an object.
+    /// Reads the head of an object.
     pub(super) fn of(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().into();
@@ -42,7 +42,7 @@ impl Head {
         }
     }
 
-    /// `metadata.<field>`, empty where it is absent; `None` for fields that are not in here.
+    /// Returns `metadata.<field>`, empty if absent; `None` for a field that the head does not hold.
     pub(super) fn text(&self, field: &str) -> Option<&str> {
         match field {
             "uid" => Some(&self.uid),
@@ -53,7 +53,7 @@ impl Head {
     }
 
     pub(super) fn label(&self, key: &str) -> Option<&str> {
-        // Objects have a handful of labels; looking at each is as quick as anything.
+        // Objects have a handful of labels, so a linear search is fastest.
         let mut labels = self.labels.iter();
         labels
             .find(|(own, _)| **own == *key)

@@ -1,4 +1,4 @@
-//! Machine: the multi-version store, with one revision counter over every kind.
+//! Machine: the multi-version store, with one revision counter for all kinds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -9,53 +9,54 @@ use steersman_schema::resource::StorageKey;
 use super::decoded::Draft;
 use super::object::{Made, Stored, object_key};
 
-/// One past revision: what it did to which object.
+/// A past revision: one change of one object.
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The revision.
     pub revision: u64,
-    /// The object before, if there was one.
+    /// The object before the change, if it existed.
     pub old: Option<Arc<Stored>>,
-    /// The object after; for a delete its last state, stamped with the deleting revision.
+    /// The object after the change; for a delete its last state, stamped with the deleting
+    /// revision.
     pub new: Arc<Stored>,
-    /// Whether the revision removed the object.
+    /// Whether the revision deleted the object.
     pub deleted: bool,
 }
 
-/// Why a past revision cannot be read.
+/// The reason why a past revision cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It was compacted; `oldest` is the oldest revision that can still be read.
+    /// It was compacted.
     Compacted {
         /// The oldest readable revision.
         oldest: u64,
     },
-    /// It has not happened yet.
+    /// It does not exist yet.
     Future {
         /// The newest revision.
         current: u64,
     },
 }
 
-/// Every object, and enough of the past to replay it.
+/// All objects, and the log of past revisions.
 #[derive(Debug)]
 pub struct Store {
     revision: u64,
     compacted: u64,
     retained: u64,
     retained_bytes: u64,
-    /// For every revision after the compacted one the bytes that are kept for its sake.
+    /// For every retained revision, the number of bytes that are kept only because of it.
     held: VecDeque<u64>,
     held_bytes: u64,
     tables: HashMap<StorageKey, Table>,
-    /// The newest objects, which are decoded, and their bytes as JSON.
+    /// The newest objects, which are kept decoded, and the bytes of their JSON.
     unfolded: VecDeque<Unfolded>,
     unfolded_bytes: usize,
-    /// Decoded objects that nobody finds here any more; see [`take_spent`](Self::take_spent).
+    /// Decoded objects that were replaced in the store; see [`take_spent`](Self::take_spent).
     spent: Vec<Arc<Stored>>,
 }
 
-/// Where an object is that was written a moment ago, and the revision that it had then.
+/// The key of a recently written object, and the revision of that write.
 #[derive(Debug)]
 struct Unfolded {
     storage: StorageKey,
@@ -64,26 +65,26 @@ struct Unfolded {
     bytes: usize,
 }
 
-/// As much JSON of the newest objects stays decoded, which takes some ten times the room: who writes
-/// an object often writes it again, or reads what became of it.
+/// Bytes of JSON of the newest objects that stay decoded, which takes about ten times this memory.
+/// A client that writes an object often writes or reads it again soon.
 const UNFOLDED: usize = 4 << 20;
 
-/// So many objects wait at most for somebody to take them down, about twice as many as one turn of
+/// Maximum number of replaced objects that wait to be dropped, about twice as many as one turn of
 /// the player replaces (SRV-STORE-7).
 const SPENT: usize = 256;
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By [`Stored::key`]. A write of an object that exists touches nothing else.
+    /// By [`Stored::key`]. A write of an existing object changes only this map.
     objects: HashMap<Arc<str>, Arc<Stored>>,
-    /// The keys of `objects`, in the order in which lists give them (SRV-STORE-5).
+    /// The keys of `objects` in the order of lists (SRV-STORE-5).
     order: BTreeSet<Arc<str>>,
     log: VecDeque<Change>,
     dropped: u64,
 }
 
 impl Change {
-    /// The JSON that is kept only because this change is remembered.
+    /// Returns the number of bytes of JSON that are kept only because of this change.
     fn held(&self) -> u64 {
         let old = self.old.as_ref().map_or(0, |old| old.bytes.len());
         let last = if self.deleted {
@@ -96,8 +97,8 @@ impl Change {
 }
 
 impl Store {
-    /// An empty store at revision 1 that keeps at most `retained` past revisions, and of them at
-    /// most `retained_bytes` of JSON; the newest revision is kept however large it is.
+    /// Creates an empty store at revision 1 that keeps at most `retained` past revisions with at
+    /// most `retained_bytes` of JSON. The newest revision is kept however large it is.
     #[must_use]
     pub fn new(retained: usize, retained_bytes: usize) -> Self {
         Self {
@@ -114,26 +115,26 @@ impl Store {
         }
     }
 
-    /// The newest revision.
+    /// Returns the newest revision.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The oldest revision that can still be read or watched from.
+    /// Returns the oldest revision that can be read or watched from.
     #[must_use]
     pub fn compacted(&self) -> u64 {
         self.compacted
     }
 
-    /// The newest state of one object.
+    /// Returns the newest state of an object.
     #[must_use]
     pub fn get(&self, storage: &StorageKey, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
         let table = self.tables.get(storage)?;
         table.objects.get(object_key(namespace, name).as_str())
     }
 
-    /// Returns the number of objects of a storage that are held decoded beside their encoded form.
+    /// Returns the number of decoded objects.
     #[must_use]
     pub fn decoded(&self, storage: &StorageKey) -> usize {
         let all = self.tables.get(storage).into_iter();
@@ -141,7 +142,7 @@ impl Store {
         objects.filter(|object| object.is_decoded()).count()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn count(&self, storage: &StorageKey) -> usize {
         self.tables
@@ -149,7 +150,7 @@ impl Store {
             .map_or(0, |table| table.objects.len())
     }
 
-    /// Objects of one namespace (or all), in order, newest state.
+    /// Returns the newest state of the objects of one namespace (or all), in order.
     pub fn list<'a>(
         &'a self,
         storage: &StorageKey,
@@ -169,10 +170,10 @@ impl Store {
         })
     }
 
-    /// Objects as they were at `revision`: the newest state with the log undone behind it.
+    /// Returns the objects as they were at `revision`, by undoing the log from the newest state.
     ///
     /// # Errors
-    /// When the revision was compacted or has not happened.
+    /// Fails if the revision was compacted or does not exist yet.
     pub fn list_at(
         &self,
         storage: &StorageKey,
@@ -212,11 +213,11 @@ impl Store {
         Ok(objects.into_values().collect())
     }
 
-    /// Changes of one storage after `revision`, oldest first.
+    /// Returns the changes of one storage after `revision`, oldest first.
     ///
     /// # Errors
-    /// When some of them are forgotten. A position that lost nothing of its own storage stays
-    /// readable however far the counter went (SRV-STORE-4).
+    /// Fails if one of them was compacted. A position that lost no change of its own storage stays
+    /// readable however far the counter has advanced (SRV-STORE-4).
     pub fn changes<'a>(
         &'a self,
         storage: &StorageKey,
@@ -269,7 +270,7 @@ impl Store {
             bytes: stored.bytes.len(),
         });
         self.fold();
-        // SRV-STORE-7: whoever looks at the object decodes his own, not the one that is remembered.
+        // SRV-STORE-7: readers of a past revision decode a copy of their own, not the retained one.
         let change = Change {
             revision,
             old: old.as_ref().map(|old| Arc::new(old.folded())),
@@ -283,7 +284,7 @@ impl Store {
         stored
     }
 
-    /// Keeps of the objects that were written longest ago their JSON alone (SRV-STORE-7).
+    /// Drops the decoded form of the objects with the oldest writes (SRV-STORE-7).
     fn fold(&mut self) {
         while self.unfolded_bytes > UNFOLDED
             && let Some(oldest) = self.unfolded.pop_front()
@@ -298,14 +299,14 @@ impl Store {
         }
     }
 
-    /// The decoded objects that were replaced since the last call. A tree is taken down node by node:
-    /// whoever holds a lock does it when he has let go.
+    /// Takes the decoded objects that were replaced since the last call. Dropping a JSON tree frees
+    /// it node by node, so a caller with a lock drops them after releasing the lock.
     #[must_use = "it takes a while to drop them"]
     pub fn take_spent(&mut self) -> Vec<Arc<Stored>> {
         std::mem::take(&mut self.spent)
     }
 
-    /// Removes an object as the next revision, and answers its last state with that revision.
+    /// Deletes an object as the next revision, and returns its last state with that revision.
     pub fn delete(
         &mut self,
         storage: &StorageKey,
@@ -329,7 +330,7 @@ impl Store {
         Some(new)
     }
 
-    /// Becomes what these objects are at `revision`, without a past.
+    /// Replaces the content by these objects at `revision`, without past revisions.
     pub fn restore(&mut self, revision: u64, storages: &[(StorageKey, Vec<Arc<Stored>>)]) {
         self.revision = revision;
         self.compacted = revision;
@@ -355,7 +356,7 @@ impl Store {
             .collect();
     }
 
-    /// Forgets every revision before `revision`; the state at `revision` stays readable.
+    /// Drops every revision before `revision`; the state at `revision` stays readable.
     pub fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.revision);
         if revision <= self.compacted {
@@ -378,7 +379,7 @@ impl Store {
         }
     }
 
-    /// Storages that hold objects of a namespace.
+    /// Returns the storages that hold objects.
     pub fn storages(&self) -> impl Iterator<Item = &StorageKey> {
         self.tables
             .iter()
@@ -395,7 +396,7 @@ impl Store {
         self.bound();
     }
 
-    /// Keeps the log within its bounds: beyond one of them, the older half goes (SRV-STORE-3).
+    /// Drops the older half of the log if it exceeds one of its bounds (SRV-STORE-3).
     fn bound(&mut self) {
         let mut oldest = self.compacted;
         if self.revision - self.compacted > self.retained {
@@ -405,7 +406,7 @@ impl Store {
             let mut left = self.held_bytes;
             let mut from = self.compacted;
             for held in &self.held {
-                // The newest change stays, or nobody who waits for it would ever see it.
+                // The newest change stays, or the watches that wait for it would never see it.
                 if left <= self.retained_bytes / 2 || from + 1 == self.revision {
                     break;
                 }
@@ -418,7 +419,7 @@ impl Store {
     }
 }
 
-/// Keeps an object for [`Store::take_spent`], where there is much to take down.
+/// Keeps an object for [`Store::take_spent`] if it is decoded.
 fn spend(spent: &mut Vec<Arc<Stored>>, old: Arc<Stored>) {
     if old.is_decoded() && spent.len() < SPENT {
         spent.push(old);

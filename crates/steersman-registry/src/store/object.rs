@@ -13,44 +13,44 @@ use serde_json::{Map, Value};
 use super::decoded::{Decoded, Draft, MANAGED};
 use super::head::{Field, Head};
 
-/// One revision of one object. Shared by `Arc` and never changed once it is made (SRV-STORE-2).
+/// One revision of one object. Shared by `Arc` and never changed (SRV-STORE-2).
 ///
-/// It is kept as JSON: decoded, an object takes ten times the room, so only the newest are both. What
-/// the server looks at all the time stands beside it ([`Stored::meta`], [`Stored::label`],
-/// [`Stored::owners`]).
+/// It is kept as JSON; decoded, an object takes about ten times the memory, so only the newest
+/// objects are kept in both forms. Fields that the server reads often are available without
+/// decoding ([`Stored::meta`], [`Stored::label`], [`Stored::owners`]).
 #[derive(Debug)]
 pub struct Stored {
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     /// Name.
     pub name: Arc<str>,
-    /// The revision that made it, which is its `metadata.resourceVersion`; zero for an answer
-    /// that was never kept (a dry-run create).
+    /// The revision that wrote it, which is its `metadata.resourceVersion`; zero for an object that
+    /// was not stored (a dry-run create).
     pub revision: u64,
-    /// The object as JSON, `kind` and `apiVersion` first, `resourceVersion` inside.
+    /// The object as JSON, starting with `kind` and `apiVersion`, and with its `resourceVersion`.
     pub bytes: Bytes,
-    /// Where the bytes continue after `kind` and `apiVersion`.
+    /// The offset in `bytes` after `kind` and `apiVersion`.
     pub after_type: usize,
-    /// The object, decoded when it is first looked at.
+    /// The object, decoded at its first use.
     pub value: Decoded,
-    /// The line of the watch event that made it, of which `bytes` are a part.
+    /// The line of the watch event of this revision; `bytes` are a part of the line.
     line: Option<(Made, Bytes)>,
     head: Arc<Head>,
 }
 
-/// What made a revision of an object, in the words of watch events.
+/// The type of the watch event of a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
-    /// The object was not there before.
+    /// The object did not exist before.
     Added,
-    /// It was.
+    /// The object existed before.
     Modified,
-    /// It is there no more.
+    /// The object was deleted.
     Deleted,
 }
 
 impl Made {
-    /// The type of the event, for instance `ADDED`.
+    /// Returns the type of the event, for instance `ADDED`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,8 +62,8 @@ impl Made {
 }
 
 impl Stored {
-    /// Stamps `revision` into the object (or takes the field away for revision zero) and
-    /// serialises it.
+    /// Stamps `revision` into the object (or removes the field for revision zero) and serialises
+    /// it.
     #[must_use]
     pub fn new(
         namespace: Arc<str>,
@@ -74,8 +74,8 @@ impl Stored {
         Self::laid_out((namespace, name), object.into(), revision, None)
     }
 
-    /// The same revision, not decoded: what is only remembered takes no more room than its JSON
-    /// (SRV-STORE-7).
+    /// Returns the same revision, undecoded, so that a retained past revision takes no more memory
+    /// than its JSON (SRV-STORE-7).
     #[must_use]
     pub fn folded(&self) -> Self {
         Self {
@@ -90,8 +90,8 @@ impl Stored {
         }
     }
 
-    /// The same revision for somebody who reads a lot of it now: where it is not decoded, he decodes
-    /// his own (SRV-STORE-7).
+    /// Returns the same revision for a reader of many objects. If it is not decoded, the reader
+    /// decodes a copy of its own (SRV-STORE-7).
     #[must_use]
     pub fn borrowed(self: &Arc<Self>) -> Arc<Self> {
         if self.value.is_decoded() {
@@ -101,8 +101,8 @@ impl Stored {
         }
     }
 
-    /// As [`Stored::new`], with its bytes inside the line of a watch event: however many watches
-    /// send it, it is written once (SRV-STORE-6).
+    /// Like [`Stored::new`], with its bytes inside the line of a watch event, so that the line is
+    /// serialised once for all watches (SRV-STORE-6).
     #[must_use]
     pub fn made(
         (namespace, name): (Arc<str>, Arc<str>),
@@ -144,7 +144,7 @@ impl Stored {
         }
     }
 
-    /// The line of the watch event that made this revision, newline included, if it is of that
+    /// Returns the line of this revision's watch event, newline included, if the event is of that
     /// type.
     #[must_use]
     pub fn line(&self, made: Made) -> Option<Bytes> {
@@ -152,26 +152,27 @@ impl Stored {
         (*own == made).then(|| line.clone())
     }
 
-    /// The last state of the object as the revision that deleted it, or took it out of sight.
+    /// Returns the object's last state stamped with the revision that deleted it, or hid it from a
+    /// selector.
     #[must_use]
     pub fn restamped(&self, revision: u64) -> Self {
         let place = (Arc::clone(&self.namespace), Arc::clone(&self.name));
         Self::made(place, self.draft(), revision, Made::Deleted)
     }
 
-    /// The object without its managedFields (SRV-STORE-8).
+    /// Returns the object without its managedFields (SRV-STORE-8).
     #[must_use]
     pub fn lean(&self) -> &Value {
         self.value.lean()
     }
 
-    /// `metadata.managedFields` as JSON, where the object has any.
+    /// Returns `metadata.managedFields` as JSON, if the object has any.
     #[must_use]
     pub fn managed(&self) -> Option<&str> {
         self.value.managed()
     }
 
-    /// A copy of the object to change and store again.
+    /// Returns a copy of the object to change and store again.
     #[must_use]
     pub fn draft(&self) -> Draft {
         Draft {
@@ -180,78 +181,77 @@ impl Stored {
         }
     }
 
-    /// Whether storing this would change nothing.
+    /// Whether storing this draft would change nothing.
     #[must_use]
     pub fn holds(&self, draft: &Draft) -> bool {
         self.managed() == draft.managed.as_deref() && *self.lean() == draft.value
     }
 
-    /// The object's place in its storage, by which lists are in order and pages go on.
+    /// Returns the object's key in its storage, which orders lists and continues pages.
     #[must_use]
     pub fn key(&self) -> String {
         object_key(&self.namespace, &self.name)
     }
 
-    /// `metadata.<field>` as text; empty where it is absent.
+    /// Returns `metadata.<field>` as text; empty if absent.
     #[must_use]
     pub fn meta(&self, field: &str) -> &str {
         let known = self.head.text(field);
         known.unwrap_or_else(|| self.lean()["metadata"][field].as_str().unwrap_or_default())
     }
 
-    /// The object without its managedFields for one look, after which it is as decoded as it was
-    /// before.
+    /// Returns the object without its managedFields; does not keep a newly decoded form.
     #[must_use]
     pub fn look(&self) -> Cow<'_, Value> {
         self.value.look()
     }
 
-    /// Whether the labels are the same.
+    /// Whether both have the same labels.
     #[must_use]
     pub fn labelled_as(&self, other: &Self) -> bool {
         self.head.labels() == other.head.labels()
     }
 
-    /// The label with that key.
+    /// Returns the label with this key.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.head.label(key)
     }
 
-    /// What field selectors look at, picked out of the object when the first one asks. All copies of
-    /// this revision share it, decoded or not.
+    /// Returns the fields for field selectors; `pick` reads them from the object on the first call.
+    /// All copies of this revision share them, decoded or not.
     pub fn fields(&self, pick: impl FnOnce(&Value) -> Box<[Field]>) -> &[Field] {
         self.head.fields(|| pick(&self.look()))
     }
 
-    /// The `apiVersion` it was stored with, which stands at the beginning of its JSON.
+    /// Returns the `apiVersion` in which it was stored, which its JSON begins with.
     #[must_use]
     pub fn api_version(&self) -> &str {
         const FIELD: &str = "\"apiVersion\":\"";
         let start = self.bytes.get(..self.after_type).unwrap_or_default();
         let text = std::str::from_utf8(start).unwrap_or_default();
-        // A version has no character that JSON would write otherwise.
+        // JSON escapes no character of a version.
         let found = text
             .split_once(FIELD)
             .and_then(|(_, rest)| rest.split_once('"'));
         found.map_or("", |(version, _)| version)
     }
 
-    /// The whole object for one look, after which it is as decoded as it was before.
+    /// Returns the whole object; does not keep a newly decoded form.
     #[must_use]
     pub fn look_whole(&self) -> Cow<'_, Value> {
         self.value.look_whole()
     }
 
-    /// The object's metadata as it was written. What is around it is not decoded for that.
+    /// Returns the JSON text of the object's metadata without decoding the object.
     #[must_use]
     pub fn metadata(&self) -> &str {
         let parts = serde_json::from_slice::<Parts<'_>>(&self.bytes);
-        // The bytes were written from a value; one without metadata has none to show.
+        // The bytes were serialised from a value; an object without metadata gives `null`.
         parts.map_or("null", |parts| parts.metadata.get())
     }
 
-    /// The uids of the owners.
+    /// Returns the uids of the owners.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.head.owners()
     }
@@ -263,9 +263,9 @@ impl Stored {
     }
 }
 
-/// `namespace/name`, or the name alone where there is no namespace (SRV-STORE-5).
+/// Returns `namespace/name`, or the name alone without a namespace (SRV-STORE-5).
 ///
-/// The order of these texts is not that of the pairs: `web-2/x` comes before `web/x`.
+/// The order of these texts differs from the order of the pairs: `web-2/x` comes before `web/x`.
 pub(super) fn object_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()
@@ -275,14 +275,14 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
 }
 
 thread_local! {
-    /// Where objects are written before it is known how long they are.
+    /// The buffer into which objects are serialised before their length is known.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// As much room for writing is kept.
+/// Maximum capacity that the buffer keeps.
 const MOST_SCRATCH: usize = 1 << 20;
 
-/// What is read of an object's JSON by those who need no more.
+/// The part of an object's JSON that is parsed without decoding the rest.
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]
@@ -291,17 +291,17 @@ struct Parts<'a> {
 
 /// An object as JSON.
 struct Encoded {
-    /// Everything that was written: the object, or the line of a watch event around it.
+    /// All bytes: the object, or the line of a watch event around it.
     all: Bytes,
-    /// Where in it the object is.
+    /// The range of the object in `all`.
     object: Range<usize>,
-    /// Where the object continues after its type.
+    /// The offset in the object after its type.
     after_type: usize,
-    /// Where in the object the managedFields are.
+    /// The range of the managedFields in the object.
     managed: Range<u32>,
 }
 
-/// Writes a watch event around an object, or the object alone where nothing made it. `kind` and
+/// Serialises a watch event around an object, or the object alone without an event type. `kind` and
 /// `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
 fn encode(value: &Value, managed: Option<&str>, made: Option<Made>) -> Encoded {
     let empty = Map::new();
@@ -337,12 +337,12 @@ fn encode(value: &Value, managed: Option<&str>, made: Option<Made>) -> Encoded {
     if made.is_some() {
         out.extend_from_slice(b"}\n");
     }
-    // What is kept is kept without room to grow.
+    // Copied, so that the stored bytes have no spare capacity.
     let all = Bytes::copy_from_slice(&out);
     if out.capacity() <= MOST_SCRATCH {
         SCRATCH.set(out);
     }
-    // An object of four gigabytes is none that anybody could send.
+    // An object never reaches four gigabytes: bodies are limited.
     let offset = |at: usize| u32::try_from(at - start).unwrap_or_default();
     Encoded {
         all,
@@ -352,7 +352,7 @@ fn encode(value: &Value, managed: Option<&str>, made: Option<Made>) -> Encoded {
     }
 }
 
-/// Writes metadata with these managedFields, and says where they are.
+/// Writes metadata with these managedFields, and returns their range.
 fn write_metadata(out: &mut Vec<u8>, fields: &Map<String, Value>, managed: &str) -> Range<usize> {
     let mut place = None;
     let mut put = |out: &mut Vec<u8>| {
@@ -380,7 +380,7 @@ fn write_metadata(out: &mut Vec<u8>, fields: &Map<String, Value>, managed: &str)
     place.unwrap_or_default()
 }
 
-/// Ends an object, whose last member was written with a comma.
+/// Closes a JSON object by replacing the comma after its last member.
 fn close(out: &mut Vec<u8>, end: u8) {
     if out.last() == Some(&b',') {
         out.pop();
@@ -388,7 +388,7 @@ fn close(out: &mut Vec<u8>, end: u8) {
     out.push(end);
 }
 
-/// Writing into memory cannot fail, and every value has a form in JSON.
+/// Writes a member. Writing into memory cannot fail, and every value serialises.
 fn write_member(out: &mut Vec<u8>, field: &str, member: &Value) {
     let _ = serde_json::to_writer(&mut *out, field);
     out.push(b':');

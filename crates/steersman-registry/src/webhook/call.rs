@@ -1,4 +1,4 @@
-//! Words: a question to a webhook before it is sent, and what came back.
+//! Words: a call of a webhook before it is sent, and its answer.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Where a webhook listens.
+/// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A URL, as it was configured.
+    /// A URL, as configured.
     Url(String),
     /// A Service of the cluster.
     Service {
@@ -20,48 +20,47 @@ pub enum Endpoint {
         name: String,
         /// Its port.
         port: u16,
-        /// The path, with its slash.
+        /// The path, with its leading slash.
         path: String,
     },
 }
 
-/// One request to a webhook.
+/// One call of a webhook.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Tells the question: the webhook and all it is told but the uid of the review. The same key
-    /// is the same question (ADM-1).
+    /// Identifies the call: the webhook and all of its body except the uid of the review. Equal
+    /// keys are equal calls (ADM-1).
     pub key: String,
     /// The uid of the review.
     pub uid: String,
-    /// Where to.
+    /// The address.
     pub endpoint: Endpoint,
-    /// Certificates in PEM that the webhook's own must descend from; may be empty.
+    /// Authorities of the webhook's certificate, in PEM; may be empty.
     pub ca: Vec<u8>,
-    /// How long an answer may take.
+    /// The timeout of the call.
     pub timeout: Duration,
     /// The review.
     pub body: Bytes,
 }
 
-/// What has to be asked before a verb can go on: all of it, in any order.
+/// The calls whose answers a verb needs before it can go on. Their order does not matter.
 #[derive(Debug)]
 pub struct Question {
-    /// The requests.
+    /// The calls.
     pub calls: Vec<Call>,
 }
 
-/// What came back.
+/// The answer to a call.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The uid of the review that was sent.
     pub uid: String,
-    /// The body of a successful response, or why there is none.
+    /// The body of a successful response, or the reason why there is none.
     pub body: Result<Bytes, String>,
 }
 
 impl Endpoint {
-    /// Reads a `clientConfig`. Without a URL and without a Service there is an empty URL, which
-    /// nobody answers.
+    /// Reads a `clientConfig`. Without a URL and a Service the URL is empty, and every call fails.
     pub fn of(config: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let service = &config["service"];
@@ -82,13 +81,13 @@ impl Endpoint {
         }
     }
 
-    /// The certificates of a `clientConfig`.
+    /// Returns the certificates of a `clientConfig`.
     pub fn ca(config: &Value) -> Vec<u8> {
         let bundle = config["caBundle"].as_str().unwrap_or_default();
         STANDARD.decode(bundle).unwrap_or_default()
     }
 
-    /// The URL that a request goes to, and that failures name.
+    /// Returns the URL of the call, which error messages name.
     pub fn url(&self, timeout: Duration) -> String {
         let (url, joint) = match self {
             Self::Url(url) => {

@@ -1,4 +1,4 @@
-//! Machine: writes a ConversionReview, and reads the one that comes back.
+//! Machine: writes a ConversionReview, and reads the answer.
 //!
 //! Kubernetes source: `apiextensions-apiserver/pkg/apiserver/conversion`.
 
@@ -9,7 +9,7 @@ use steersman_text::json::parse as parse_json;
 
 use super::call::Answer;
 
-/// The first version of a review that both sides know.
+/// Returns the first review version that both sides support.
 pub(crate) fn review_version(webhook: &Value) -> Option<&'static str> {
     let versions = webhook["conversionReviewVersions"].as_array();
     let mut versions = versions.into_iter().flatten();
@@ -20,7 +20,7 @@ pub(crate) fn review_version(webhook: &Value) -> Option<&'static str> {
     })
 }
 
-/// The review that asks for objects in another version.
+/// Builds the review that asks for objects in another version.
 pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> Value {
     json!({
         "kind": "ConversionReview",
@@ -29,10 +29,10 @@ pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> 
     })
 }
 
-/// Reads the objects that came back.
+/// Reads the converted objects.
 ///
 /// # Errors
-/// Why there are none.
+/// Fails with the reason why there are none.
 pub(crate) fn converted(version: &str, answer: &Answer) -> Result<Vec<Value>, String> {
     let bytes = answer.body.as_ref().map_err(Clone::clone)?;
     let mut review = parse_json(bytes)
@@ -69,11 +69,11 @@ pub(crate) fn converted(version: &str, answer: &Answer) -> Result<Vec<Value>, St
     }
 }
 
-/// Checks one converted object against the one that was sent, and gives it the metadata of that
-/// one: a conversion changes none but labels and annotations.
+/// Checks a converted object against the original, and restores its metadata: a conversion may
+/// change only labels and annotations.
 ///
 /// # Errors
-/// What is wrong with it; the position in the answer is put into it.
+/// Fails with a description of the problem, which names the position in the answer.
 pub(crate) fn restored(
     original: &Value,
     mut converted: Value,
@@ -154,7 +154,7 @@ fn restored_metadata(before: &Value, after: &Value) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    /// An answer that is JSON and no review is refused in both versions, and nothing panics.
+    /// A JSON answer that is no review is refused in both versions, without a panic.
     #[test]
     fn an_answer_that_is_no_object() {
         for body in ["[]", "[{}]", "7", "\"text\"", "null", "{\"response\": []}"] {

@@ -1,4 +1,4 @@
-//! Machine: one webhook of a configuration, and which requests its rules are about.
+//! Machine: one webhook of a configuration, and whether its rules match a request.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use steersman_cel::{Environment, Expression};
 
 use super::call::Endpoint;
 
-/// One webhook, as its configuration has it.
+/// A webhook of a configuration.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -16,23 +16,25 @@ use super::call::Endpoint;
 pub struct Hook {
     /// The webhook's name, for instance `pods.example.com`.
     pub name: String,
-    /// Tells it from every other: configuration, name and place.
+    /// Identifies the webhook: configuration, name and position.
     pub id: String,
-    /// Where it listens.
+    /// The address of the webhook.
     pub endpoint: Endpoint,
-    /// Whom its certificate must come from, in PEM.
+    /// Authorities of the webhook's certificate, in PEM.
     pub ca: Vec<u8>,
-    /// How long it may take.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// Whether a failure to call it lets the request pass.
+    /// Whether a failed call lets the request pass (`failurePolicy: Ignore`).
     pub ignores_failure: bool,
-    /// Whether it is also about other versions of the resources its rules name.
+    /// Whether its rules also match other versions of the resources they name (`matchPolicy:
+    /// Equivalent`).
     pub equivalent: bool,
     /// Whether a dry run may call it.
     pub dry_run: bool,
-    /// Whether it is called again after a later webhook changed the object.
+    /// Whether it is called again after a later webhook changed the object (`reinvocationPolicy:
+    /// IfNeeded`).
     pub again: bool,
-    /// The first version of a review that both sides know; absent where there is none.
+    /// The first review version that both sides support; `None` if there is none.
     pub review: Option<&'static str>,
     /// `namespaceSelector`.
     pub namespaces: Value,
@@ -43,7 +45,7 @@ pub struct Hook {
     rules: Vec<Value>,
 }
 
-/// What a request is about, as far as rules ask.
+/// The attributes of a request that rules match.
 #[derive(Debug, Clone, Copy)]
 pub struct Occasion<'a> {
     /// API group.
@@ -56,14 +58,14 @@ pub struct Occasion<'a> {
     pub subresource: &'a str,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: &'static str,
-    /// Whether the resource lives in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
     /// The name of the object; may be empty.
     pub name: &'a str,
 }
 
 impl Hook {
-    /// The webhooks of a configuration, in its order.
+    /// Returns the webhooks of a configuration, in its order.
     pub fn all_of(configuration: &Value) -> Vec<Self> {
         let own = configuration["metadata"]["name"]
             .as_str()
@@ -104,8 +106,8 @@ impl Hook {
         }
     }
 
-    /// What a policy or a binding is about, in the form of a webhook that nobody asks; `rules` names
-    /// the member that has its rules.
+    /// Returns the match constraints of a policy or a binding in the form of a webhook that is
+    /// never called; `rules` is the name of the member with the rules.
     pub fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
         let members = json!({
             "name": name,
@@ -117,7 +119,7 @@ impl Hook {
         Self::of(name, 0, &members)
     }
 
-    /// Whether one of its rules is about the occasion.
+    /// Whether one of its rules matches.
     pub fn is_about(&self, occasion: Occasion<'_>) -> bool {
         self.rules.iter().any(|rule| applies(rule, occasion))
     }

@@ -1,4 +1,4 @@
-//! Machine: writes an AdmissionReview, and reads the one that comes back.
+//! Machine: writes an AdmissionReview, and reads the answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,12 +11,12 @@ use crate::auth::User;
 
 use super::call::Answer;
 
-/// What a review tells of a request. Kinds and resources are `(group, version, name)`.
+/// The content of a review's request. Kinds and resources are `(group, version, name)`.
 #[derive(Debug)]
 pub struct About<'a> {
-    /// The kind the objects are sent as.
+    /// The kind in which the objects are sent.
     pub kind: (&'a str, &'a str, &'a str),
-    /// The resource the webhook's rule named.
+    /// The resource that the webhook's rule matched.
     pub resource: (&'a str, &'a str, &'a str),
     /// The kind of the request.
     pub request_kind: (&'a str, &'a str, &'a str),
@@ -24,36 +24,36 @@ pub struct About<'a> {
     pub request_resource: (&'a str, &'a str, &'a str),
     /// The subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// The name, where the request has one.
+    /// The name, if the request has one.
     pub name: &'a str,
-    /// The namespace; for a Namespace its own name.
+    /// The namespace; for a Namespace object its own name.
     pub namespace: &'a str,
-    /// `CREATE` and its like.
+    /// The operation, for instance `CREATE`.
     pub operation: &'static str,
-    /// Who asks.
+    /// The user of the request.
     pub user: &'a User,
-    /// The object as it is to be.
+    /// The object after the operation.
     pub object: Option<&'a Value>,
-    /// The object as it is.
+    /// The object before the operation.
     pub old: Option<&'a Value>,
-    /// Whether nothing will be kept.
+    /// Whether it is a dry run.
     pub dry: bool,
     /// The options of the operation.
     pub options: &'a Value,
 }
 
-/// What a webhook decided.
+/// The decision of a webhook.
 #[derive(Debug)]
 pub struct Verdict {
-    /// The refusal, where it did not allow the request.
+    /// The refusal, if the webhook does not allow the request.
     pub refusal: Option<Box<Status>>,
     /// The operations of a JSON patch; empty for none.
     pub patch: Vec<Value>,
-    /// Texts for the client.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
-/// The `request` of a review, but for its uid.
+/// Builds the `request` of a review, without its uid.
 pub fn request(about: &About<'_>) -> Map<String, Value> {
     let named = |(group, version, name): (&str, &str, &str), what: &str| {
         let mut named = Map::new();
@@ -90,10 +90,10 @@ pub fn request(about: &About<'_>) -> Map<String, Value> {
     request
 }
 
-/// Reads what came back from the webhook of that name.
+/// Reads the answer of the webhook with this name.
 ///
 /// # Errors
-/// Why it counts as a failure to call the webhook.
+/// Fails with the reason why the answer counts as a failed call.
 pub fn read(name: &str, version: &str, mutating: bool, answer: &Answer) -> Result<Verdict, String> {
     let call = |why: &str| format!("failed to call webhook: {why}");
     let bytes = answer.body.as_ref().map_err(|why| call(why))?;
@@ -131,7 +131,7 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     if !response.is_object() {
         return Err("webhook response was absent".to_owned());
     }
-    // Neither uid nor kind nor patchType was looked at in v1beta1.
+    // In v1beta1 neither uid nor kind nor patchType is checked.
     if version != "v1" {
         return Ok(());
     }
@@ -190,7 +190,7 @@ fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The refusal of a webhook, from the `status` of its response.
+/// Builds the refusal of a webhook from the `status` of its response.
 fn denied(name: &str, status: &Value) -> Status {
     let text = |field: &str| status[field].as_str().unwrap_or_default();
     let by = format!("admission webhook \"{name}\" denied the request");
@@ -199,7 +199,7 @@ fn denied(name: &str, status: &Value) -> Status {
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
     };
-    // A refusal must not look like a success.
+    // A refusal must not have the code of a success.
     let code = status["code"].as_u64().unwrap_or_default();
     let code = u16::try_from(code).unwrap_or_default().max(400);
     let mut refusal = Status::failure(code, text("reason"), message);

@@ -1,4 +1,4 @@
-//! Machine: tests of who may act as whom.
+//! Machine: tests of impersonation.
 
 use http::HeaderName;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-/// A store in which `ann` has these rules in the whole cluster.
+/// Creates a store in which `ann` has these rules in the whole cluster.
 fn store(rules: &Value) -> Store {
     let mut store = Store::new(100, 1 << 20);
     let group = "rbac.authorization.k8s.io";
@@ -73,7 +73,7 @@ fn headers_name_a_user_or_nobody() {
     );
 }
 
-/// AUTH-4: the old way asks for the verb impersonate on each property.
+/// AUTH-4: the legacy mode checks the verb `impersonate` for each property.
 #[test]
 fn the_old_way_asks_for_user_groups_id_and_facts() {
     let store = store(&json!([
@@ -121,7 +121,7 @@ fn the_narrow_ways_ask_for_the_request_and_for_the_user() {
             .unwrap_err()
             .ends_with("extra.key: Invalid value: \"team\": must be a domain-prefixed path (such as \"acme.io/foo\")")
     );
-    // A ServiceAccount is no user of that sort.
+    // The mode for plain users does not apply to ServiceAccounts.
     assert!(check(&both, &User::new("system:serviceaccount:a:bot")).is_err());
 }
 
@@ -135,7 +135,7 @@ fn nodes_and_service_accounts_come_with_their_groups() {
         [SERVICE_ACCOUNTS, "system:serviceaccounts:a", AUTHENTICATED]
     );
     assert_eq!(groups(ANONYMOUS), [UNAUTHENTICATED]);
-    // A name that is none of a ServiceAccount is one of a plain user.
+    // A malformed ServiceAccount name counts as a plain user.
     assert_eq!(groups("system:serviceaccount:A:bot"), [AUTHENTICATED]);
 }
 

@@ -1,4 +1,4 @@
-//! Machine: tests of what roles and bindings allow.
+//! Machine: tests of authorization by roles and bindings.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ fn a_service_account_without_a_namespace_is_one_of_the_bindings_own() {
         decide(&store, &own, "get", "pods", "a").reason,
         "RBAC: allowed by RoleBinding \"b/a\" of ClusterRole \"c\" to ServiceAccount \"bot/a\""
     );
-    // A binding of the cluster has no namespace to lend.
+    // A ClusterRoleBinding has no namespace to complete the subject with.
     assert!(!decide(&store, &own, "get", "pods", "").allowed);
     let other = User::service_account("b", "bot");
     assert!(!decide(&store, &other, "get", "pods", "a").allowed);

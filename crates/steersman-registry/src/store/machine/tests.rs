@@ -1,4 +1,4 @@
-//! The store against a naive model.
+//! Tests of the store against a naive model.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// More than any test here writes.
+/// More bytes than any test here writes.
 const BYTES: usize = 1 << 20;
 
 fn object(name: &str, n: u64) -> Value {
@@ -18,10 +18,10 @@ fn storage(index: u8) -> StorageKey {
     StorageKey::new("test", if index == 0 { "ones" } else { "twos" })
 }
 
-/// As pairs with a name they are in this order, as keys in the reverse one.
+/// Sorted as pairs with a name they have this order, as keys the reverse order.
 const NAMESPACES: [&str; 3] = ["ns", "ns-1", "ns-1.2"];
 
-/// What an operation of the model does.
+/// An operation of the model.
 #[derive(Debug, Clone)]
 enum Op {
     Put(u8, u8, u8),
@@ -49,7 +49,7 @@ fn of(world: &World, storage: u8) -> Vec<(String, String, u64)> {
     of
 }
 
-/// What each remembered change holds, counted anew.
+/// Computes the bytes that each retained change holds.
 fn held(store: &Store) -> Vec<u64> {
     let logs = store.tables.values().flat_map(|table| &table.log);
     logs.map(Change::held).collect()
@@ -62,8 +62,8 @@ fn seen(list: &[Arc<Stored>]) -> Vec<(String, String, u64)> {
 }
 
 proptest! {
-    // SRV-STORE-1, SRV-STORE-3, SRV-STORE-5: every readable revision lists as it was, everywhere
-    // and in one namespace, and replaying the log from it leads to the newest state.
+    // SRV-STORE-1, SRV-STORE-3, SRV-STORE-5: every readable revision lists as it was, in all
+    // namespaces and in one, and replaying the log from it leads to the newest state.
     #[test]
     fn reads_and_replays_every_retained_revision(
         ops in prop::collection::vec(op(), 1..120),
@@ -160,7 +160,7 @@ fn a_future_revision_is_not_readable() {
     assert_eq!(listed.err(), Some(Unreadable::Future { current: 1 }));
 }
 
-/// SRV-STORE-4: other storages' writes do not expire a quiet position.
+/// SRV-STORE-4: writes of other storages do not expire a quiet position.
 #[test]
 fn a_quiet_position_survives_compaction() {
     let mut store = Store::new(10, BYTES);
@@ -174,7 +174,7 @@ fn a_quiet_position_survives_compaction() {
     assert!(store.changes(&storage(0), quiet - 1).is_err());
 }
 
-/// SRV-STORE-2: a reader keeps what it read while the object moves on.
+/// SRV-STORE-2: a reader keeps the object it read while the object changes.
 #[test]
 fn a_held_revision_does_not_change() {
     let mut store = Store::new(10, BYTES);
@@ -186,7 +186,7 @@ fn a_held_revision_does_not_change() {
     assert!(tombstone.revision > held.revision);
 }
 
-/// SRV-STORE-3: large objects shorten the past, however few their revisions are.
+/// SRV-STORE-3: large objects shorten the log even if it has few revisions.
 #[test]
 fn the_past_is_bounded_in_bytes_too() {
     let mut store = Store::new(1000, 50_000);
@@ -200,7 +200,7 @@ fn the_past_is_bounded_in_bytes_too() {
         assert!(store.held_bytes <= 50_000);
     }
     assert!(store.revision() - store.compacted() < 6);
-    // What is small now is held large by the past.
+    // Objects that are small now, but whose past states are large.
     for n in 0..4 {
         store.put(&storage(1), "", &n.to_string(), large(20_000));
     }
@@ -236,7 +236,7 @@ fn the_line_of_an_event_is_written_with_the_object_and_shared() {
             String::from_utf8_lossy(&stored.bytes)
         );
         assert_eq!(line, expected);
-        // The object's bytes lie within the line: nothing is held twice.
+        // The object's bytes lie within the line, so they are not stored twice.
         let within = line.as_ptr_range();
         assert!(within.contains(&stored.bytes.as_ptr()));
         let others = [Made::Added, Made::Modified, Made::Deleted];
@@ -275,8 +275,8 @@ fn only_the_newest_objects_are_decoded_and_nothing_that_is_only_remembered() {
     }
 }
 
-/// SRV-STORE-7: what was replaced is not taken down where it was replaced, and does not pile up
-/// where nobody takes it down.
+/// SRV-STORE-7: replaced objects are not dropped during the write, and their number is bounded if
+/// no caller takes them.
 #[test]
 fn replaced_objects_wait_to_be_dropped_within_a_bound() {
     let mut store = Store::new(1000, 1 << 30);

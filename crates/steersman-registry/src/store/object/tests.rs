@@ -1,4 +1,4 @@
-//! Objects as they are written, and as they are read back.
+//! Tests of objects as they are serialised and decoded.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn entries() -> Value {
 // SRV-STORE-8
 #[test]
 fn managed_fields_stand_beside_the_object_and_are_shown_in_it() {
-    // Before, between and after the other members of metadata, and alone in it.
+    // managedFields before, between and after the other members of metadata, and alone.
     for mut metadata in [
         json!({"name": "a", "uid": "u"}),
         json!({"labels": {"l": "v"}, "name": "a"}),
@@ -41,7 +41,7 @@ fn managed_fields_stand_beside_the_object_and_are_shown_in_it() {
             assert_eq!(stored.draft().value, lean);
             assert!(stored.holds(&stored.draft()));
         }
-        // What was shown once is whole, whatever was decoded first.
+        // The whole object is complete, whichever form was decoded first.
         assert_eq!(*stored.folded().value, object);
         let again = stored.restamped(8);
         assert_eq!(again.managed(), stored.managed());

@@ -1,4 +1,4 @@
-//! What counts as an answer.
+//! Tests of which answers are valid.
 
 use super::*;
 
