@@ -139,8 +139,7 @@ impl ApiServer {
         self.add_token(user, true)
     }
 
-    /// Registers a token. The next listener gets a token of its own, so this one need not be
-    /// `kept`.
+    /// Registers a token, which is part of snapshots if it is `kept`; a listener's own is not.
     fn add_token(&self, user: User, kept: bool) -> String {
         let token = secret();
         let known = token.clone();

@@ -1,9 +1,9 @@
-//! Machine: what every namespace has, the ServiceAccount `default` and the certificate of the server's
-//! authority, and what Pods take from their accounts.
+//! Machine: gives every namespace its ServiceAccount `default` and the certificate of the server's
+//! authority, and gives Pods the token of their account.
 //!
-//! Upstream two controllers see to the former (`pkg/controller/serviceaccount` and
-//! `rootcacertpublisher`) and the plugin ServiceAccount to the latter, which refuses Pods for as long
-//! as nobody does. They are played together, or not at all.
+//! Upstream two controllers do the former (`pkg/controller/serviceaccount` and
+//! `rootcacertpublisher`), and the admission plugin ServiceAccount does the latter, refusing Pods
+//! without an account. They are played together or not at all.
 
 use std::sync::Arc;
 
@@ -18,26 +18,27 @@ use super::admission::Admission;
 use super::metadata;
 use super::state::Registry;
 
-/// The account of Pods that name none.
+/// The ServiceAccount of Pods that name none.
 const DEFAULT: &str = "default";
 
-/// The ConfigMap with the certificate by which Pods know the server.
+/// The ConfigMap with the certificate by which Pods verify the server.
 const AUTHORITY: &str = "kube-root-ca.crt";
 const ABOUT: &str = "kubernetes.io/description";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// Who writes both.
+/// The field manager of both objects.
 const MANAGER: &str = "kube-controller-manager";
 
-/// Where containers find the token of their Pod's account, and the volume it is in.
+/// The directory at which containers find the token of their Pod's ServiceAccount, and the volume's
+/// name.
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
 
-/// A Pod that a kubelet was given by a file: nothing is added to it.
+/// The annotation of a mirror Pod, which a kubelet creates from a file; such a Pod gets no token.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 impl Registry {
-    /// Notes after a write or a removal that a namespace may lack what every one has.
+    /// Records, after a write or a deletion, that a namespace may lack one of these objects.
     pub(super) fn note_lack(&mut self, storage: &StorageKey, written: &Stored) {
         if !self.options.furnish_namespaces {
             return;
@@ -51,7 +52,7 @@ impl Registry {
         }
     }
 
-    /// Has every namespace looked at: the server begins, or its authority is another one.
+    /// Records that every namespace may lack them: the server starts, or its authority changed.
     pub(super) fn note_lacks(&mut self) {
         let namespaces = StorageKey::new("", "namespaces");
         let all: Vec<Arc<Stored>> = self.store.list(&namespaces, None).cloned().collect();
@@ -60,8 +61,8 @@ impl Registry {
         }
     }
 
-    /// Gives a namespace that stays what it lacks (SRV-NS-1). The certificate is there once the server
-    /// listens.
+    /// Creates what a namespace lacks, unless it is terminating (SRV-NS-1). The certificate exists
+    /// once the server listens.
     pub(super) fn furnish_namespace(&mut self, name: &str, now: Timestamp) {
         let found = self.store.get(&StorageKey::new("", "namespaces"), "", name);
         if found.is_none_or(|found| !found.meta("deletionTimestamp").is_empty()) {
@@ -95,10 +96,10 @@ impl Registry {
         }
     }
 
-    /// A new Pod gets an account, its token, and its secrets for pulling images.
+    /// Gives a new Pod its ServiceAccount, a token, and the account's image pull secrets.
     ///
     /// # Errors
-    /// 403 for an account that is not there, and for a mirror Pod that names one.
+    /// 403 for a ServiceAccount that does not exist, and for a mirror Pod that names one.
     pub(super) fn take_account(
         &mut self,
         admission: &Admission<'_>,
@@ -150,7 +151,7 @@ impl Registry {
     }
 }
 
-/// Mounts a token into every container that has nothing else in its place.
+/// Mounts a token into every container that has no other mount at this path.
 fn mount_token(spec: &mut Value, fresh: &str) {
     let volumes = spec["volumes"].as_array().into_iter().flatten();
     let mut names = volumes.filter_map(|volume| volume["name"].as_str());

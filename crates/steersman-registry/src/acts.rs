@@ -1,4 +1,4 @@
-//! Machine: the subresources that are acts: which is which, binding, logs, connections.
+//! Machine: the subresources that perform an act: bindings, evictions, tokens, logs, connections.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,25 +13,25 @@ use super::pods;
 use super::spoken;
 use super::state::Registry;
 
-/// What is to be done, and to what.
+/// An act and its target.
 #[derive(Debug, Clone, Copy)]
 pub struct Deed<'a> {
-    /// What the subresource stands for.
+    /// The act.
     pub act: Act,
     /// The namespace of the object.
     pub namespace: &'a str,
-    /// The object; empty where the body names it.
+    /// The object; empty if the body names it.
     pub name: &'a str,
-    /// What was sent along.
+    /// The body of the request.
     pub body: &'a Value,
 }
 
 impl Registry {
-    /// Does what a subresource of a Pod or a ServiceAccount stands for. Answers an object, or
-    /// nothing where a success is all there is to say.
+    /// Performs an act on a Pod or a ServiceAccount. Returns an object, or `None` if the answer is
+    /// just a success.
     ///
     /// # Errors
-    /// The `Status` of the refusal; nothing was changed then.
+    /// Returns the `Status` of the refusal; the act has changed nothing then.
     pub fn act(
         &mut self,
         deed: Deed<'_>,
@@ -77,12 +77,12 @@ impl Registry {
         }
     }
 
-    /// What a container of a Pod wrote, or the one before it: nothing, since nothing runs. `None` for
-    /// a Pod without a node.
+    /// Returns the log of a Pod's container, or of the container's previous run. It is always
+    /// empty, because no containers run; `None` for a Pod without a node.
     ///
     /// # Errors
-    /// 404 for an absent Pod, 400 for a container that it has not, or does not tell, and where there
-    /// was none before it.
+    /// 404 for an absent Pod; 400 for a container that the Pod does not have or that must be named,
+    /// and for a missing previous run.
     pub fn pod_log(
         &self,
         namespace: &str,
@@ -127,7 +127,7 @@ impl Registry {
             container
         };
         if previous && !has_ended_before(&pod.value["status"], container) {
-            // In the words of the kubelet (`validateContainerLogStatus`).
+            // The message of the kubelet (`validateContainerLogStatus`).
             let message = format!(
                 "previous terminated container \"{container}\" in pod \"{name}\" not found"
             );
@@ -136,10 +136,10 @@ impl Registry {
         Ok(Some(String::new()))
     }
 
-    /// Why nothing can be connected to: there are no kubelets and no endpoints.
+    /// Builds the refusal of a connection: there are no kubelets and no endpoints to connect to.
     #[must_use]
     pub fn no_connection(&self, plural: &str, namespace: &str, name: &str) -> Status {
-        // The port and the scheme stand before and after the name: `https:name:443`.
+        // The scheme stands before the name and the port after it: `https:name:443`.
         let mut parts = name.split(':');
         let (first, second) = (parts.next().unwrap_or_default(), parts.next());
         let bare = match (second, parts.next()) {
@@ -252,7 +252,7 @@ impl Registry {
     }
 }
 
-/// Whether a container was started again after it had ended.
+/// Whether a container was restarted.
 fn has_ended_before(status: &Value, container: &str) -> bool {
     let lists = [
         "containerStatuses",

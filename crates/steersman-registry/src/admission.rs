@@ -1,4 +1,4 @@
-//! Words: a write on its way through admission, as webhooks are told of it.
+//! Words: a write on its way through admission, as webhooks see it.
 
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
@@ -11,8 +11,8 @@ use super::managed;
 use super::metadata;
 use super::options::{DeleteOptions, Subresource, Target, WriteOptions};
 
-/// Resources on which no policy is evaluated: what policies themselves are, and questions of which
-/// nothing is kept (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
+/// Resources for which no policy is evaluated: the policy kinds themselves, and reviews, which are
+/// not stored (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
 const UNJUDGED: [(&str, &str); 10] = [
     (GROUP, "validatingadmissionpolicies"),
     (GROUP, "validatingadmissionpolicybindings"),
@@ -30,11 +30,11 @@ const UNJUDGED: [(&str, &str); 10] = [
 #[derive(Debug)]
 pub(super) struct Admission<'a> {
     pub(super) target: Target<'a>,
-    /// The name as the request has it; empty where it names none.
+    /// The name in the request; empty if there is none.
     pub(super) name: &'a str,
-    /// The subresource as rules name it.
+    /// The subresource as rules name it; empty for the object itself.
     pub(super) subresource: &'a str,
-    /// The kind of the objects, where it is not the resource's: group, version and kind.
+    /// The group, version and kind of the objects, if not the resource's.
     pub(super) kind: Option<(&'a str, &'a str, &'a str)>,
     pub(super) operation: &'static str,
     pub(super) user: &'a User,
@@ -43,7 +43,7 @@ pub(super) struct Admission<'a> {
 }
 
 impl<'a> Admission<'a> {
-    /// A create or an update of an object or one of its faces.
+    /// Describes a create or an update of an object or one of its subresources.
     pub(super) fn of_write(
         target: Target<'a>,
         (operation, name): (&'static str, &'a str),
@@ -67,7 +67,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// A delete; of a collection without a name.
+    /// Describes a delete; without a name, of a collection.
     pub(super) fn of_delete(target: Target<'a>, name: &'a str, options: &'a DeleteOptions) -> Self {
         Self {
             target,
@@ -81,7 +81,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// The namespace that is told: a Namespace is in itself.
+    /// Returns the namespace that a review names; for a Namespace object its own name.
     pub(super) fn namespace(&self, object: Option<&Value>) -> String {
         let resource = self.target.resource;
         if !(resource.built_in && resource.kind == "Namespace") {
@@ -106,19 +106,19 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Whether no webhook is asked about it.
+    /// Whether no webhook is called for it.
     pub(super) fn is_exempt(&self) -> bool {
         self.target.resource.built_in && self.target.resource.group == GROUP
     }
 
-    /// Whether no policy is evaluated on it.
+    /// Whether no policy is evaluated for it.
     pub(super) fn is_unjudged(&self) -> bool {
         let resource = self.target.resource;
         UNJUDGED.contains(&(&resource.group, &resource.plural))
     }
 }
 
-/// The options of a write as a review has them.
+/// Builds the options of a write as a review has them.
 fn write_options(kind: &str, options: &WriteOptions) -> Value {
     let mut told = Map::new();
     told.insert("kind".to_owned(), json!(kind));

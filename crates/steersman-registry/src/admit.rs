@@ -1,6 +1,7 @@
-//! Machine: where each verb lets policies and webhooks change and judge what it is about to do.
+//! Machine: the points at which each verb lets policies and webhooks mutate and validate its
+//! change.
 //!
-//! ADM-2: all of this comes before the first change that the verb makes.
+//! ADM-2: all of them come before the verb's first change.
 
 use serde_json::Value;
 use steersman_kinds as kinds;
@@ -21,7 +22,7 @@ use super::state::Registry;
 use super::update::Write;
 
 impl Registry {
-    /// Lets policies and webhooks change a new object. What the server itself fills in they do not see yet.
+    /// Lets policies and webhooks mutate a new object, before the server fills in its own fields.
     pub(super) fn admit_new(
         &self,
         admission: &Admission<'_>,
@@ -53,8 +54,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Lets policies and webhooks change the object that is to be written; what a subresource does not write
-    /// they cannot change through it.
+    /// Lets policies and webhooks mutate an object before an update. Fields that the subresource
+    /// does not write stay as they were.
     pub(super) fn admit_change(
         &self,
         write: &Write<'_>,
@@ -91,7 +92,7 @@ impl Registry {
         Ok(new)
     }
 
-    /// Asks the policies, and the webhooks that only judge.
+    /// Evaluates the validating policies and calls the validating webhooks.
     pub(super) fn admit_changed(
         &self,
         write: &Write<'_>,
@@ -113,18 +114,18 @@ impl Registry {
         self.admit_validating(admission, Some(new), Some(old))
     }
 
-    /// Whether anybody may change what is written.
+    /// Whether any mutating policy or webhook exists.
     pub(super) fn is_changed(&self) -> bool {
         self.is_attended() || self.standing.changers
     }
 
-    /// Whether anybody is asked whether a write may happen.
+    /// Whether any policy or webhook exists.
     pub(super) fn is_judged(&self) -> bool {
         self.is_attended() || self.standing.judges
     }
 
-    /// Asks webhooks about every object of a collection before the first one goes: one refusal
-    /// keeps them all.
+    /// Calls the webhooks for every object of a collection before the first is deleted, so one
+    /// refusal keeps them all.
     pub(super) fn admit_removals(
         &self,
         target: Target<'_>,
@@ -138,7 +139,7 @@ impl Registry {
         let mut waiting = Ok(());
         for object in &page.items {
             let admitted = self.admit_removal(&admission, object.value());
-            // All that is to be asked is asked at once.
+            // Collects all calls before waiting, so that they are made at once.
             if admitted.is_err() && !self.is_waiting() {
                 return admitted;
             }
@@ -147,7 +148,7 @@ impl Registry {
         waiting
     }
 
-    /// Asks webhooks about what is to be done. They cannot change it.
+    /// Calls the webhooks for an act. They cannot change it.
     pub(super) fn admit_act(&self, deed: &Deed<'_>, options: &WriteOptions) -> Result<(), Status> {
         let (plural, subresource, kind) = match deed.act {
             Act::Bind if deed.name.is_empty() => ("bindings", "", ("", "v1", "Binding")),

@@ -1,4 +1,4 @@
-//! Machine: the apply patch, on an object, its status or its scale.
+//! Machine: server-side apply to an object, its status or its scale.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -20,10 +20,10 @@ use super::scale;
 use super::state::Registry;
 use super::update::Write;
 
-/// The manager of what an object held before somebody first applied to it.
+/// The manager of fields that an object held before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// An apply on its way.
+/// An apply request.
 struct Request<'a> {
     target: Target<'a>,
     configuration: Value,
@@ -35,12 +35,11 @@ struct Request<'a> {
 }
 
 impl Registry {
-    /// Applies a configuration (YAML or JSON) to an object, which it creates where it is absent.
+    /// Applies a configuration (YAML or JSON) to an object, and creates the object if it is absent.
     ///
     /// # Errors
-    /// 409 naming each manager and field that the configuration would take from others, 400 for a
-    /// body that is no configuration of the resource, 500 for one that does not fit its type, and
-    /// those of create and update.
+    /// 409 naming each manager and field in conflict, 400 for a body that is no configuration of
+    /// the resource, 500 for one that does not fit its type, and the errors of create and update.
     pub(super) fn apply(
         &mut self,
         target: Target<'_>,
@@ -114,7 +113,7 @@ impl Registry {
         })
     }
 
-    /// Applies to an object that is not there.
+    /// Applies a configuration to an object that does not exist.
     fn apply_new(
         &mut self,
         request: &Request<'_>,
@@ -152,7 +151,7 @@ impl Registry {
         })
     }
 
-    /// The object with the configuration applied; nothing where that changes nothing.
+    /// Returns the object with the configuration applied, or `None` if nothing changes.
     fn applied(
         &self,
         request: &Request<'_>,
@@ -196,7 +195,7 @@ impl Registry {
         Ok(applied)
     }
 
-    /// What an object without entries holds is noted as an update by nobody in particular.
+    /// Assigns the fields of an object without entries to the manager [`BEFORE_FIRST_APPLY`].
     fn note_before_first(&self, request: &Request<'_>, entries: &mut Entries, live: &Value) {
         let (resource, subresource) = (request.target.resource, request.target.subresource);
         let version = resource.api_version();
@@ -216,7 +215,7 @@ impl Registry {
     }
 }
 
-/// Applies a Scale: the one field it has is that of the object.
+/// Applies a Scale: its only field is that of the object.
 fn apply_scale(
     request: &Request<'_>,
     entries: &mut Entries,
@@ -246,7 +245,7 @@ fn apply_scale(
     scale::rescale(resource, live, &shown)
 }
 
-/// Checks that a configuration is one of the resource, and fits its type.
+/// Checks that a configuration is of the resource's kind and fits its type.
 fn check(request: &Request<'_>) -> Result<(), Status> {
     let configuration = &request.configuration;
     let Target {
@@ -292,7 +291,7 @@ fn check(request: &Request<'_>) -> Result<(), Status> {
     )))
 }
 
-/// The namespace and the name that a configuration says itself.
+/// Formats the namespace and the name in a configuration.
 fn place_of(configuration: &Value) -> String {
     let text = |field: &str| match configuration.get("metadata") {
         Some(metadata) => metadata[field].as_str().unwrap_or_default().to_owned(),
@@ -301,8 +300,8 @@ fn place_of(configuration: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// The refusal of what an apply made where that is no object of its type, though the schema of
-/// apply let it pass: fractions as integers, quantities that are none.
+/// Builds the refusal of an apply whose result does not decode although it passed the schema of
+/// apply: fractions for integers, malformed quantities.
 fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     let named = format!("{}, Kind={}", resource.api_version(), resource.kind);
     Status::internal_plain(format!(
@@ -311,7 +310,7 @@ fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     ))
 }
 
-/// A refusal of the decoder as an apply words it.
+/// Rewords a refusal of the decoder for an apply.
 fn refuse_undecodable(resource: &Resource, place: &str, status: Status) -> Status {
     let handled = format!("cannot be handled as a {}: ", resource.kind);
     let why = match status.message.split_once(&handled) {

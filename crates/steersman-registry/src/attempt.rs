@@ -1,10 +1,10 @@
-//! Machine: a verb that may have to ask webhooks: it stops with the question, and is run again
-//! with the answer.
+//! Machine: runs a verb that may need webhooks: it stops with a question, and is run again with the
+//! answers.
 //!
-//! Nothing waits in a verb (SRV-1). One that needs an answer it does not have notes the question,
-//! refuses, and so has changed nothing; whoever runs it asks outside the lock and runs it again.
-//! Answers belong to exact questions: where the object changed meanwhile, the question is another
-//! one (ADM-1).
+//! A verb never waits (SRV-1). If it needs an answer that is missing, it records the calls,
+//! refuses, and so changes nothing. The caller makes the calls without the lock and runs the verb
+//! again. Answers belong to exact calls: if the object changes meanwhile, the next run makes other
+//! calls (ADM-1).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -18,35 +18,34 @@ use super::memory::Memory;
 use super::rng::Rng;
 use super::state::{MODIFIED, Registry};
 
-/// How often one webhook is asked anew because what it was asked about changed meanwhile.
+/// Maximum number of repeated calls of one webhook because its input changed meanwhile.
 const MOST_CHANGES: usize = 5;
 
-/// What is kept between the runs of a verb.
+/// The state that is kept between the runs of a verb.
 #[derive(Debug, Default)]
 pub struct Attempt {
     memory: Memory,
-    /// Where uids and generated names come from: every run draws the same ones.
+    /// The source of uids and generated names, so that every run generates the same ones.
     rng: Option<Rng>,
 }
 
 impl Attempt {
-    /// Takes the answer to a question that a run stopped with.
+    /// Stores the answer to a call that a run stopped with.
     pub fn learn(&mut self, key: String, answer: Answer) {
         self.memory.answers.insert(key, answer);
     }
 
-    /// What the client is to be warned of by the last run.
+    /// Takes the warnings of the last run.
     pub fn warnings(&mut self) -> Vec<String> {
         self.memory.warnings.take().1
     }
 }
 
 impl Registry {
-    /// Runs a verb as far as the answers of the attempt let it. Without webhooks that is to its
-    /// end.
+    /// Runs a verb as far as the known answers allow; without webhooks that is to its end.
     ///
     /// # Errors
-    /// What has to be asked before it can go on; nothing was changed then.
+    /// Returns the calls that the verb needs before it can go on; it has changed nothing then.
     pub fn attempt<R>(
         &mut self,
         attempt: &mut Attempt,
@@ -64,7 +63,8 @@ impl Registry {
         let addresses = self.last_address;
         attempt.memory.attended = true;
         std::mem::swap(&mut attempt.memory, self.memory.get_mut());
-        // What was put in is taken out again even where the verb panics (SRV-4).
+        // The state that was put into the registry is taken out again even if the verb panics
+        // (SRV-4).
         let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
         std::mem::swap(&mut attempt.memory, self.memory.get_mut());
         self.rng = own;
@@ -77,19 +77,19 @@ impl Registry {
         Err(Question { calls })
     }
 
-    /// Whether a driver stands by, who can ask: the server's own acts and a test's direct access
-    /// pass no webhooks.
+    /// Whether a driver can make calls. The server's own writes and a test's direct access call no
+    /// webhooks.
     pub(super) fn is_attended(&self) -> bool {
         self.memory.borrow().attended
     }
 
-    /// Whether the verb that is running has noted a question.
+    /// Whether the running verb has recorded a call.
     pub(super) fn is_waiting(&self) -> bool {
         !self.memory.borrow().pending.is_empty()
     }
 
-    /// The revision at which the request lists: a list that had to ask goes on where it began, so
-    /// that the answers fit.
+    /// Returns the revision at which the request lists. A list that had to wait continues at its
+    /// first revision, so that the answers fit.
     pub(super) fn newest(&self) -> u64 {
         let pinned = self.memory.borrow().pinned;
         pinned.unwrap_or_else(|| self.store.revision())
@@ -102,16 +102,16 @@ impl Registry {
         }
     }
 
-    /// Lets a list begin at the newest revision again.
+    /// Lets the list use the newest revision again.
     pub(super) fn unpin(&self) {
         self.memory.borrow_mut().pinned = None;
     }
 
-    /// The answers to calls, in their order.
+    /// Returns the answers to calls, in the order of the calls.
     ///
     /// # Errors
-    /// Where one is still to be had; the caller changes nothing and passes it on. A conflict where
-    /// what is asked about changes faster than webhooks answer.
+    /// Fails if an answer is missing; the caller changes nothing and passes the error on. 409 if
+    /// the input of the calls changes faster than webhooks answer.
     pub(super) fn answers(
         &self,
         (resource, name): (&Resource, &str),
@@ -144,10 +144,10 @@ impl Registry {
         ))
     }
 
-    /// Where a Service leads: its first ready address, and the port of that name there.
+    /// Returns the address of a Service: its first ready endpoint, and the endpoint's port.
     ///
     /// # Errors
-    /// Why there is none, in the words of a real server's resolver.
+    /// Fails with the message of a real server's resolver.
     pub fn service_address(
         &self,
         namespace: &str,
@@ -195,8 +195,8 @@ impl Registry {
         found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
     }
 
-    /// Notes what the client is to be warned of, whatever comes of its request: texts for `Warning`
-    /// headers, without code and quotes. The same text is told once.
+    /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning`
+    /// headers, without code and quotes. Duplicates are dropped.
     pub fn note_warnings(&self, texts: Vec<String>) {
         let warnings = &mut self.memory.borrow_mut().warnings;
         for text in texts {
@@ -204,12 +204,12 @@ impl Registry {
         }
     }
 
-    /// Notes the unknown fields of a body that was decoded.
+    /// Records the unknown fields of a decoded body.
     pub(super) fn note_unknown(&self, fields: Vec<String>) {
         self.memory.borrow_mut().warnings.note_unknown(fields);
     }
 
-    /// Takes back what the client was to be warned of until now; `true` where a body was decoded.
+    /// Takes the recorded warnings; `true` if a body was decoded.
     pub fn take_warnings(&self) -> (bool, Vec<String>) {
         self.memory.borrow_mut().warnings.take()
     }

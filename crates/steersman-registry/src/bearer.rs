@@ -1,4 +1,4 @@
-//! Machine: whose a bearer token is.
+//! Machine: authenticates bearer tokens.
 
 use std::sync::Arc;
 
@@ -12,33 +12,33 @@ use crate::store::Stored;
 use super::state::Registry;
 use super::token::AUDIENCE;
 
-/// What a token that nobody knows is told.
+/// The message about an unknown token.
 const UNKNOWN: &str = "invalid bearer token";
-/// What a token is told whose Pod, Secret or Node is gone.
+/// The message about a token whose Pod, Secret or Node was deleted.
 const INVALIDATED: &str = "service account token has been invalidated";
-/// By how much clocks may differ: a token lives that much longer than it says.
+/// Tolerance for clock differences: a token is valid this much longer than it says.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// A token that was recognised.
+/// A valid token.
 #[derive(Debug)]
 pub struct Known {
-    /// Whose it is.
+    /// The user of the token.
     pub user: Arc<User>,
-    /// For whom it was made, as far as they were asked about.
+    /// The audiences of the token among those that were asked for.
     pub audiences: Vec<String>,
 }
 
 impl Registry {
-    /// Lets a token stand for a user, who counts as authenticated. One that is `kept` is part of
+    /// Registers a token for a user, who counts as authenticated. A token that is `kept` is part of
     /// snapshots.
     pub fn add_token(&mut self, token: String, user: User, kept: bool) {
         self.tokens.add(token, Arc::new(user.authenticated()), kept);
     }
 
-    /// Whose a token is; `audiences` are those it has to be for, none for the server itself.
+    /// Authenticates a token for `audiences`; none means the server itself.
     ///
     /// # Errors
-    /// What is wrong with it, as a TokenReview says it.
+    /// Fails with the message that a TokenReview contains.
     pub fn authenticate(
         &self,
         token: &str,
@@ -60,7 +60,7 @@ impl Registry {
             .map_err(|why| format!("[{UNKNOWN}, {why}]"))
     }
 
-    /// AUTH-2: the token is worth no more than what it was made for.
+    /// AUTH-2: checks that the objects the token is bound to still exist.
     fn judge(&self, claims: &Value, wanted: &[String], now: Timestamp) -> Result<Known, String> {
         let made_for: Vec<String> = texts(&claims["aud"]);
         let audiences: Vec<String> = wanted
@@ -115,7 +115,7 @@ impl Registry {
             ("node", "nodes", ""),
         ] {
             let bound = &private[kind];
-            // The node of a bound Pod is told and not checked.
+            // The node of a bound Pod is reported but not checked.
             let checked = kind != "node" || private["pod"].is_null();
             if bound.is_null() {
                 continue;
@@ -153,7 +153,7 @@ impl Registry {
     }
 }
 
-/// Whether an object should have been gone for a while.
+/// Whether an object is past its deletion time.
 fn is_gone(object: &Stored, now: Timestamp) -> bool {
     let deleted = object.meta("deletionTimestamp").parse::<Timestamp>();
     let deleted = deleted.and_then(|deleted| deleted.checked_add(LEEWAY));
@@ -164,7 +164,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// A text, or the texts of a list.
+/// Returns a text, or the texts of a list.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(one) => vec![one.clone()],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_schema::builtin::built_in;
 use steersman_schema::resource::{Resource, StorageKey};
 
-/// Every served resource. Its version grows with every change.
+/// Every served resource. The version of the catalogue grows with every change.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     all: Vec<Arc<Resource>>,
@@ -32,7 +32,7 @@ impl Catalogue {
         &self.all
     }
 
-    /// Whether a webhook converts the objects of some resource.
+    /// Whether any resource is converted by a webhook.
     pub(crate) fn converts(&self) -> bool {
         self.converts
     }
@@ -46,21 +46,21 @@ impl Catalogue {
         self.by_path.get(&key).map(|at| &self.all[*at])
     }
 
-    /// Some version of the resource that keeps its objects there, the preferred one first.
+    /// Returns a resource stored there, the one of the preferred version first.
     pub(crate) fn of_storage(&self, storage: &StorageKey) -> Option<&Arc<Resource>> {
         self.all
             .iter()
             .find(|resource| resource.storage == *storage)
     }
 
-    /// The resource of a kind, in that version.
+    /// Returns the resource of a kind in this version.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.all
             .iter()
             .find(|known| known.kind == kind && known.api_version() == api_version)
     }
 
-    /// Whether a kind of that name is known in the group version.
+    /// Whether the group version has a kind of this name.
     pub(crate) fn knows_kind(&self, api_version: &str, kind: &str) -> bool {
         if (api_version, kind) == ("v1", "Status") {
             return true;
@@ -71,8 +71,8 @@ impl Catalogue {
         })
     }
 
-    /// Whether objects of a resource are known in another version, served or not, that upstream
-    /// still reads.
+    /// Whether objects of a resource decode in another version that upstream still reads, served or
+    /// not.
     pub(crate) fn reads_version(&self, resource: &Resource, api_version: &str) -> bool {
         let (kind, plural) = (resource.kind.as_str(), resource.plural.as_str());
         let retired = match api_version {
@@ -103,7 +103,7 @@ impl Catalogue {
             })
     }
 
-    /// Replaces what a custom resource definition serves.
+    /// Replaces the resources that a CRD serves.
     pub(crate) fn install(&mut self, storage: &StorageKey, resources: Vec<Resource>) {
         self.all
             .retain(|resource| resource.built_in || resource.storage != *storage);

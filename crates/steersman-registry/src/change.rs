@@ -1,7 +1,7 @@
-//! Machine: what the MutatingAdmissionPolicies make of an object that is to be written.
+//! Machine: evaluates MutatingAdmissionPolicies for an object that is to be written.
 //!
-//! Like those that judge they are evaluated in place, on every write. What one changes of an object
-//! nobody owns who did not send it.
+//! Like validating policies they are evaluated in place, on every write. Fields that a policy
+//! changes are not owned by the author of the request unless it sent them.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`.
 
@@ -21,28 +21,28 @@ use super::mutation::{Mutating, Mutation};
 use super::policy::Scene;
 use super::state::Registry;
 
-/// Which of those that were asked in the first round are asked again in the second.
+/// Tracks which policies or webhooks of the first round run again in the second.
 #[derive(Debug, Default)]
 pub(super) struct Reinvocation {
-    /// Those that were asked, and want to be asked again after a change.
+    /// Those that ran and ask for reinvocation.
     asked: BTreeSet<String>,
-    /// Those after which something changed.
+    /// Those after which a change happened.
     due: BTreeSet<String>,
 }
 
-/// Why a policy denies a request, and the reason of the refusal where it names one.
+/// The message of a policy's denial, and the reason if the policy names one.
 type Denial = (String, Option<&'static str>);
 
-/// What is to be changed: the round, and the object.
+/// A round of admission and the object to change.
 pub(super) type Turn<'a> = (usize, &'a mut Value);
 
 impl Reinvocation {
-    /// Notes one that wants to be asked again after a change.
+    /// Adds a policy or webhook that asks for reinvocation.
     pub(super) fn note(&mut self, one: String) {
         self.asked.insert(one);
     }
 
-    /// Makes due whoever was asked so far.
+    /// Marks all policies and webhooks so far for reinvocation.
     pub(super) fn require(&mut self) {
         self.due.append(&mut self.asked);
     }
@@ -57,8 +57,8 @@ impl Reinvocation {
 }
 
 impl Registry {
-    /// Lets the policies change an object. Answers whether one did; the object is decoded and has
-    /// its defaults then.
+    /// Lets the policies change an object. Returns whether one did; the object is then decoded and
+    /// has its defaults.
     ///
     /// # Errors
     /// 403 with every failure that is not ignored, in the words of the first.
@@ -76,7 +76,7 @@ impl Registry {
         let policies = self.compiled.borrow_mut().mutating(&self.store, edition);
         let mut denials: Vec<Denial> = Vec::new();
         let mut cases = Vec::new();
-        // Whom a write is about is found out before the first change.
+        // Which policies match is decided before the first change.
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
@@ -134,7 +134,7 @@ impl Registry {
         }
     }
 
-    /// Whether the match conditions of a policy hold for the object as it is by now.
+    /// Whether the match conditions of a policy hold for the current state of the object.
     fn is_met(
         &self,
         case: &Case<'_, Mutating>,
@@ -152,11 +152,11 @@ impl Registry {
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
 
-    /// Makes one change; answers whether the object is another one then.
+    /// Makes one change, and returns whether the object is different afterwards.
     ///
     /// # Errors
-    /// Within: why the change cannot be made. Around it: a refusal whatever the policy says of
-    /// failures.
+    /// The inner error says why the change failed. The outer one is a refusal that ignores the
+    /// failure policy.
     fn evaluate(
         &self,
         case: &Case<'_, Mutating>,
@@ -197,8 +197,8 @@ impl Registry {
                 FieldValidation::Ignore
             };
             if let Err(why) = decode(resource, &mut after, object, validation) {
-                // What a patch breaks is a mistake of the server's upstream, that of a
-                // configuration one of the policy.
+                // In upstream an invalid result of a patch is an error of the server, that of a
+                // configuration is an error of the policy.
                 return if made.strict {
                     Err(Status::internal(why))
                 } else {
@@ -213,7 +213,7 @@ impl Registry {
     }
 }
 
-/// Tells a policy with a binding and parameters from every other.
+/// Identifies a policy with a binding and parameters.
 fn key(case: &Case<'_, Mutating>) -> String {
     let params = ["namespace", "name"].map(|field| metadata::text(&case.params, field));
     let [namespace, name] = params;
@@ -246,11 +246,11 @@ fn refusal(admission: &Admission<'_>, object: &Value, denials: Vec<Denial>) -> S
     refusal
 }
 
-/// Decodes what a webhook or a policy made of an object. Its managedFields stay where it broke
-/// them.
+/// Decodes an object that a webhook or a policy returned. If it broke the managedFields, the old
+/// ones are kept.
 ///
 /// # Errors
-/// Why it is no object of the resource.
+/// Fails with the reason why it is no object of the resource.
 pub(super) fn decode(
     resource: &Resource,
     after: &mut Value,

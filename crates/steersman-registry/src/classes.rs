@@ -1,4 +1,5 @@
-//! Machine: what objects take from the classes they name, or from the default one (upstream: the plugins Priority, DefaultStorageClass, RuntimeClass, DefaultIngressClass and PersistentVolumeClaimResize).
+//! Machine: fills in and checks what objects take from classes (upstream: the plugins Priority,
+//! DefaultStorageClass, RuntimeClass, DefaultIngressClass and PersistentVolumeClaimResize).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,34 +16,34 @@ use super::metadata;
 use super::options::Subresource;
 use super::state::Registry;
 
-/// What marks a StorageClass as the one for claims that name none; the second is the older name.
+/// The annotations of the default StorageClass; the second is the older name.
 const DEFAULT_STORAGE: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 const DEFAULT_INGRESS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
-/// The annotations that named a class before there was a field.
+/// The annotation that named a class before there was a field.
 const OLD_STORAGE: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
 
-/// The priority of a Pod where no class says another.
+/// The priority of a Pod without a class.
 const USUAL: (i64, &str) = (0, "PreemptLowerPriority");
 
-/// The classes that every cluster has.
+/// The priority classes that every cluster has.
 pub(super) const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
 
 impl Admission<'_> {
-    /// Whether this writes objects of a built-in kind themselves, no face of them.
+    /// Whether this is a write of an object of a built-in kind itself, not of a subresource.
     pub(super) fn is_of(&self, group: &str, kind: &str) -> bool {
         let Self { target, .. } = self;
         target.subresource == Subresource::Main && target.resource.is(group, kind)
     }
 
-    /// The refusal of a plugin. A name that is still to be made up is told by its beginning.
+    /// Builds the refusal of a plugin. An object with a `generateName` is named by it.
     pub(super) fn refusal(&self, object: &Value, why: &str) -> Status {
         let named = [
             self.name,
@@ -63,10 +64,11 @@ impl Admission<'_> {
 }
 
 impl Registry {
-    /// Fills in what classes, limits and accounts give a new object, before webhooks see it.
+    /// Sets the fields of a new object that come from classes, limit ranges and accounts, before
+    /// webhooks see it.
     ///
     /// # Errors
-    /// 403 for a class or an account that is not there, or that says otherwise than the object.
+    /// 403 for a class or an account that does not exist or contradicts the object.
     pub(super) fn admit_defaults(
         &mut self,
         admission: &Admission<'_>,
@@ -97,10 +99,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Judges a valid object by the limits and classes that there are.
+    /// Checks a valid object against limit ranges and classes.
     ///
     /// # Errors
-    /// 403 for one beyond a limit, for a second default, and for a claim that may not grow.
+    /// 403 for an object beyond a limit, for a second default class, and for a claim that may not
+    /// grow.
     pub(super) fn admit_limits(
         &self,
         admission: &Admission<'_>,
@@ -129,7 +132,7 @@ impl Registry {
         self.store.get(&StorageKey::new(group, plural), "", name)
     }
 
-    /// A Pod gets the priority of its class, or of the default one.
+    /// Sets the priority of a Pod from its class, or from the default class.
     fn prioritize(&self, admission: &Admission<'_>, pod: &mut Value) -> Result<(), Status> {
         let named = pod["spec"]["priorityClassName"]
             .as_str()
@@ -174,7 +177,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The class of Pods that name none; the lowest where there are several.
+    /// Returns the default PriorityClass; of several the one with the lowest value.
     fn default_priority(&self) -> Option<&Arc<Stored>> {
         let storage = StorageKey::new("scheduling.k8s.io", "priorityclasses");
         let all = self.store.list(&storage, None);
@@ -205,7 +208,7 @@ impl Registry {
         }
     }
 
-    /// An object that names no class gets the default one: the newest where there are several.
+    /// Sets the default class of an object that names none; of several default classes the newest.
     fn take_default(
         &self,
         object: &mut Value,
@@ -235,7 +238,7 @@ impl Registry {
         }
     }
 
-    /// A Pod gets what its RuntimeClass says of overhead and of the nodes that have it.
+    /// Sets the overhead and the scheduling of a Pod from its RuntimeClass.
     fn take_runtime_class(&self, admission: &Admission<'_>, pod: &mut Value) -> Result<(), Status> {
         let Some(named) = pod["spec"]["runtimeClassName"].as_str() else {
             return Ok(());
@@ -300,7 +303,7 @@ impl Registry {
         }
     }
 
-    /// A claim grows only once it is bound, and only where its class lets it.
+    /// Checks that a claim grows only if it is bound and its class allows expansion.
     fn check_growth(
         &self,
         admission: &Admission<'_>,

@@ -1,4 +1,4 @@
-//! Machine: what admission is held against, compiled once for each time that it is written.
+//! Machine: caches compiled policies and webhooks until their configurations change.
 
 use std::sync::Arc;
 
@@ -11,40 +11,42 @@ use super::mutation::Mutating;
 use super::policy::{Ruled, Rules};
 use super::validation::Validating;
 
-/// The group of the configurations, about which no webhook is asked.
+/// The API group of the configurations; no webhook is called for its objects.
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The policies of a kind that have bindings.
 type Policies<R> = Arc<Vec<Ruled<R>>>;
 
-/// The webhooks and policies of the server as they were compiled last. Those of a kind are in the
-/// order of the names of their configurations.
+/// The compiled webhooks and policies of the server, each kind in the order of the names of the
+/// configurations.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
-    /// That of the `Standing` for which the policies were compiled; 0 for none.
+    /// The edition of `Standing` that the policies were compiled from; 0 before the first
+    /// compilation.
     policies: u64,
     validating: Policies<Validating>,
     mutating: Policies<Mutating>,
-    /// That of the `Standing` for which the webhooks were compiled; 0 for none.
+    /// The edition of `Standing` that the webhooks were compiled from; 0 before the first
+    /// compilation.
     hooks: u64,
     validating_hooks: Arc<Vec<Hook>>,
     mutating_hooks: Arc<Vec<Hook>>,
 }
 
 impl Compiled {
-    /// The ValidatingAdmissionPolicies that have bindings, as they are since that edition (ADM-4).
+    /// Returns the ValidatingAdmissionPolicies with bindings, as of this edition (ADM-4).
     pub(super) fn validating(&mut self, store: &Store, edition: u64) -> Policies<Validating> {
         self.renew_policies(store, edition);
         Arc::clone(&self.validating)
     }
 
-    /// The MutatingAdmissionPolicies that have bindings, as they are since that edition (ADM-4).
+    /// Returns the MutatingAdmissionPolicies with bindings, as of this edition (ADM-4).
     pub(super) fn mutating(&mut self, store: &Store, edition: u64) -> Policies<Mutating> {
         self.renew_policies(store, edition);
         Arc::clone(&self.mutating)
     }
 
-    /// The webhooks, as they are since that edition (ADM-4).
+    /// Returns the webhooks, as of this edition (ADM-4).
     pub(super) fn hooks(&mut self, store: &Store, edition: u64, mutating: bool) -> Arc<Vec<Hook>> {
         if self.hooks != edition {
             let of = |plural: &str| {
@@ -85,7 +87,7 @@ fn bound<R: Rules>(store: &Store) -> Policies<R> {
     Arc::new(bound.collect())
 }
 
-/// The objects of one of the kinds.
+/// Returns the objects of a kind.
 fn all(store: &Store, plural: &str) -> Vec<Arc<Stored>> {
     let storage = StorageKey::new(GROUP, plural);
     store.list(&storage, None).cloned().collect()

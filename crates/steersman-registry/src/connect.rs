@@ -1,4 +1,5 @@
-//! Machine: what is asked about a connection to a Pod, a Service or a Node before it is refused.
+//! Machine: admission and authorization of a connection to a Pod, a Service or a Node, before the
+//! server refuses it.
 
 use serde_json::{Map, Value, json};
 use steersman_schema::subresources::further;
@@ -8,15 +9,16 @@ use super::admission::Admission;
 use super::options::{Target, WriteOptions};
 use super::state::Registry;
 
-/// The options of connections that are flags.
+/// The boolean options of connections.
 const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
 
 impl Registry {
-    /// Asks policies and webhooks about a connection, and then whether the user may create it:
-    /// `part` is the subresource with the path behind it, `query` the options of the connection.
+    /// Runs policies and webhooks for a connection, and then checks the user's permission to create
+    /// it. `part` is the subresource with the path after it, `query` holds the options of the
+    /// connection.
     ///
     /// # Errors
-    /// The refusal of a webhook, the failure to call it where that is not ignored, or 403.
+    /// The refusal of a webhook, the failure to call one that is not ignored, or 403.
     pub fn admit_connection(
         &self,
         target: Target<'_>,
@@ -59,7 +61,7 @@ impl Registry {
     }
 }
 
-/// The options as an object has them: what is not asked for is left out.
+/// Returns the options as an object, without unset ones.
 fn connection(query: &[(String, String)]) -> Map<String, Value> {
     let mut told = Map::new();
     for (name, value) in query {

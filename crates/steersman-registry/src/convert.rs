@@ -1,7 +1,7 @@
-//! Machine: objects of one version as another version of their resource has them.
+//! Machine: converts objects between the versions of a resource.
 //!
-//! Where a definition names a webhook for that, it is asked. ADM-2: a write asks about all that it
-//! will answer before it changes anything.
+//! A webhook converts if the CRD names one. ADM-2: a write asks for all conversions that its answer
+//! needs before it changes anything.
 
 use std::sync::Arc;
 
@@ -18,13 +18,12 @@ use super::options::Object;
 use super::rng::Rng;
 use super::state::Registry;
 
-/// How long a conversion webhook may take, as upstream.
+/// Timeout of a conversion webhook, as upstream.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
-    /// The object as the resource's version shows it. The stored version is shared as it is;
-    /// another one differs in `apiVersion` and in the fields its schema knows, or is what a webhook
-    /// makes of it.
+    /// Returns the object in the resource's version. The stored version is shared; another one
+    /// differs in `apiVersion` and in the fields of its schema, or is what a webhook returns.
     pub(super) fn present(
         &self,
         resource: &Resource,
@@ -46,7 +45,7 @@ impl Registry {
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
-            // What was stored before another version became the stored one keeps its own.
+            // An object stored before the storage version changed keeps its own version.
             is_of(stored.api_version(), &resource.version)
         };
         if own {
@@ -68,7 +67,7 @@ impl Registry {
         Ok(restamped(stored, value))
     }
 
-    /// Several objects of a list; a webhook is asked about them at once.
+    /// Converts several objects of a list; a webhook gets them in one call.
     pub(super) fn present_all(
         &self,
         resource: &Resource,
@@ -91,7 +90,7 @@ impl Registry {
         all.iter().map(show).collect()
     }
 
-    /// The other way round: what is stored for an object of the resource's version.
+    /// Converts an object of the resource's version to the stored version.
     pub(super) fn to_storage(
         &self,
         resource: &Resource,
@@ -121,8 +120,7 @@ impl Registry {
         Ok(value)
     }
 
-    /// What a write of that state will answer, where finding out needs a webhook: asked before the
-    /// write is done.
+    /// Requests, before a write, the conversion that its answer will need from a webhook.
     pub(super) fn foresee(
         &self,
         resource: &Resource,
@@ -135,7 +133,7 @@ impl Registry {
         Ok(values.into_iter().next())
     }
 
-    /// What a write answers: what was foreseen, with the metadata as they became.
+    /// Returns the answer of a write: the converted object with the metadata after the write.
     pub(super) fn answered(
         &self,
         resource: &Resource,
@@ -158,7 +156,7 @@ impl Registry {
         Ok(shown(resource, written, value))
     }
 
-    /// An object of one version of a resource as another version has it.
+    /// Converts an object of one version of a resource to another version.
     pub(super) fn to_version(
         &self,
         from: &Resource,
@@ -182,7 +180,7 @@ impl Registry {
         Ok(value)
     }
 
-    /// Whether only a webhook can tell what an object is in the resource's version.
+    /// Whether only a webhook can convert an object to the resource's version.
     #[expect(clippy::unused_self, reason = "reads with its neighbours")]
     fn is_foreign(&self, resource: &Resource, version: &str) -> bool {
         resource.conversion.is_some() && version != resource.api_version()
@@ -209,7 +207,7 @@ impl Registry {
         Ok(value)
     }
 
-    /// Asks the webhook for objects of another version; of a list where `suffix` says so.
+    /// Calls the webhook to convert objects; `suffix` says that they are items of a list.
     fn convert(
         &self,
         from: &Resource,
@@ -219,7 +217,7 @@ impl Registry {
     ) -> Result<Vec<Value>, Status> {
         let version = to.api_version();
         let first = objects.first().map(|first| first["apiVersion"].clone());
-        // A list is of the version that is asked for, an object of its own.
+        // A list is of the requested version, an object of its own version.
         let (of, inner) = match &first {
             _ if !suffix.is_empty() => {
                 let of = format!("{version}, Kind={}", to.list_kind);
@@ -271,7 +269,7 @@ impl Registry {
         }
         let pairs = objects.iter().zip(values).enumerate();
         let restored = pairs.map(|(at, (original, converted))| {
-            // The position is counted from one where the version is right.
+            // Positions count from one in messages about the wrong version.
             let place = if suffix.is_empty() { 1 } else { at + 1 };
             conversion::restored(original, converted, &version, place).map_err(&failed)
         });
@@ -279,7 +277,7 @@ impl Registry {
     }
 }
 
-/// What a webhook made of a stored object, brought into shape.
+/// Builds the object from a webhook's result.
 fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object {
     if let Some(schema) = &resource.structural {
         schema.prune(&mut value, "", true, &mut Vec::new());
@@ -288,12 +286,12 @@ fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object 
     restamped(stored, value)
 }
 
-/// The `apiVersion` of an object.
+/// Returns the `apiVersion` of an object.
 fn version_of(object: &Value) -> &str {
     object["apiVersion"].as_str().unwrap_or_default()
 }
 
-/// Whether an `apiVersion` names that version of its group.
+/// Whether an `apiVersion` ends in this version.
 fn is_of(named: &str, version: &str) -> bool {
     named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }
@@ -305,8 +303,7 @@ fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> Object {
     }
 }
 
-/// An object from before the schema was revised gets the defaults that came since; the stored
-/// one stays as it is.
+/// Sets the defaults that a later revision of the schema added. The stored object stays as it is.
 fn with_defaults(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
     let Some(schema) = resource
         .structural

@@ -17,15 +17,16 @@ use super::options::{Target, WriteOptions, Written};
 use super::signing;
 use super::state::Registry;
 
-/// How often another generated name is tried before the collision is reported.
+/// Maximum number of generated names that are tried before the collision is reported.
 const NAME_TRIES: usize = 8;
 
 /// The request that creates an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CreateRequest {
-    /// A POST, for which authorization saw the verb `create`.
+    /// A POST, which was authorized for the verb `create`.
     Post,
-    /// A PUT or an apply of an absent object, for which it saw `update` or `patch` (AUTH-5).
+    /// A PUT or an apply of an absent object, which was authorized for `update` or `patch`
+    /// (AUTH-5).
     PutOrApply,
 }
 
@@ -33,7 +34,7 @@ impl Registry {
     /// Creates an object in a collection.
     ///
     /// # Errors
-    /// The `Status` of the refusal; nothing was changed then.
+    /// Returns the `Status` of the refusal; the verb has changed nothing then.
     pub fn create(
         &mut self,
         target: Target<'_>,
@@ -50,7 +51,7 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership), now)
     }
 
-    /// Creates an object; its fields are owned as told.
+    /// Creates an object with this ownership of fields.
     pub(super) fn create_owned(
         &mut self,
         target: Target<'_>,
@@ -106,13 +107,13 @@ impl Registry {
         if request == CreateRequest::PutOrApply {
             self.authorize_creation(target, &options.user)?;
         }
-        // Those that judge know the name that was made up.
+        // Validating webhooks see the generated name.
         let admission = Admission::of_write(target, ("CREATE", &name), options);
         self.admit_limits(&admission, &object, None)?;
         self.admit_policies(&admission, (Some(&object), None))?;
         self.admit_validating(&admission, Some(&object), None)?;
         self.admit_quota(&admission, &object, None)?;
-        // Storage looks at the version, and a dry run gets no further than the name.
+        // The storage checks the version, and a dry run goes no further than the name.
         let version = metadata::text(&object, "resourceVersion").parse();
         let version: u64 = version.unwrap_or_default();
         if version != 0 && !dry {
@@ -147,7 +148,7 @@ impl Registry {
         })
     }
 
-    /// Completes a `generateName`.
+    /// Generates a name from `generateName`.
     fn name(&mut self, resource: &Resource, namespace: &str, object: &mut Value) {
         let prefix = metadata::text(object, "generateName").to_owned();
         if prefix.is_empty() || !metadata::text(object, "name").is_empty() {
@@ -171,7 +172,7 @@ impl Registry {
         metadata::of(object).insert("name".to_owned(), Value::String(name));
     }
 
-    /// The namespace must be there, and must not be on its way out.
+    /// Checks that the namespace exists and is not terminating.
     fn admit(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Status> {
         if !resource.namespaced {
             return Ok(());
@@ -198,7 +199,7 @@ impl Registry {
         Err(refusal)
     }
 
-    /// Sets what only the server sets, and drops what a client may not bring.
+    /// Sets the fields that only the server sets, and removes those that a client may not set.
     pub(super) fn stamp(&mut self, resource: &Resource, object: &mut Value, now: Timestamp) {
         let uid = self.rng.uid();
         let fields = metadata::of(object);
@@ -221,10 +222,10 @@ impl Registry {
         }
     }
 
-    /// What admission and the kinds' own strategies add to a new built-in object.
+    /// Sets the fields that admission and the kind's strategy add to a new built-in object.
     ///
     /// # Errors
-    /// 422 for a Service that asks for what the cluster does not have.
+    /// 422 for a Service that asks for addresses the cluster does not have.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
         if let Some(kind) = kinds::of(resource) {
             (kind.prepare)(object, None);
@@ -239,8 +240,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Holds a volume until nobody uses it. Where the controllers are played nobody does, and the
-    /// finalizer would be gone as soon as it mattered.
+    /// Adds the finalizer that protects a volume in use, unless the garbage collector is played: then
+    /// the finalizer would be removed as soon as it mattered.
     fn protect(&self, object: &mut Value, finalizer: &str) {
         if self.options.collect_garbage {
             return;
@@ -256,7 +257,7 @@ impl Registry {
     }
 }
 
-/// The name in the body must be the path's.
+/// Checks that the name in the body is that of the path.
 pub(super) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     let own = metadata::text(body, "name");
     if own.is_empty() {
@@ -275,7 +276,7 @@ pub(super) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
 /// Puts an object into the request's namespace.
 ///
 /// # Errors
-/// 400 when its metadata names another one.
+/// 400 if its metadata names another namespace.
 pub(super) fn place<'a>(target: Target<'a>, object: &mut Value) -> Result<&'a str, Status> {
     let fields = metadata::of(object);
     let namespace = target.scope();
@@ -296,7 +297,7 @@ pub(super) fn place<'a>(target: Target<'a>, object: &mut Value) -> Result<&'a st
     Ok(namespace)
 }
 
-/// A Node takes no Pods before its kubelet says that it is ready.
+/// Taints a new Node, so that it gets no Pods before its kubelet reports it ready.
 fn taint(object: &mut Value) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let spec = metadata::members(&mut object["spec"]);

@@ -1,4 +1,4 @@
-//! Machine: what installing, changing and removing a CustomResourceDefinition does.
+//! Machine: the effects of creating, changing and deleting a CustomResourceDefinition.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ use super::options::{Target, WriteOptions, Written};
 use super::state::Registry;
 
 impl Registry {
-    /// Creates a CustomResourceDefinition, or replaces the one of that name. Its resources are
+    /// Creates a CustomResourceDefinition, or replaces the one of this name. Its resources are
     /// served when this returns.
     ///
     /// # Errors
-    /// The `Status` with which create or update refuses it.
+    /// Returns the `Status` of the refused create or update.
     pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<Written, Status> {
         let Some(resource) =
             self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -42,8 +42,8 @@ impl Registry {
         self.update(Target::object(&resource, None, &name), crd, &options, now)
     }
 
-    /// Accepts (or refuses) the names of a new definition, and serves it. Its author is answered
-    /// the state before: accepting is a change of its own.
+    /// Accepts (or refuses) the names of a new definition, and serves its resources. The answer to
+    /// the request shows the state before, because accepting is a change of its own.
     pub(super) fn establish(&mut self, resource: &Resource, created: &Stored, now: Timestamp) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let mut crd = created.lean().clone();
@@ -54,8 +54,8 @@ impl Registry {
         self.serve_definition(&stored.value, self.installations, false);
     }
 
-    /// Decides about a definition's names and writes the conditions that say so. What is free is
-    /// accepted even where something else of it is taken.
+    /// Decides about a definition's names and writes the conditions. Free names are accepted even
+    /// if others of the same definition are taken.
     pub(super) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
         let now = metadata::time(now);
         let (resources, kinds) = self.taken(crd);
@@ -96,7 +96,7 @@ impl Registry {
         }
     }
 
-    /// The names of resources and of kinds that other definitions of the group were accepted with.
+    /// Returns the accepted names of resources and of kinds of the group's other definitions.
     fn taken(&self, crd: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let own = metadata::text(crd, "name");
@@ -116,7 +116,7 @@ impl Registry {
         (resources, kinds)
     }
 
-    /// Serves what an established definition says, and nothing for another one.
+    /// Serves the resources of an established definition, and none of any other.
     pub(super) fn serve_definition(&mut self, crd: &Value, installation: u64, revised: bool) {
         let storage = storage_of(crd);
         let mut resources = if crd::is_established(crd) {
@@ -132,7 +132,7 @@ impl Registry {
         self.touch(&storage);
     }
 
-    /// Serves a changed definition under the installation it has.
+    /// Serves a changed definition under its existing installation number.
     pub(super) fn serve_again(&mut self, crd: &Value) {
         let storage = storage_of(crd);
         let installation = match self.catalogue.of_storage(&storage) {
@@ -145,8 +145,8 @@ impl Registry {
         self.serve_definition(crd, installation, true);
     }
 
-    /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep
-    /// it; the last one to go takes it along.
+    /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep the
+    /// definition; it is removed with the last one.
     pub(super) fn terminate_definition(crd: &mut Value, now: Timestamp) {
         let time = metadata::time(now);
         let fields = metadata::of(crd);
@@ -166,8 +166,8 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
-    /// What the controller that deletes the objects says first; its author is answered the state
-    /// before.
+    /// Writes the first condition of the controller that deletes the objects. The answer to the
+    /// request shows the state before.
     pub(super) fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored, now: Timestamp) {
         let why = (
             "InstanceDeletionInProgress",
@@ -180,7 +180,7 @@ impl Registry {
         self.serve_again(&put.value);
     }
 
-    /// Deletes every object of a storage, as far as finalizers let it.
+    /// Deletes every object of a storage, as far as finalizers allow.
     pub(super) fn clear(
         &mut self,
         storage: &StorageKey,
@@ -198,7 +198,7 @@ impl Registry {
         }
     }
 
-    /// The resource of a definition that serves none of its versions: its objects are still there.
+    /// Builds the resource of a definition that serves no version but still has objects.
     fn unserved(&self, storage: &StorageKey) -> Option<Arc<Resource>> {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let mut all = self.store.list(&definitions, None);
@@ -206,7 +206,7 @@ impl Registry {
         crd::stored_resource(found.lean()).map(Arc::new)
     }
 
-    /// Removes a terminating definition that has no objects left.
+    /// Removes a terminating definition without objects.
     pub(super) fn finish_definition(&mut self, storage: &StorageKey, now: Timestamp) {
         if self.store.list(storage, None).next().is_some() {
             return;
@@ -227,7 +227,7 @@ impl Registry {
         self.judge_waiting(&found.value["spec"]["group"], now);
     }
 
-    /// Judges the definitions of a group anew that wait for a name: one may be free now.
+    /// Decides again about definitions of a group that wait for a name, which may be free now.
     pub(super) fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let waits = |crd: &Value| {
@@ -248,7 +248,7 @@ impl Registry {
     }
 }
 
-/// The names in a field that holds one name or a list of them.
+/// Returns the names in a field that holds one name or a list.
 fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
     let listed = field
         .as_array()
@@ -259,7 +259,7 @@ fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty())
 }
 
-/// Where a definition's objects live.
+/// Returns the storage of a definition's objects.
 pub(super) fn storage_of(crd: &Value) -> StorageKey {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     StorageKey::new(

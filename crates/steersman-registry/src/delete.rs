@@ -1,4 +1,4 @@
-//! Machine: the delete verbs: preconditions, grace, finalizers, and what goes along.
+//! Machine: the delete verbs: preconditions, grace period, finalizers, and dependents.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::intake::{self, is_definition};
 use super::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
 use super::state::Registry;
 
-/// How far a delete came.
+/// The outcome of a delete.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// The object is gone; this was its last state.
+    /// The object was removed; this was its last state.
     Gone(Arc<Stored>),
     /// The object waits for a finalizer or its grace period.
     Marked(Arc<Stored>),
@@ -29,8 +29,7 @@ impl Registry {
     /// Deletes one object, or marks it for deletion.
     ///
     /// # Errors
-    /// 404, 409 for a precondition that does not hold, 403 for a namespace that must stay, 422
-    /// for options that make no sense.
+    /// 404, 409 for a failed precondition, 403 for a protected namespace, 422 for invalid options.
     pub fn delete(
         &mut self,
         target: Target<'_>,
@@ -40,8 +39,8 @@ impl Registry {
         self.delete_asked(target, options, true, now)
     }
 
-    /// Deletes one object; webhooks are asked where told, which is everywhere but within another
-    /// request that they were asked about.
+    /// Deletes one object. Calls webhooks if told so, which is always except within a request that
+    /// has called them.
     pub(super) fn delete_asked(
         &mut self,
         target: Target<'_>,
@@ -63,7 +62,7 @@ impl Registry {
         }
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));
-        // What the answer may need is asked before anything is done.
+        // A conversion that the answer needs is requested before any change.
         let foreseen = match resource.conversion {
             Some(_) => self.foresee(resource, &stored.look_whole())?,
             None => None,
@@ -88,10 +87,11 @@ impl Registry {
         }
     }
 
-    /// Deletes every selected object. Answers them as they were, as a list.
+    /// Deletes every selected object. Returns a list of their last states.
     ///
     /// # Errors
-    /// 400 for a selector, 422 for options; objects that vanish meanwhile are no error.
+    /// 400 for a selector, 422 for options. Objects that another request deletes meanwhile are no
+    /// error.
     pub fn delete_collection(
         &mut self,
         target: Target<'_>,
@@ -102,7 +102,7 @@ impl Registry {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
         self.warn_of_orphans(resource, options);
-        // Objects go as they are now, and webhooks are asked about these.
+        // The current objects are deleted, so webhooks must see these.
         self.unpin();
         let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
@@ -126,7 +126,7 @@ impl Registry {
         Ok(page)
     }
 
-    /// A client that deletes a Job without a word about its Pods may not expect that they stay.
+    /// Warns a client that deletes a Job without a propagation policy that its Pods are orphaned.
     fn warn_of_orphans(&self, resource: &Resource, options: &DeleteOptions) {
         let said = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
         if resource.is("batch", "Job") && !said {
@@ -144,7 +144,7 @@ impl Registry {
         Ok(Deleted::Last(self.present(resource, gone)?))
     }
 
-    /// What a delete would answer.
+    /// Returns the answer of a dry run.
     fn rehearse(
         &self,
         resource: &Resource,
@@ -173,7 +173,7 @@ impl Registry {
         }
     }
 
-    /// Deletes an object that exists, as far as its finalizers and grace let it.
+    /// Deletes an existing object, as far as its finalizers and grace period allow.
     pub(super) fn begin_delete(
         &mut self,
         resource: &Resource,
@@ -187,9 +187,10 @@ impl Registry {
         }
         let mut draft = stored.draft();
         let beginning = begun(resource, &mut draft.value, (grace, policy), now);
-        // A grace period is written, and seen by watches, also where the object goes right after. A
-        // finalizer that the policy takes away is not: see `updateForGracefulDeletionAndFinalizers`
-        // of upstream's generic store, where `errDeleteNow` ends the update.
+        // A grace period is written, and seen by watches, even if the object is removed right
+        // after. The removal of a finalizer by the policy is not: see
+        // `updateForGracefulDeletionAndFinalizers` of upstream's generic store, where
+        // `errDeleteNow` ends the update.
         let marked = if beginning == Beginning::Goes || stored.holds(&draft) {
             Arc::clone(stored)
         } else {
@@ -224,9 +225,9 @@ impl Registry {
     }
 }
 
-/// What a delete that says nothing about dependents does with those of kinds that have a rule of
-/// their own, unless the object's finalizers say it: see `DefaultGarbageCollectionPolicy` of the
-/// kinds' strategies.
+/// Returns the propagation policy of a delete without one, for kinds with a default of their own,
+/// unless the object's finalizers decide: see `DefaultGarbageCollectionPolicy` of the kinds'
+/// strategies.
 fn default_policy(resource: &Resource, stored: &Stored) -> Option<Policy> {
     if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
         return Some(Policy::Background);
@@ -241,7 +242,7 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<Policy> {
     (!said).then_some(Policy::Orphan)
 }
 
-/// Whether an object only waits for its grace period to end, which the delete does not shorten.
+/// Whether an object only waits for its grace period, which the delete does not shorten.
 fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let left = left.unwrap_or_default();
@@ -301,7 +302,7 @@ fn check_preconditions(
         let wanted = wanted.clone();
         wanted.filter(|wanted| wanted != found)
     };
-    // Those that see to their own deletion look before the generic store does, and say it otherwise.
+    // Kinds with a deletion of their own check before the generic store does, with another message.
     let own = is_namespace(resource) || is_definition(resource);
     let what = |part: &str, wanted: &str, found: &str, end: &str| {
         if own {

@@ -10,34 +10,34 @@ use super::intake::is_definition;
 use super::metadata;
 use super::state::Registry;
 
-/// How the deletion of an object begins.
+/// The way in which the deletion of an object begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beginning {
     /// The object stays, with the fields of its deletion, until its finalizers and its grace period
     /// let it go.
     Waits,
-    /// The object goes, and before that the grace period that it was given is written.
+    /// The object is removed, after a revision with its grace period was written.
     GoesMarked,
-    /// The object goes as it is stored. What the propagation policy changed is not written.
+    /// The object is removed as it is stored. Changes by the propagation policy are not written.
     Goes,
 }
 
-/// An object without any field set, as Go encodes it.
+/// Returns an object without any set field, as Go encodes it.
 pub(super) fn empty(resource: &Resource) -> Value {
     let (version, kind) = (resource.api_version(), &resource.kind);
     if !resource.built_in {
         return json!({ "apiVersion": version, "kind": kind });
     }
     let mut empty = json!({ "apiVersion": version, "kind": kind, "metadata": {} });
-    // Fills in the fields that Go writes even if they are not set. An object without any field has
-    // none of a wrong type.
+    // Adds the fields that Go writes even if they are not set. An object without fields has none of
+    // a wrong type.
     let _ = types::decode(&version, kind, &mut empty);
     empty
 }
 
-/// Gives an object the fields of its deletion, and answers how that goes on: see upstream's
-/// `rest.BeforeDelete`, the strategy of Pods, the only kind with a grace period, and what namespaces
-/// and definitions do instead.
+/// Sets the fields of an object's deletion, and returns how the deletion begins: see upstream's
+/// `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the special
+/// rules of namespaces and definitions.
 pub(super) fn begun(
     resource: &Resource,
     value: &mut Value,
@@ -54,7 +54,7 @@ pub(super) fn begun(
         return Beginning::Waits;
     }
     let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    // A negative period is a second.
+    // A negative period means one second.
     let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
     // The grace period that this delete gives, in seconds.
     let mut given = None;
@@ -71,7 +71,7 @@ pub(super) fn begun(
             fields.insert("deletionTimestamp".to_owned(), json!(due));
             fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
         }
-        // Nothing changes while the grace period runs, not even the finalizers.
+        // While the grace period runs nothing changes, not even the finalizers.
         _ if terminating && left > 0 => return Beginning::Waits,
         _ if !terminating && has_grace(resource) => {
             let seconds = grace_of(value, grace);
@@ -98,8 +98,8 @@ pub(super) fn begun(
     Beginning::Waits
 }
 
-/// Begins the deletion of a namespace, and answers whether that stays; if not, it goes as
-/// anything else does.
+/// Begins the deletion of a namespace, and returns whether it stays; if not, it is removed like any
+/// other object.
 fn begun_namespace(namespace: &mut Value, policy: Option<Policy>, now: Timestamp) -> bool {
     if namespace["metadata"]["deletionTimestamp"].is_string() {
         let held = namespace["spec"]["finalizers"].as_array();
@@ -113,8 +113,7 @@ fn begun_namespace(namespace: &mut Value, policy: Option<Policy>, now: Timestamp
     true
 }
 
-/// Writes the finalizers a propagation policy stands for. Those that say it already stay in their
-/// order.
+/// Writes the finalizers of a propagation policy. Existing ones keep their order.
 fn set_policy(value: &mut Value, policy: Option<Policy>) {
     let Some(policy) = policy else { return };
     let wanted = match policy {
@@ -167,7 +166,7 @@ pub(super) fn may_go(object: &Value) -> bool {
         && (!is_namespace || in_spec.is_none_or(Vec::is_empty))
 }
 
-/// Sets the deletion fields, and raises a generation that there is.
+/// Sets the deletion fields, and raises the generation if there is one.
 fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     let due = now
         .saturating_add(SignedDuration::from_secs(grace))
@@ -186,12 +185,12 @@ fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     }
 }
 
-/// Whether objects of a kind may be given time to end.
+/// Whether objects of a kind may have a grace period.
 fn has_grace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// Seconds a delete of a Pod waits: only those that run somewhere have any.
+/// Returns the grace period of a Pod in seconds: zero for a Pod that does not run.
 fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let placed = pod["spec"]["nodeName"]
         .as_str()
@@ -206,7 +205,7 @@ fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
     match asked.or(own).unwrap_or(30) {
         seconds if seconds < 0 => 1,
-        // A bound that keeps the date computable for any number a client sends.
+        // Limited so that the date can be computed for any number.
         seconds => seconds.min(1_000_000_000),
     }
 }

@@ -1,5 +1,5 @@
-//! Machine: admission by webhooks: which are asked about a write, in which order, and what comes
-//! of their answers.
+//! Machine: admission by webhooks: which ones are called for a write, in which order, and with what
+//! effect.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 
@@ -23,16 +23,16 @@ use super::policy::Scene;
 use super::rng::Rng;
 use super::state::Registry;
 
-/// A webhook that is asked, and the resource its rule named.
+/// A webhook to call, and the resource that its rule matched.
 pub(super) type Invocation<'a> = (&'a Hook, Arc<Resource>);
 
 impl Registry {
-    /// Whether there is anything to ask webhooks about.
+    /// Whether any webhook exists.
     pub(super) fn has_webhooks(&self) -> bool {
         self.catalogue.converts() || self.standing.webhooks
     }
 
-    /// The webhooks of all configurations: by the names of these, then in their order.
+    /// Returns the webhooks of all configurations: by the names of these, then in their order.
     fn hooks(&self, mutating: bool, admission: &Admission<'_>) -> Arc<Vec<Hook>> {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
@@ -43,13 +43,14 @@ impl Registry {
     }
 
     /// Lets the mutating policies, and then the mutating webhooks, change an object that is to be
-    /// written. Answers whether one did; the object is decoded and has its defaults then.
+    /// written. Returns whether one did; the object is then decoded and has its defaults.
     ///
-    /// Who is to see what others changed after him is asked a second time.
+    /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later one changed
+    /// the object.
     ///
     /// # Errors
-    /// The refusal of a webhook, and the failure to call it, or to evaluate a policy, where that is
-    /// not ignored.
+    /// The refusal of a webhook, and the failure to call it, or to evaluate a policy, unless
+    /// failures are ignored.
     pub(super) fn admit_mutating(
         &self,
         admission: &Admission<'_>,
@@ -93,7 +94,7 @@ impl Registry {
         Ok(any)
     }
 
-    /// Asks the mutating webhooks about a write that has no object to change.
+    /// Calls the mutating webhooks for a write that has no object to change.
     pub(super) fn admit_removal(
         &self,
         admission: &Admission<'_>,
@@ -120,7 +121,7 @@ impl Registry {
         self.admit_validating(admission, None, Some(old))
     }
 
-    /// Asks the validating webhooks, all at once.
+    /// Calls the validating webhooks, all at once.
     ///
     /// # Errors
     /// The first refusal, in the order of the configurations.
@@ -157,7 +158,7 @@ impl Registry {
         (admission.target.resource, admission.name)
     }
 
-    /// Whether a webhook is asked, and as what.
+    /// Returns the call of a webhook if the webhook matches the write.
     fn invocation<'a>(
         &self,
         hook: &'a Hook,
@@ -174,7 +175,7 @@ impl Registry {
         let scene = Scene {
             request: &request,
             params: &Value::Null,
-            // Upstream shows no namespace to the conditions of webhooks.
+            // Upstream passes no namespace to the match conditions of webhooks.
             namespace: &Value::Null,
             asker: &self.asker(admission, states.0),
         };
@@ -190,7 +191,7 @@ impl Registry {
         }
     }
 
-    /// The call of a webhook; none where a failure to make it is ignored.
+    /// Builds the call of a webhook; `None` if the call cannot be built and failures are ignored.
     fn call(
         &self,
         (hook, resource): &Invocation<'_>,
@@ -215,7 +216,7 @@ impl Registry {
         let mut request = self.told(resource, admission, (object, old))?;
         let told = Value::Object(request.clone()).to_string();
         let key = format!("{} {round} {:?} {told}", hook.id, hook.endpoint);
-        // The uid follows from the question: a run that asks it again must not draw another one.
+        // The uid is derived from the call, so that the next run does not generate another one.
         let uid = Rng::of_text(&key).uid();
         request.insert("uid".to_owned(), json!(uid));
         let body = json!({
@@ -236,7 +237,7 @@ impl Registry {
         Ok(Some((place, call)))
     }
 
-    /// What a webhook decided; nothing where it could not be called and that is ignored.
+    /// Returns the decision of a webhook; `None` if the call failed and failures are ignored.
     fn verdict(
         &self,
         hook: &Hook,
@@ -260,7 +261,7 @@ impl Registry {
         }
     }
 
-    /// Asks one mutating webhook, and does what it says. Answers whether that changed the object.
+    /// Calls one mutating webhook, and applies its patch. Returns whether the object changed.
     fn mutate(
         &self,
         invocation: &Invocation<'_>,

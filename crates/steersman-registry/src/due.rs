@@ -1,4 +1,5 @@
-//! Machine: what the played garbage collector and namespace controller still have to look at.
+//! Machine: the pending work of the garbage collector, the namespace controller and other
+//! controllers that act within requests.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use super::metadata;
 /// The address of a stored object.
 pub(super) type Address = (StorageKey, Arc<str>, Arc<str>);
 
-/// The finalizer of an owner whose dependents are set free before it goes.
+/// The finalizer of an owner whose dependents are orphaned before it is removed.
 pub(super) const ORPHAN: &str = "orphan";
-/// The finalizer of an owner whose dependents go before it.
+/// The finalizer of an owner whose dependents are deleted before it is removed.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// What happens to the dependents of a deleted object.
@@ -26,7 +27,7 @@ pub(super) enum Policy {
     Orphan,
 }
 
-/// A write or a removal by which the objects of a namespace use more or less than before.
+/// A write or a deletion that changes what the objects of a namespace use of a quota.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub(super) storage: StorageKey,
@@ -34,36 +35,36 @@ pub(super) struct Tally {
     pub(super) new: Option<Arc<Stored>>,
 }
 
-/// Work that a write or a removal has made, each piece once.
+/// The pending work, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Due {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
     namespaces: BTreeSet<Arc<str>>,
-    /// Namespaces that may lack what every one has.
+    /// Namespaces that may lack their ServiceAccount or certificate.
     lacking: BTreeSet<Arc<str>>,
-    /// Whether versions of custom resources may have come or gone.
+    /// Whether versions of custom resources may have been added or removed.
     pub(super) versions: bool,
-    /// What the quotas of namespaces have not counted yet.
+    /// Changes of usage that the quotas of namespaces have not counted yet.
     pub(super) tallies: Vec<Tally>,
-    /// Owners whose removal is being settled, by uid, with their namespaces.
+    /// Owners whose removal is in progress, by uid, with their namespaces.
     pub(super) gone: HashMap<String, Arc<str>>,
 }
 
 impl Due {
-    /// Has an object looked at by the garbage collector.
+    /// Schedules a look of the garbage collector at an object.
     pub(super) fn object(&mut self, address: Address) {
         if self.known.insert(address.clone()) {
             self.objects.push_back(address);
         }
     }
 
-    /// Has a namespace looked at by its controller.
+    /// Schedules a look of the namespace controller at a namespace.
     pub(super) fn namespace(&mut self, name: &Arc<str>) {
         self.namespaces.insert(Arc::clone(name));
     }
 
-    /// Has a namespace given what it lacks.
+    /// Schedules a check of what a namespace lacks.
     pub(super) fn furnish(&mut self, namespace: &str) {
         self.lacking.insert(namespace.into());
     }
@@ -83,21 +84,21 @@ impl Due {
     }
 }
 
-/// What a write means to the garbage collector.
+/// The part of a write that the garbage collector acts on.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// The object has owners that it did not have like that before.
+    /// Whether the object has new or changed owner references.
     pub(super) owners: bool,
-    /// References that are gone, or hold up their owner no more.
+    /// Owner references that were removed or no longer block their owner.
     pub(super) freed: Vec<Value>,
-    /// A delete began that sets dependents free.
+    /// Whether a delete began that orphans dependents.
     pub(super) orphans: bool,
-    /// A delete began that waits for dependents.
+    /// Whether a delete began that waits for dependents.
     pub(super) foreground: bool,
 }
 
 impl Change {
-    /// What is different in `new`.
+    /// Compares two states of an object.
     pub(super) fn between(old: Option<&Stored>, new: &Value) -> Self {
         let new_owners = references(new);
         let owned_before = old.is_some_and(|old| old.owners().next().is_some());
@@ -124,18 +125,18 @@ impl Change {
     }
 }
 
-/// The owner references of an object.
+/// Returns the owner references of an object.
 pub(super) fn references(object: &Value) -> &[Value] {
     let owners = object["metadata"]["ownerReferences"].as_array();
     owners.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Whether an owner that goes in the foreground waits for whoever has this reference to it.
+/// Whether this reference blocks the foreground deletion of the owner.
 pub(super) fn blocks(reference: &Value) -> bool {
     reference["blockOwnerDeletion"] == true
 }
 
-/// Whether an object is terminating and held by that finalizer.
+/// Whether an object is terminating and has this finalizer.
 pub(super) fn waits_for(object: &Value, finalizer: &str) -> bool {
     let fields = &object["metadata"];
     let mut finalizers = fields["finalizers"].as_array().into_iter().flatten();

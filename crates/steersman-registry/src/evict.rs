@@ -16,13 +16,13 @@ use super::pods;
 use super::scale::selector_text;
 use super::state::Registry;
 
-/// How many evictions a budget remembers before it allows no more.
+/// Maximum number of evictions that a budget remembers; beyond it no eviction is allowed.
 const REMEMBERED: usize = 2000;
 
 const BLOCKED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 impl Registry {
-    /// Deletes a Pod unless its budget forbids it.
+    /// Deletes a Pod unless its budget forbids the eviction.
     pub(super) fn evict(
         &mut self,
         namespace: &str,
@@ -58,7 +58,7 @@ impl Registry {
             return Err(Status::no_such_path());
         };
         let pod = self.pod(namespace, name)?;
-        // What the delete would refuse must not use up a disruption.
+        // A delete that would be refused must not use up a disruption.
         let rehearsal = DeleteOptions {
             dry_run: vec!["All".to_owned()],
             ..options.clone()
@@ -77,7 +77,8 @@ impl Registry {
         }
         if options.dry_run.is_empty() {
             let marked = self.mark_disrupted(&pod, now);
-            // Whoever named a version named the one before the mark.
+            // A client that named a resource version named the one before this condition was
+            // written.
             let wanted = options.preconditions.as_mut();
             if let Some(version) = wanted.and_then(|wanted| wanted.resource_version.as_mut()) {
                 *version = marked.revision.to_string();
@@ -87,8 +88,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Says of a Pod that it goes because it was evicted. That is nobody's field: the storage of
-    /// evictions writes it past those who note owners (upstream: `addConditionAndDeletePod`).
+    /// Sets the condition that the Pod was evicted. The condition has no field owner, because
+    /// upstream's storage of evictions bypasses the tracking of owners
+    /// (`addConditionAndDeletePod`).
     fn mark_disrupted(&mut self, pod: &Arc<Stored>, now: Timestamp) -> Arc<Stored> {
         let mut draft = pod.draft();
         let known = draft.value["status"]["conditions"].as_array();
@@ -113,7 +115,7 @@ impl Registry {
         self.put(&storage, &pod.namespace, &pod.name, draft)
     }
 
-    /// The budget that an eviction of the Pod is counted against.
+    /// Returns the budget that an eviction of the Pod counts against.
     fn budget_of(&self, pod: &Stored) -> Result<Option<Arc<Stored>>, Status> {
         let phase = pod.value["status"]["phase"].as_str().unwrap_or_default();
         let leaving = !pod.meta("deletionTimestamp").is_empty();
@@ -164,7 +166,7 @@ fn count(status: &Value, field: &str) -> i64 {
     status[field].as_i64().unwrap_or_default()
 }
 
-/// The budget with one disruption less, and the Pod noted as disrupted.
+/// Returns the budget with one disruption less and the Pod listed as disrupted.
 fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, Status> {
     let name = metadata::text(budget, "name");
     let status = &budget["status"];

@@ -1,4 +1,4 @@
-//! Machine: which parts of an object each of its subresources writes.
+//! Machine: the parts of an object that each of its subresources writes.
 
 use serde_json::Value;
 use steersman_kinds::crd;
@@ -8,7 +8,7 @@ use super::intake;
 use super::metadata;
 use super::options::Subresource;
 
-/// A decoded object in the shape in which it is stored, with the parts of the old one that this
+/// Normalises a decoded object to its stored form, with the parts of the old one that this
 /// subresource does not write.
 pub(super) fn complete(
     resource: &Resource,
@@ -16,7 +16,7 @@ pub(super) fn complete(
     mut new: Value,
     old: &Value,
 ) -> Value {
-    // Of a status nothing else is taken, and what is stored was completed when it was.
+    // A status write takes only the status; the rest was normalised when it was stored.
     let alone = subresource == Subresource::Status && !intake::is_definition(resource);
     if alone {
         intake::complete(resource, &mut new);
@@ -31,14 +31,14 @@ pub(super) fn complete(
     merged
 }
 
-/// An object without one of its members.
+/// Returns an object without one of its members.
 fn all_but(old: &Value, member: &str) -> Value {
     let members = old.as_object().into_iter().flatten();
     let kept = members.filter(|(name, _)| *name != member);
     Value::Object(kept.map(|(n, v)| (n.clone(), v.clone())).collect())
 }
 
-/// The new object with the parts of the old one that this subresource does not write.
+/// Returns the new object with the parts of the old one that this subresource does not write.
 pub(super) fn merge(
     resource: &Resource,
     subresource: Subresource,
@@ -96,9 +96,9 @@ pub(super) fn merge(
     }
 }
 
-/// Whether a write by the main path keeps the stored status.
+/// Whether a write of the object itself keeps the stored status.
 ///
-/// The strategy of ServiceCIDRs forgets to (upstream: `pkg/registry/networking/servicecidr`).
+/// The strategy of ServiceCIDRs does not (upstream: `pkg/registry/networking/servicecidr`).
 pub(super) fn keeps_status(resource: &Resource) -> bool {
     resource.status && !resource.is("networking.k8s.io", "ServiceCIDR")
 }
@@ -110,15 +110,15 @@ fn with_metadata(mut object: Value, metadata: Option<&Value>) -> Value {
     object
 }
 
-/// The stored object with the new status, and with as much of the new metadata as the kind's
-/// status strategy takes (SRV-KIND-2).
+/// Returns the stored object with the new status, and with the part of the new metadata that the
+/// kind's status strategy accepts (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     let mut merged = all_but(old, "status");
     if let Some(status) = new.get_mut("status").map(Value::take) {
         metadata::members(&mut merged).insert("status".to_owned(), status);
     }
     if !resource.built_in {
-        // A custom resource takes the status alone: even another uid passes.
+        // A status write of a custom resource takes only the status; even another uid is accepted.
         return merged;
     }
     let mut sent = new.get_mut("metadata").map(Value::take).unwrap_or_default();
@@ -132,7 +132,7 @@ fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     with_metadata(merged, Some(&sent))
 }
 
-/// Gives the containers of a spec the resources that those of their names have in another.
+/// Copies the resources of containers into the containers of the same name.
 fn resize(spec: &mut Value, new: &Value, field: &str) {
     let Some(containers) = spec.get_mut(field).and_then(Value::as_array_mut) else {
         return;

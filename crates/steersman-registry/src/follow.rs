@@ -1,4 +1,4 @@
-//! Machine: what those inside the server see who act on changes.
+//! Machine: reads of the store for components inside the server, such as the player.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::store::{Change, Stored};
 use super::state::Registry;
 
 impl Registry {
-    /// An object as it is stored now.
+    /// Returns the stored state of an object.
     pub fn stored(
         &self,
         storage: &StorageKey,
@@ -19,7 +19,7 @@ impl Registry {
         self.store.get(storage, namespace, name)
     }
 
-    /// The objects of a storage as they are stored now, of one namespace or all.
+    /// Returns the stored objects of one namespace or all.
     pub fn all_stored<'a>(
         &'a self,
         storage: &StorageKey,
@@ -28,7 +28,7 @@ impl Registry {
         self.store.list(storage, namespace)
     }
 
-    /// The changes of a storage after a revision; `None` where some of them are forgotten.
+    /// Returns the changes of a storage after a revision; `None` if some were compacted.
     pub fn changes_after<'a>(
         &'a self,
         storage: &StorageKey,
@@ -37,7 +37,7 @@ impl Registry {
         self.store.changes(storage, after).ok()
     }
 
-    /// The objects of a storage that name `uid` among their owners, in the order of their names.
+    /// Returns the objects of a storage with this owner uid, in the order of their names.
     pub fn dependents_in(&self, storage: &StorageKey, uid: &str) -> Vec<Arc<Stored>> {
         let known = self.dependents.get(uid).into_iter().flatten();
         known
@@ -47,7 +47,7 @@ impl Registry {
             .collect()
     }
 
-    /// The revision that was the newest so many revisions ago, as far as the past is remembered.
+    /// Returns the revision `ago` revisions before the newest, limited by what is retained.
     pub fn past_revision(&self, ago: u64) -> u64 {
         let past = self.store.revision().saturating_sub(ago);
         past.max(self.store.compacted()).max(1)

@@ -1,5 +1,5 @@
-//! Machine: what a kube-apiserver writes by itself when it begins to serve: its own Service, the
-//! priorities of a cluster's own Pods, what it would share its time by, and the groups it serves.
+//! Machine: the objects that a kube-apiserver writes when it starts: its own Service, system
+//! priority classes, flow control configurations, and APIServices.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,20 +18,20 @@ use super::options::{Subresource, Target, WriteOptions};
 use super::standard;
 use super::state::Registry;
 
-/// The first address of the network of Services.
+/// The address of the Service `kubernetes`.
 const ADDRESS: &str = "10.96.0.1";
 
-/// Who writes most of it.
+/// The field manager of most of these objects.
 const SERVER: &str = "kube-apiserver";
-/// Who writes what says how time is shared, and who reports on it.
+/// The field managers of flow control configurations and of their status.
 const FLOWS: (&str, &str) = (
     "api-priority-and-fairness-config-producer-v1",
     "api-priority-and-fairness-config-consumer-v1",
 );
 
 impl Registry {
-    /// Writes what is missing of it, and where the server listens now, by which authority's word.
-    /// What is there already stays, but for the address and the authority.
+    /// Creates the missing objects, and updates the server's address and authority. Existing
+    /// objects stay unchanged except for these two.
     pub fn furnish(&mut self, (listens, authority): (SocketAddr, &str), now: Timestamp) {
         self.authority = Some(authority.to_owned());
         self.note_lacks();
@@ -73,7 +73,7 @@ impl Registry {
         self.point_to(listens, now);
     }
 
-    /// What says how the server shares its time among clients, were it short of it.
+    /// Creates the flow control configurations. The server does not act on them.
     fn furnish_flows(&mut self, now: Timestamp) {
         let levels = (
             "flowcontrol.apiserver.k8s.io",
@@ -91,8 +91,9 @@ impl Registry {
         }
     }
 
-    /// Sees to it that each version of custom resources has an APIService, and none that is gone
-    /// (upstream: `crdregistration` and the controller `autoregister`).
+    /// Creates an APIService for each version of custom resources, and removes those of versions
+    /// that are not served any more (upstream: `crdregistration` and the controller
+    /// `autoregister`).
     pub(super) fn register_versions(&mut self, now: Timestamp) {
         let services = ("apiregistration.k8s.io", "apiservices");
         let resource = self.resource(services.0, "v1", services.1);
@@ -124,8 +125,8 @@ impl Registry {
         }
     }
 
-    /// Stores a new object of one of the cluster's parts that act within requests. Nobody is asked
-    /// about it, as about what the garbage collector does.
+    /// Stores a new object of a controller that acts within requests. Like writes of the garbage
+    /// collector it passes no webhooks.
     pub(super) fn plant(
         &mut self,
         (group, plural): (&str, &str),
@@ -150,7 +151,7 @@ impl Registry {
         Some(self.put(&resource.storage, namespace, &name, draft))
     }
 
-    /// Creates an object unless it is there.
+    /// Creates an object unless it exists.
     fn supply(
         &mut self,
         (group, plural): (&str, &str),
@@ -166,12 +167,12 @@ impl Registry {
         }
         let place = Some(namespace).filter(|_| resource.namespaced);
         let target = Target::collection(&resource, place);
-        // Where a policy or a quota forbids it, a cluster goes without too.
+        // If a policy or a quota forbids the object, it stays missing, as in a cluster.
         let written = self.create(target, body, &by(manager), now).ok()?;
         Some(written.object.value().clone())
     }
 
-    /// Writes the status of an object of the cluster.
+    /// Writes the status of one of these objects.
     fn report(
         &mut self,
         (group, plural): (&str, &str),
@@ -189,7 +190,7 @@ impl Registry {
         let _ = self.update(target, object, &by(manager), now);
     }
 
-    /// The Service leads to the listener. Its address is of loopback, which no client could write.
+    /// Points the Service at the listener. The address may be loopback, which clients cannot write.
     fn point_to(&mut self, listens: SocketAddr, now: Timestamp) {
         let (ip, port) = (listens.ip().to_string(), listens.port());
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };

@@ -1,4 +1,5 @@
-//! Machine: the played garbage collector: who goes with its owners, who is freed, who is waited for.
+//! Machine: the garbage collector: deletes dependents with their owners, orphans them, or lets
+//! their owners wait.
 
 use std::sync::Arc;
 
@@ -13,21 +14,21 @@ use super::due::{Address, FOREGROUND, ORPHAN, Policy, blocks, references, waits_
 use super::metadata;
 use super::state::Registry;
 
-/// What the owner that a reference names is to an object.
+/// The state of the owner that a reference names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It is there, and keeps the object.
+    /// It exists and keeps the object.
     Solid,
-    /// It is not there, or is another one by now.
+    /// It does not exist, or has another uid.
     Dangling,
-    /// It goes in the foreground, and waits for the object.
+    /// It is being deleted in the foreground and waits for the object.
     Waiting,
-    /// Nobody can tell; the object stays as it is.
+    /// The state is unknown, so the object stays.
     Unknown,
 }
 
 impl Registry {
-    /// What `attemptToDeleteItem` and `attemptToOrphanWorker` of the garbage collector do.
+    /// Carries out `attemptToDeleteItem` and `attemptToOrphanWorker` of the garbage collector.
     pub(super) fn attempt_collection(&mut self, at: &Address, now: Timestamp) {
         let (storage, namespace, name) = at;
         let Some(found) = self.store.get(storage, namespace, name).cloned() else {
@@ -50,7 +51,7 @@ impl Registry {
         let (mut solid, mut waiting) = (false, false);
         for reference in references(&object) {
             match self.standing(&resource, &found, reference) {
-                // SRV-GC-1: what may be owned is not collected.
+                // SRV-GC-1: an object that may have an owner is not collected.
                 Standing::Unknown => return,
                 Standing::Solid => solid = true,
                 Standing::Dangling => lost.push(uid_of(reference)),
@@ -84,7 +85,7 @@ impl Registry {
 
     fn standing(&self, resource: &Resource, object: &Stored, reference: &Value) -> Standing {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
-        // Owners that went a moment ago are known to be absent, even where their kind went too.
+        // Owners removed in this round are known to be absent, even if their kind was removed too.
         let gone = self.due.gone.get(text("uid"));
         if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
             return Standing::Dangling;
@@ -111,7 +112,7 @@ impl Registry {
         }
     }
 
-    /// The object an owner reference names, if it is still the one with that uid.
+    /// Returns the object that an owner reference names, if it has the same uid.
     pub(super) fn owner(
         &self,
         reference: &Value,
@@ -132,7 +133,7 @@ impl Registry {
         known.cloned().collect()
     }
 
-    /// Frees every dependent of an owner that is deleted without them.
+    /// Removes the owner references of all dependents of an owner that is deleted with `Orphan`.
     fn orphan_dependents(&mut self, uid: &str) {
         for (storage, namespace, name) in self.dependents_of(uid) {
             if let Some(found) = self.store.get(&storage, &namespace, &name).cloned() {
@@ -141,7 +142,7 @@ impl Registry {
         }
     }
 
-    /// An owner that goes in the foreground goes when nobody holds it up any more.
+    /// Removes an owner that is deleted in the foreground once no dependent blocks it.
     fn await_dependents(&mut self, storage: &StorageKey, owner: &Arc<Stored>) {
         let uid = owner.meta("uid");
         let mut held = false;
@@ -163,8 +164,8 @@ impl Registry {
         }
     }
 
-    /// Where a dependent waits in the foreground itself, the two may own each other: the object
-    /// then holds nobody up.
+    /// If a dependent waits in the foreground itself, the two may own each other: then its
+    /// references stop blocking.
     fn break_circle(&mut self, storage: &StorageKey, found: &Arc<Stored>) -> Arc<Stored> {
         let mut dependents = self.dependents_of(found.meta("uid")).into_iter();
         let circle = dependents.any(|(storage, namespace, name)| {
@@ -182,7 +183,7 @@ impl Registry {
         self.put(storage, &found.namespace, &found.name, draft)
     }
 
-    /// Takes references away.
+    /// Removes owner references.
     fn drop_references(&mut self, storage: &StorageKey, found: &Stored, uids: &[String]) {
         if uids.is_empty() {
             return;
@@ -201,7 +202,7 @@ impl Registry {
         self.put(storage, &found.namespace, &found.name, draft);
     }
 
-    /// Takes a finalizer away, and the object where nothing else holds it.
+    /// Removes a finalizer, and the object if nothing else holds it.
     fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
         let mut draft = found.draft();
         let fields = metadata::of(&mut draft.value);

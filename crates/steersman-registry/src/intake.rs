@@ -1,4 +1,5 @@
-//! Machine: takes in what a client sends: options, kind, unknown fields, defaults, validation.
+//! Machine: checks and decodes objects from clients: options, kind, unknown fields, defaults,
+//! validation.
 
 use serde_json::Value;
 use steersman_kinds as kinds;
@@ -14,7 +15,7 @@ use super::metadata;
 use super::options::WriteOptions;
 use super::rules;
 
-/// What to do with a field that the kind does not have.
+/// The handling of fields that the kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Unknown fields are dropped.
@@ -25,7 +26,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// Where an object came from, which decides how some refusals are worded.
+/// The source of an object, which decides about the wording of some refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The body of a POST or PUT.
@@ -66,7 +67,7 @@ pub fn options(kind: &str, options: &WriteOptions) -> Result<(bool, FieldValidat
     further_options(kind, options, errors)
 }
 
-/// Checks the query of an apply.
+/// Checks the options of an apply.
 pub(crate) fn apply_options(options: &WriteOptions) -> Result<(bool, FieldValidation), Status> {
     let mut errors = Vec::new();
     if options.field_manager.as_deref().is_none_or(str::is_empty) {
@@ -105,8 +106,7 @@ fn further_options(
     }
 }
 
-/// Refuses a body of another kind or version, and fills in both where a built-in kind's are
-/// missing.
+/// Refuses a body of another kind or version, and sets both if a built-in kind's are missing.
 pub(crate) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -187,7 +187,7 @@ fn check_built_in(
     )))
 }
 
-/// Why an object of another kind or version is none of a built-in resource.
+/// Returns why an object of another kind or version is none of a built-in resource.
 pub(crate) fn unconvertible(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -208,7 +208,7 @@ pub(crate) fn unconvertible(
     }
 }
 
-/// Decodes an object of the right kind: types of metadata, unknown fields, defaults. Answers the
+/// Decodes an object of the right kind: types of metadata, unknown fields, defaults. Returns the
 /// warnings.
 pub(crate) fn decode(
     resource: &Resource,
@@ -242,7 +242,7 @@ pub(crate) fn decode(
     } else {
         let (kind, version) = (&resource.kind, &resource.version);
         let definition = is_definition(resource);
-        // What is stored of a definition is told apart by itself.
+        // A CRD is decoded by a function of its own below, so only a copy is checked here.
         let mut copy = definition.then(|| object.clone());
         let read = copy.as_mut().unwrap_or(object);
         let read = types::decode(&resource.api_version(), kind, read).map_err(|why| {
@@ -274,16 +274,16 @@ pub(crate) fn decode(
     })
 }
 
-/// What an object has that its kind has not, as it is told.
+/// Returns the unknown fields of an object, as messages name them.
 ///
 /// # Errors
-/// Those of an object that does not decode.
+/// Fails for an object that does not decode.
 pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
     decode(resource, object, Origin::Body, FieldValidation::Warn)
 }
 
-/// A patch whose result does not decode is invalid rather than a bad request; the decoder's own
-/// words are what follows the kind in `status`.
+/// Turns the decoder's bad request into 422 for the result of a patch; the decoder's message
+/// follows the kind in `status`.
 pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
     let lead = format!("cannot be handled as a {kind}: ");
     let Some((_, why)) = status.message.split_once(&lead) else {
@@ -297,12 +297,12 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     )
 }
 
-/// Whether the objects define custom resources.
+/// Whether the resource is customresourcedefinitions.
 pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "CustomResourceDefinition"
 }
 
-/// What the author of an object is warned of though it is taken.
+/// Returns the warnings about a valid object.
 pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if let Some(kind) = kinds::of(resource) {
         return (kind.warnings)(object, old);
@@ -329,7 +329,7 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
     told
 }
 
-/// Brings a decoded object into the shape it is stored in.
+/// Normalises a decoded object to its stored form.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     if resource.built_in {
         defaults::apply(resource, object);
@@ -339,8 +339,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Checks a whole object; `old` is the stored one on an update. What its author is only told is
-/// put into `warnings`.
+/// Validates a whole object; `old` is the stored one on an update. Adds to `warnings`.
 pub(crate) fn check(
     resource: &Resource,
     object: &Value,
@@ -348,7 +347,7 @@ pub(crate) fn check(
     warnings: &mut Vec<String>,
 ) -> Vec<FieldError> {
     let mut errors = match old {
-        // The metadata of an update is checked with the old one.
+        // The metadata of an update is checked against the old metadata elsewhere.
         Some(_) => Vec::new(),
         None => metadata::validate(resource, object, true),
     };
@@ -362,7 +361,7 @@ pub(crate) fn check(
     errors
 }
 
-/// Checks the status a status write brings.
+/// Validates the status of a status write.
 pub(crate) fn check_status(
     resource: &Resource,
     object: &Value,

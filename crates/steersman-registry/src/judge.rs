@@ -1,7 +1,7 @@
-//! Machine: which admission policies are about a write, and what comes of what those that judge say.
+//! Machine: matches admission policies to a write, and evaluates the validating ones.
 //!
-//! Policies are evaluated in place, so they are asked about every write: those of requests, of the
-//! player and of a test's direct access.
+//! Policies are evaluated in place, so they apply to every write: of requests, of the player and of
+//! a test's direct access.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy`.
 
@@ -21,14 +21,14 @@ use super::scale::selector_text;
 use super::state::Registry;
 use super::validation::Objection;
 
-/// A policy that is about a write, with one of its bindings and the parameters to evaluate it with.
+/// A policy that matches a write, with one of its bindings and the parameters to evaluate it with.
 #[derive(Debug)]
 pub(super) struct Case<'p, R> {
     pub(super) policy: &'p Ruled<R>,
     pub(super) binding: &'p Binding,
     /// The resource in the version that a rule of the policy names.
     pub(super) resource: Arc<Resource>,
-    /// Null where there are none.
+    /// Null without parameters.
     pub(super) params: Value,
 }
 
@@ -40,11 +40,11 @@ pub(super) struct Misfit<'p> {
     pub(super) why: String,
 }
 
-/// A policy to evaluate, or why that is not possible.
+/// A policy to evaluate, or the reason why it cannot be.
 pub(super) type Found<'p, R> = Result<Case<'p, R>, Misfit<'p>>;
 
 impl Registry {
-    /// Asks the policies whether a write may happen.
+    /// Evaluates the validating policies for a write.
     ///
     /// # Errors
     /// The first objection of a policy whose binding denies, with the code of its reason.
@@ -115,8 +115,8 @@ impl Registry {
         ))
     }
 
-    /// The policies that are about a write, once for each binding and parameter, in their order; in
-    /// the place of one that cannot be evaluated, and whose failures are not ignored, the reason.
+    /// Returns the matching policies in order, once for each binding and parameter. A policy that
+    /// cannot be evaluated is replaced by the reason, unless its failures are ignored.
     pub(super) fn cases<'p, R>(
         &self,
         policies: &'p [Ruled<R>],
@@ -172,7 +172,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// The resource as which a write is one that a policy or a binding is about.
+    /// Returns the resource under which a policy or a binding matches a write.
     fn is_about(
         &self,
         constraints: &Constraints,
@@ -185,7 +185,7 @@ impl Registry {
         self.selected(&constraints.included, admission, states)
     }
 
-    /// The parameters with which a binding has its policy evaluated; null where there are none.
+    /// Returns the parameters of a binding; null if there are none.
     fn params(
         &self,
         policy: &Policy,
@@ -243,7 +243,7 @@ impl Registry {
     }
 }
 
-/// A refusal with the reason of the policy.
+/// Returns a refusal with the reason of the policy.
 fn denied(mut refusal: Status, message: String, reason: &str) -> Status {
     let (reason, code) = match reason {
         "Unauthorized" => ("Unauthorized", 401),

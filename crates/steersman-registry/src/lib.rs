@@ -2,10 +2,13 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 //!
-//! Invariants: a verb refuses and changes nothing, or commits before it returns (SRV-REG-1); a
-//! write that names a resource version lands on that version only (SRV-REG-2); the generation
-//! counts changes of the desired state and nothing else (SRV-REG-3); a write that changes nothing
-//! makes no revision (SRV-REG-4); a watch sees each change once, in order (SRV-WATCH-1).
+//! Invariants:
+//!
+//! - A verb refuses and changes nothing, or commits before it returns (SRV-REG-1).
+//! - A write that names a resource version lands on that version only (SRV-REG-2).
+//! - The generation counts changes of the desired state and nothing else (SRV-REG-3).
+//! - A write that changes nothing creates no revision (SRV-REG-4).
+//! - A watch sees each change once, in order (SRV-WATCH-1).
 
 pub mod store;
 pub mod auth;

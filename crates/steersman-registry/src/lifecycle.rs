@@ -1,4 +1,4 @@
-//! Machine: draws the consequences of writes and removals, one after the other.
+//! Machine: runs the controllers that act within requests, after writes and deletions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::due::Change;
 use super::state::{Registry, address};
 
 impl Registry {
-    /// Notes what a write gives the garbage collector and the namespace controller to do.
+    /// Records the work that a write causes for the garbage collector and the namespace controller.
     pub(super) fn note_change(&mut self, storage: &StorageKey, change: &Change, new: &Arc<Stored>) {
         if change.owners || change.orphans {
             self.due.object(address(storage, new));
@@ -28,14 +28,14 @@ impl Registry {
         }
     }
 
-    /// An owner may have waited for this reference alone.
+    /// Schedules a look at an owner, which may have waited only for this reference.
     fn note_owner(&mut self, reference: &Value, namespace: &str) {
         if let Some((resource, found)) = self.owner(reference, namespace) {
             self.due.object(address(&resource.storage, &found));
         }
     }
 
-    /// Has a namespace looked at where it is on its way out.
+    /// Schedules a look at a terminating namespace.
     pub(super) fn note_namespace(&mut self, storage: &StorageKey, new: &Stored) {
         let namespaces = StorageKey::new("", "namespaces");
         let name = if *storage == namespaces {
@@ -49,9 +49,8 @@ impl Registry {
         }
     }
 
-    /// Draws the consequences of every write and removal, and of the writes and removals that
-    /// those cause. A list of work rather than recursion: a chain of owners may be as long as a
-    /// client likes (SRV-GC-2).
+    /// Does all recorded work, including work that this causes. A loop over a queue rather than
+    /// recursion, because a chain of owners can be arbitrarily long (SRV-GC-2).
     pub(super) fn settle(&mut self, now: Timestamp) {
         loop {
             if let Some((storage, gone)) = self.removed.pop_front() {
@@ -80,7 +79,7 @@ impl Registry {
         self.due.gone.clear();
     }
 
-    /// The owners that waited for a removed object, and the objects that it owned.
+    /// Schedules looks at the owners that waited for a removed object, and at its dependents.
     fn note_removal(&mut self, gone: &Stored) {
         let uid = gone.meta("uid");
         let dependents = self.dependents_of(uid);

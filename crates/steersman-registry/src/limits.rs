@@ -1,4 +1,5 @@
-//! Machine: what LimitRanges give containers and allow Pods and claims (upstream: the plugin LimitRanger).
+//! Machine: applies LimitRanges: defaults for containers, limits of Pods and claims (upstream: the
+//! plugin LimitRanger).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,13 +15,13 @@ use super::admission::Admission;
 use super::metadata;
 use super::state::Registry;
 
-/// Tells a Pod's readers what it was given.
+/// The annotation of a Pod that lists the defaults it got.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// Amounts by the names of resources.
+/// Quantities by resource name.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// What is asked for, and what is the most.
+/// Requests and limits.
 pub(super) struct Asked {
     pub(super) requests: Amounts,
     pub(super) limits: Amounts,
@@ -35,7 +36,7 @@ impl Registry {
             .collect()
     }
 
-    /// Gives the containers of a new Pod the amounts that they do not name.
+    /// Sets the default requests and limits of a new Pod's containers.
     pub(super) fn limit_containers(&self, admission: &Admission<'_>, pod: &mut Value) {
         for range in self.limit_ranges(admission.target.scope()) {
             let mut told = Vec::new();
@@ -58,7 +59,7 @@ impl Registry {
         }
     }
 
-    /// Refuses a Pod beyond what a LimitRange allows.
+    /// Refuses a Pod outside the bounds of a LimitRange.
     pub(super) fn check_limits_of_pod(
         &self,
         admission: &Admission<'_>,
@@ -136,7 +137,7 @@ fn refuse(admission: &Admission<'_>, object: &Value, wrong: &[String]) -> Result
     }
 }
 
-/// Gives one container what it does not name, and notes what that was.
+/// Sets the defaults of one container, and records which.
 fn give(range: &Value, container: &mut Value, word: &str, told: &mut Vec<String>) {
     let name = container["name"].as_str().unwrap_or_default().to_owned();
     for (part, from, called) in [
@@ -172,7 +173,7 @@ pub(super) fn amounts(of: &Value) -> Amounts {
     members.filter_map(read).collect()
 }
 
-/// What a container or a claim asks for.
+/// Reads the requests and limits of a container or a claim.
 fn asked(holder: &Value) -> Asked {
     Asked {
         requests: amounts(&holder["resources"]["requests"]),
@@ -180,8 +181,8 @@ fn asked(holder: &Value) -> Asked {
     }
 }
 
-/// What all containers of a Pod ask for together: those that run on, and at least as much as each
-/// that runs before them.
+/// Sums up what the containers of a Pod need together: all that run at the same time, or the
+/// largest init container if that is more.
 pub(super) fn asked_by_pod(spec: &Value) -> Asked {
     let total = |part: &str| {
         let mut sum = Amounts::new();
@@ -230,7 +231,7 @@ fn raise(to: &mut Amounts, least: Amounts) {
     }
 }
 
-/// Checks what is asked for against one limit.
+/// Checks requests and limits against one limit.
 fn check(limit: &Value, asked: &Asked, wrong: &mut Vec<String>) {
     let of = limit["type"].as_str().unwrap_or_default();
     for (name, least) in amounts(&limit["min"]) {
@@ -247,7 +248,7 @@ fn check(limit: &Value, asked: &Asked, wrong: &mut Vec<String>) {
     }
 }
 
-/// A request and a limit, where there are.
+/// A request and a limit, if given.
 type Pair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
 
 fn too_little(
@@ -305,7 +306,7 @@ mod tests {
         Quantity::parse(amount).unwrap()
     }
 
-    /// What runs beside all others is added, what runs before them only has to fit.
+    /// Containers that run at the same time add up; an init container only has to fit.
     #[test]
     fn a_pod_asks_for_what_its_containers_need_at_once() {
         let container = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});

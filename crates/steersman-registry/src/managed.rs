@@ -1,4 +1,4 @@
-//! Machine: keeps `metadata.managedFields` over writes.
+//! Machine: maintains `metadata.managedFields` over writes.
 
 use std::borrow::Cow;
 
@@ -19,16 +19,16 @@ use super::options::{Subresource, WriteOptions};
 use super::scale::wanted;
 use super::state::Registry;
 
-/// Who owns the fields after a write.
+/// How the owners of fields are determined after a write.
 #[derive(Debug, Clone)]
 pub(super) enum Ownership<'a> {
     /// The request's manager owns what the write changes.
     Track(&'a WriteOptions),
-    /// This was found out already.
+    /// The managedFields were computed before.
     Given(Option<String>),
 }
 
-/// The name of a subresource in an entry; empty for the object itself.
+/// Returns the name of a subresource in an entry; empty for the object itself.
 pub(super) fn subresource_name(subresource: Subresource) -> &'static str {
     match subresource {
         Subresource::Main => "",
@@ -41,8 +41,8 @@ pub(super) fn subresource_name(subresource: Subresource) -> &'static str {
     }
 }
 
-/// The members of an object that a subresource does not write, so that nobody owns them through
-/// it.
+/// Returns the members of an object that a subresource does not write, so that no manager owns them
+/// through it.
 pub(super) fn ignored<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -58,7 +58,7 @@ pub(super) fn ignored<'a>(
             all_but(&["status"])
         }
         Subresource::Status | Subresource::Approval => all_but(&["status", "metadata"]),
-        // The main path never changes a request for a certificate.
+        // A write of the object itself never changes a CertificateSigningRequest's spec.
         Subresource::Main if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
             vec!["spec", "status"]
         }
@@ -67,8 +67,8 @@ pub(super) fn ignored<'a>(
     }
 }
 
-/// An applied configuration without the fields of the metadata that a write to the status does not
-/// take, so that its manager does not own them.
+/// Returns an applied configuration without the metadata that a status write does not take, so that
+/// its manager does not own these fields.
 pub(super) fn without_kept<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -87,22 +87,22 @@ pub(super) fn without_kept<'a>(
     Cow::Owned(limited)
 }
 
-/// The path to the number that a kind's `/scale` writes.
+/// Returns the path of the field that a kind's `/scale` writes.
 pub(super) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
     let keys = resource.scale.iter().flat_map(|scale| &scale.spec_replicas);
     keys.map(|key| PathElement::field(key)).collect()
 }
 
-/// What of a new object is decided before it is complete: who wrote it.
+/// Facts about a new object as it was sent, which decide about owners after it is completed.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// Fields of the spec that the server fills in, and nobody owns then.
+    /// Fields of the spec that the server sets, which then have no owner.
     left_out: Vec<&'static str>,
-    /// Lists that were sent without elements: of the object (false) or of its spec (true).
+    /// Lists that were sent empty: of the object (false) or of its spec (true).
     emptied: Vec<(bool, String)>,
 }
 
-/// Notes what the author of a new object left to the server.
+/// Records which fields the author of a new object left to the server.
 pub(super) fn asked(resource: &Resource, object: &Value) -> Asked {
     if !resource.built_in {
         return Asked::default();
@@ -129,8 +129,8 @@ pub(super) fn asked(resource: &Resource, object: &Value) -> Asked {
 }
 
 impl Asked {
-    /// Makes the state before a create hold what nobody is to own, and not hold what was sent
-    /// without elements and is kept as null.
+    /// Prepares the comparison of a create: adds the unowned fields to the state before, and turns
+    /// lists that were sent empty but are stored as null into empty lists. Returns these lists.
     fn adjust(&self, before: &mut Value, object: &mut Value) -> Vec<(bool, String)> {
         for field in &self.left_out {
             if let Some(value) = object.get("spec").and_then(|spec| spec.get(*field)) {
@@ -158,13 +158,13 @@ impl Asked {
     }
 }
 
-/// The managedFields of an object.
+/// Returns the managedFields of an object.
 pub(super) fn sent(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Fields of the metadata that came to a subresource which keeps the stored ones, and which the
-/// writer owns all the same. A null stands for a field that the writer left out.
+/// Returns metadata fields that were sent to a subresource which keeps the stored ones, and which
+/// the writer owns all the same. Null stands for a field that the writer left out.
 pub(super) fn named_beside(
     resource: &Resource,
     subresource: Subresource,
@@ -189,13 +189,13 @@ pub(super) fn named_beside(
     Some(Value::Object(named))
 }
 
-/// The managedFields that came with an object; what is decoded has none.
+/// Takes the managedFields out of an object; decoded objects have none.
 pub(super) fn take(object: &mut Value) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     metadata.remove("managedFields")
 }
 
-/// Puts managedFields into an object, or takes them out.
+/// Sets or removes the managedFields of an object.
 pub(super) fn put(object: &mut Value, managed: Option<Value>) {
     let fields = metadata::of(object);
     match managed {
@@ -204,16 +204,16 @@ pub(super) fn put(object: &mut Value, managed: Option<Value>) {
     };
 }
 
-/// Puts managedFields that the server wrote into an object, for somebody who reads them there.
+/// Adds stored managedFields to an object, for code that reads them there.
 pub(super) fn show(object: &mut Value, managed: Option<&str>) {
-    // What was written as JSON can be read.
+    // The text was serialised as JSON, so it parses.
     put(
         object,
         managed.and_then(|text| serde_json::from_str(text).ok()),
     );
 }
 
-/// Whether storing this would change nothing but the times of managedFields, which also decide their
+/// Whether storing this would change only the times of managedFields, which also decide their
 /// order.
 pub(super) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
     if draft.value != *stored.lean() {
@@ -235,8 +235,9 @@ pub(super) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
     own.is_some() && own == timeless(draft.managed.as_deref())
 }
 
-/// The entries that a request starts from: those it sends, unless it sends none that can be read;
-/// a subresource cannot send any. An empty list, or one empty entry, is a wish to have none.
+/// Returns the entries that a request starts from: those it sends, or the stored ones if it sends
+/// none that parse. A subresource cannot send any. An empty list, or a list of one empty entry,
+/// removes all.
 fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> Entries {
     let kept = || Entries::stored(old).unwrap_or_default();
     if subresource != Subresource::Main {
@@ -253,8 +254,8 @@ fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> E
 }
 
 impl Registry {
-    /// The `apiVersion`s whose entries in managedFields keep their meaning: those that are served,
-    /// and all versions of a definition, as fields of a version stay owned while it is not served.
+    /// Returns the `apiVersion`s whose entries in managedFields stay valid: served versions, and
+    /// all versions of a CRD, because fields of a version stay owned while it is not served.
     pub(super) fn versions_of(&self, resource: &Resource) -> Vec<String> {
         if !resource.built_in {
             let names = resource.definition_versions.iter();
@@ -267,13 +268,13 @@ impl Registry {
         same.map(|other| other.api_version()).collect()
     }
 
-    /// Whether somebody reads the managedFields of objects of a resource in them before they are
-    /// stored: webhooks, policies and converters are sent whole objects.
+    /// Whether objects of a resource must contain their managedFields before they are stored,
+    /// because webhooks, policies and converters get whole objects.
     pub(super) fn shows_managed(&self, resource: &Resource) -> bool {
         self.is_judged() || resource.conversion.is_some()
     }
 
-    /// Who owns which field of a new object, as JSON.
+    /// Computes the managedFields of a new object, as JSON.
     pub(super) fn track_create(
         &self,
         resource: &Resource,
@@ -314,9 +315,9 @@ impl Registry {
         }
     }
 
-    /// Who owns which field of an object after an update, as JSON. `managed` are its managedFields
-    /// before, `sent` are those that came with the request, and `named` is what else it sent and did
-    /// not write.
+    /// Computes the managedFields of an object after an update, as JSON. `managed` are those
+    /// before, `sent` came with the request, and `named` are metadata fields that it sent without
+    /// writing them.
     pub(super) fn track_update(
         &self,
         (resource, subresource): (&Resource, Subresource),
@@ -361,7 +362,7 @@ impl Registry {
         if subresource == Subresource::Scale {
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
-            // An update takes what it changes; only an apply is refused.
+            // An update takes over the field; only an apply can conflict.
             let _ = update_field(entries, &manager, (&path, &version), changed, true);
         } else {
             let versions = self.versions_of(resource);
@@ -378,7 +379,7 @@ impl Registry {
         cap(entries);
     }
 
-    /// Notes who asked for a token, of which nothing is kept.
+    /// Sets the managedFields of a token's answer; the token itself is not stored.
     pub(super) fn track_token(&self, token: &mut Value, options: &WriteOptions, now: Timestamp) {
         if !self.options.track_managed_fields {
             return;
@@ -400,7 +401,7 @@ impl Registry {
         show(token, entries.write().as_deref());
     }
 
-    /// An object of which the server itself wrote the status, to be stored.
+    /// Returns a draft of an object whose status the server wrote.
     pub(super) fn own_status(
         &self,
         resource: &Resource,

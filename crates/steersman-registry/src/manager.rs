@@ -1,14 +1,14 @@
-//! Machine: the manager that a request names.
+//! Machine: the field manager of a request.
 
 use steersman_text::go;
 use steersman_text::status::FieldError;
 
 use super::options::WriteOptions;
 
-/// The longest name of a manager, in bytes.
+/// Maximum length of a manager's name, in bytes.
 const LONGEST_NAME: usize = 128;
 
-/// The name of a manager that gave none.
+/// The manager of requests without a name.
 const UNKNOWN: &str = "unknown";
 
 /// Checks the `fieldManager` of a request.
@@ -30,7 +30,7 @@ pub(super) fn check(name: Option<&str>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The name of a request's manager: the one it gives, or what its User-Agent begins with.
+/// Returns the request's `fieldManager`, or else the beginning of its User-Agent.
 pub(super) fn name_of(options: &WriteOptions) -> String {
     let given = options.field_manager.as_deref().unwrap_or_default();
     if !given.is_empty() {

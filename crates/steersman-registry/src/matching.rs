@@ -1,4 +1,5 @@
-//! Machine: which writes a webhook or an admission policy is about, and what it sees of them.
+//! Machine: matches writes to webhooks and admission policies, and builds what these see of a
+//! write.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`.
 
@@ -18,15 +19,15 @@ use super::policy::Asker;
 use super::scale::selector_text;
 use super::state::Registry;
 
-/// An object and what it was before.
+/// An object after and before a write.
 pub(super) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 impl Registry {
-    /// The resource as which a write is one that a webhook or a policy is about by its rules and
+    /// Returns the resource under which a write matches a webhook or a policy by its rules and
     /// selectors.
     ///
     /// # Errors
-    /// 404 where the namespace is not there whose labels count.
+    /// 404 if the namespace whose labels are selected does not exist.
     pub(super) fn selected(
         &self,
         hook: &Hook,
@@ -57,8 +58,8 @@ impl Registry {
         Ok(Some(resource))
     }
 
-    /// The resource in the version that a rule of the webhook names: the request's own, or one
-    /// that is the same in another version.
+    /// Returns the resource in the version that a rule of the webhook names: the request's own, or
+    /// an equivalent one of another version.
     pub(super) fn matched(&self, hook: &Hook, admission: &Admission<'_>) -> Option<Arc<Resource>> {
         let own = admission.target.resource;
         if hook.is_about(admission.occasion(own)) {
@@ -75,7 +76,7 @@ impl Registry {
         named.next().cloned()
     }
 
-    /// The Namespace whose labels count: none for what is in no namespace.
+    /// Returns the Namespace whose labels are selected; `None` for cluster-scoped objects.
     fn namespace_of(
         &self,
         admission: &Admission<'_>,
@@ -102,7 +103,7 @@ impl Registry {
         }
     }
 
-    /// What a webhook or a policy is told of a write, but for the uid.
+    /// Builds the review's request for a webhook or a policy, without its uid.
     pub(super) fn told(
         &self,
         resource: &Resource,
@@ -147,7 +148,7 @@ impl Registry {
         Ok(webhook::request(&about))
     }
 
-    /// The Namespace in which a write happens; null where it is in none.
+    /// Returns the Namespace of a write; null for cluster-scoped objects.
     pub(super) fn namespace_object(&self, admission: &Admission<'_>) -> Value {
         let namespaced = admission.target.resource.namespaced;
         let storage = StorageKey::new("", "namespaces");
@@ -156,7 +157,7 @@ impl Registry {
         namespace.map_or(Value::Null, |found| (*found.value).clone())
     }
 
-    /// Whom expressions ask what the author of a write may do.
+    /// Returns the authorizer that expressions call for the author of a write.
     pub(super) fn asker<'a>(
         &'a self,
         admission: &'a Admission<'_>,

@@ -1,42 +1,42 @@
-//! Words: what a verb that is running knows of webhooks, and what it warns of.
+//! Words: the webhook calls and the warnings of the running verb.
 
 use std::collections::HashMap;
 
 use crate::webhook::{Answer, Call};
 
-/// How many characters all warnings of a request have at most, and each of them where they have
+/// Maximum number of characters of all warnings of a request, and of each warning if they have
 /// more: see upstream's `apiserver/pkg/endpoints/filters/warning.go`.
 const MOST_OF_ALL: usize = 4 * 1024;
 const MOST_OF_ONE: usize = 256;
 
-/// What a verb that is running knows of webhooks, and what it warns of.
+/// The webhook calls and the warnings of the running verb.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Whether somebody stands by who can ask.
+    /// Whether a driver can make calls.
     pub(super) attended: bool,
     pub(super) answers: HashMap<String, Answer>,
-    /// How often a webhook was asked, by its place in the request.
+    /// The number of calls of each webhook, by its position in the request.
     pub(super) asked: HashMap<String, usize>,
-    /// What is to be asked.
+    /// The calls to make.
     pub(super) pending: Vec<Call>,
-    /// The revision at which a list that had to ask goes on.
+    /// The revision at which a list that had to wait continues.
     pub(super) pinned: Option<u64>,
-    /// What the client is warned of, whatever comes of its request.
+    /// The warnings for the client, whatever the outcome of its request.
     pub(super) warnings: Warnings,
 }
 
-/// Texts for `Warning` headers, each once, and no more than fit.
+/// Texts of `Warning` headers, without duplicates and limited in length.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     texts: Vec<String>,
-    /// Whether a body was decoded, so that it counts what that said in vain.
+    /// Whether a body was decoded, so that its unknown fields are reported.
     decoded: bool,
     /// Whether the texts are shortened so that more of them fit.
     short: bool,
 }
 
 impl Warnings {
-    /// Adds a text in the order of time.
+    /// Adds a text at the end.
     pub(super) fn note(&mut self, text: String) {
         if self.texts.contains(&text) {
             return;
@@ -60,7 +60,7 @@ impl Warnings {
         }
     }
 
-    /// Adds the unknown fields of a body that was decoded.
+    /// Adds the unknown fields of a decoded body.
     pub(super) fn note_unknown(&mut self, fields: Vec<String>) {
         self.decoded = true;
         for text in fields {
@@ -68,7 +68,7 @@ impl Warnings {
         }
     }
 
-    /// Takes them all out; `true` where a body was decoded.
+    /// Takes all texts; `true` if a body was decoded.
     pub(super) fn take(&mut self) -> (bool, Vec<String>) {
         let all = std::mem::take(self);
         (all.decoded, all.texts)

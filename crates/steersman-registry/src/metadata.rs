@@ -1,4 +1,4 @@
-//! Machine: an object's metadata: its types, what the server sets, and what may not change.
+//! Machine: an object's metadata: decoding, fields of the server, and immutable fields.
 
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::{Generation, MetadataCheck, Resource};
@@ -6,17 +6,17 @@ use steersman_schema::types;
 use steersman_text::status::{FieldError, Status};
 use steersman_text::{go, names};
 
-/// Text of a field; empty where it is absent.
+/// Returns a metadata field as text; empty if absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// The object's metadata, made when it is absent or no object.
+/// Returns the object's metadata, which is created if it is absent or no object.
 pub fn of(object: &mut Value) -> &mut Map<String, Value> {
     members(members(object).entry("metadata").or_insert(Value::Null))
 }
 
-/// The value as an object, replaced by an empty one when it is none.
+/// Returns the value as an object; any other value is replaced by an empty object.
 pub fn members(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -27,8 +27,8 @@ pub fn members(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Brings `metadata` into shape: unknown fields, nulls and empties go (unknown ones are named in
-/// `unknown`), and a value of the wrong type is refused as the decoder refuses it.
+/// Decodes `metadata`: removes unknown fields (adding their names to `unknown`), nulls and empty
+/// values, and refuses values of the wrong type as the decoder does.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,
@@ -51,7 +51,7 @@ pub(crate) fn decode(
     }
     let metadata = of(object);
     metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
-    // The metadata of a custom resource is read on its own.
+    // The metadata of a custom resource is decoded separately.
     unknown.extend(types::decode_metadata(metadata, resource.built_in).map_err(refuse)?);
     metadata.retain(|name, value| match value {
         Value::Object(members) => !members.is_empty(),
@@ -62,7 +62,7 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// Checks what a client may set.
+/// Validates the fields that a client may set.
 pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let prefix = text(object, "generateName");
@@ -79,8 +79,8 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
             "name or generateName is required",
         ));
     } else if new {
-        // An object that is there keeps its name, also where another version or group of its kind
-        // would not have taken it.
+        // An existing object keeps its name, even if another version or group of its kind would
+        // refuse it.
         let value = go::quote(name);
         let wrong = names::check_name(resource.names, name);
         let wrong = wrong
@@ -92,7 +92,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     errors
 }
 
-/// Carries over what the server owns from the stored object.
+/// Copies the server's own fields from the stored object.
 pub(crate) fn keep(new: &mut Value, old: &Value) {
     let metadata = of(new);
     for field in ["creationTimestamp", "generation", "namespace"] {
@@ -108,8 +108,8 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Checks the metadata of an update: once for all kinds as that of a new object and as that of a
-/// change, and then as often as the kind's strategy does. Each check reports its causes again.
+/// Validates the metadata of an update: for all kinds once as that of a new object and once as that
+/// of a change, and then again by the kind's strategy. Each check reports its causes again.
 pub(crate) fn validate_update(
     resource: &Resource,
     checks: &[MetadataCheck],
@@ -127,7 +127,7 @@ pub(crate) fn validate_update(
     errors
 }
 
-/// Checks what other objects may carry too: labels, annotations, owners and finalizers.
+/// Validates labels, annotations, owners and finalizers.
 fn check_attached(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
     let metadata = &object["metadata"];
     names::check_attached(metadata, errors);
@@ -136,8 +136,8 @@ fn check_attached(resource: &Resource, object: &Value, errors: &mut Vec<FieldErr
     }
 }
 
-/// Checks that what is fixed stays, and what is attached (upstream:
-/// `ValidateObjectMetaAccessorUpdate`).
+/// Checks that immutable fields are unchanged, and validates labels, annotations, owners and
+/// finalizers (upstream: `ValidateObjectMetaAccessorUpdate`).
 fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let (new, old) = (&new["metadata"], &old["metadata"]);
     let empty = Vec::new();
@@ -198,7 +198,7 @@ pub(crate) fn raise_generation(resource: &Resource, new: &mut Value, old: &Value
     }
 }
 
-/// A time as it is written in metadata: whole seconds, UTC.
+/// Formats a time as metadata does: whole seconds, UTC.
 pub fn time(now: jiff::Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

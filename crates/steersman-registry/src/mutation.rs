@@ -1,4 +1,4 @@
-//! Machine: the rules of one MutatingAdmissionPolicy, compiled, and what they make of an object.
+//! Machine: the compiled rules of one MutatingAdmissionPolicy, and their evaluation.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating`.
 
@@ -10,29 +10,29 @@ use steersman_schema::types::TypeRef;
 
 use super::policy::{BUDGET, Policy, Rules, Scene};
 
-/// What a policy changes of objects.
+/// The mutations of a policy.
 #[derive(Debug)]
 pub(super) struct Mutating {
     pub(super) mutations: Vec<Mutation>,
-    /// Whether it is evaluated again after something changed the object it left.
+    /// Whether it is evaluated again after a later change of the object (`reinvocationPolicy:
+    /// IfNeeded`).
     pub(super) again: bool,
 }
 
-/// One change that a policy makes.
+/// One mutation of a policy.
 #[derive(Debug)]
 pub(super) enum Mutation {
-    /// A configuration to put over the object.
+    /// A configuration to apply to the object.
     Apply(Expression),
-    /// Operations of a JSON patch.
+    /// The operations of a JSON patch.
     Patch(Expression),
 }
 
-/// What came of a change.
+/// The result of a mutation.
 #[derive(Debug)]
 pub(super) struct Changed {
     pub(super) object: Json,
-    /// Whether fields that the kind has not are a mistake: those of a configuration were held
-    /// against the type already.
+    /// Whether unknown fields are an error; a configuration was already checked against the type.
     pub(super) strict: bool,
 }
 
@@ -55,7 +55,7 @@ impl Rules for Mutating {
 }
 
 impl Mutation {
-    /// The types that the expressions of the two kinds must have.
+    /// Compiles a mutation; each of the two forms requires another type of its expression.
     pub(super) fn of(environment: &Environment, mutation: &Json) -> Option<Self> {
         match mutation["patchType"].as_str()? {
             "ApplyConfiguration" => {
@@ -72,11 +72,10 @@ impl Mutation {
         }
     }
 
-    /// The object of a scene, which is of this type, after the change; nothing where the patch
-    /// itself says that it does not apply.
+    /// Returns the object after the mutation; `None` if a `test` of the patch fails.
     ///
     /// # Errors
-    /// Why there is no such object.
+    /// Fails with the reason why there is no result.
     pub(super) fn change(
         &self,
         policy: &Policy,

@@ -1,4 +1,4 @@
-//! Words: what a caller may ask of a verb, and what a verb answers.
+//! Words: the options of verbs, and their results.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use steersman_text::status::Status;
 use crate::auth::User;
 use crate::store::{Made, Stored};
 
-/// Which face of an object a verb works on.
+/// The part of an object that a verb works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subresource {
     /// The object itself.
     Main,
     /// `/status`: only the status changes.
     Status,
-    /// `/scale`: an `autoscaling/v1` `Scale` made from the object.
+    /// `/scale`: an `autoscaling/v1` `Scale` derived from the object.
     Scale,
     /// `/finalize` of a Namespace: only `spec.finalizers` changes.
     Finalize,
@@ -31,21 +31,21 @@ pub enum Subresource {
     Approval,
 }
 
-/// What a verb works on: an object, a part of one, or all objects of a resource.
+/// The target of a verb: an object, a part of one, or all objects of a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// The resource, in the version of the request.
     pub resource: &'a Resource,
-    /// Which face of the object.
+    /// The part of the object.
     pub subresource: Subresource,
     /// The namespace; `None` for cluster-scoped resources, and for all namespaces.
     pub namespace: Option<&'a str>,
-    /// The object; empty where the verb names none.
+    /// The object; empty for verbs on collections.
     pub name: &'a str,
 }
 
 impl<'a> Target<'a> {
-    /// One object, as a whole.
+    /// Targets a whole object.
     #[must_use]
     pub fn object(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
         Self {
@@ -56,27 +56,27 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The objects of a resource in a namespace, or in all.
+    /// Targets the objects of a resource in a namespace, or in all.
     #[must_use]
     pub fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
         Self::object(resource, namespace, "")
     }
 
-    /// A face of the object.
+    /// Targets a part of the object.
     #[must_use]
     pub fn part(mut self, subresource: Subresource) -> Self {
         self.subresource = subresource;
         self
     }
 
-    /// The namespace under which the object is stored: empty for cluster-scoped ones.
+    /// Returns the namespace under which the object is stored: empty for cluster-scoped ones.
     pub(super) fn scope(&self) -> &'a str {
         let namespace = self.namespace.filter(|_| self.resource.namespaced);
         namespace.unwrap_or_default()
     }
 }
 
-/// What a patch document is, by its content type.
+/// The type of a patch document, by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
     /// `application/json-patch+json`
@@ -90,15 +90,15 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// The content types that are taken, in the order in which refusals name them.
+    /// The accepted content types, in the order in which messages list them.
     pub const ACCEPTED: &'static [&'static str] = &[
         "application/json-patch+json",
         "application/merge-patch+json",
         "application/apply-patch+yaml",
     ];
 
-    /// Reads a `Content-Type`; its parameters are ignored. Custom resources have no strategic
-    /// merge: their types have no merge keys.
+    /// Parses a `Content-Type`, ignoring its parameters. Custom resources have no strategic merge
+    /// patch, because their types have no merge keys.
     ///
     /// # Errors
     /// 415 naming the accepted types.
@@ -114,16 +114,16 @@ impl PatchKind {
     }
 }
 
-/// Query of a GET.
+/// The query of a GET.
 #[derive(Debug, Clone, Default)]
 pub struct GetOptions {
-    /// `resourceVersion`: empty or absent for the newest; otherwise a lower bound.
+    /// `resourceVersion`: empty or absent for the newest; otherwise a minimum.
     pub resource_version: Option<String>,
 }
 
-/// Query of a list (and the selecting half of a deletecollection).
+/// The query of a list (and the selectors of a deletecollection).
 ///
-/// Strings are as they came, decoded from the URL; the registry parses and refuses them.
+/// Texts are as received, decoded from the URL; the registry parses and refuses them.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
     /// `labelSelector`.
@@ -134,7 +134,7 @@ pub struct ListOptions {
     pub shard_selector: Option<String>,
     /// `limit`: items per page; zero or less for all.
     pub limit: i64,
-    /// `continue`: the token of the page before.
+    /// `continue`: the token of the previous page.
     pub continue_token: Option<String>,
     /// `resourceVersion`.
     pub resource_version: Option<String>,
@@ -144,7 +144,7 @@ pub struct ListOptions {
     pub send_initial_events: Option<bool>,
 }
 
-/// Query of a watch.
+/// The query of a watch.
 #[derive(Debug, Clone, Default)]
 pub struct WatchOptions {
     /// `labelSelector`.
@@ -165,24 +165,24 @@ pub struct WatchOptions {
     pub continue_token: Option<String>,
 }
 
-/// Query of create, update and patch. Values are as they came; the registry checks them.
+/// The query of a create, update or patch. Values are as received; the registry checks them.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// `dryRun`, every occurrence; `All` is the only value taken.
+    /// `dryRun`, every occurrence; `All` is the only valid value.
     pub dry_run: Vec<String>,
-    /// `fieldManager`: who owns what the write changes.
+    /// `fieldManager`: the owner of the fields that the write changes.
     pub field_manager: Option<String>,
-    /// The `User-Agent` header, which names the manager where nothing else does.
+    /// The `User-Agent` header, which names the manager without a `fieldManager`.
     pub user_agent: Option<String>,
-    /// Who asks.
+    /// The user of the request.
     pub user: Arc<User>,
-    /// `fieldValidation`: `Ignore`, `Warn` (also when absent) or `Strict`.
+    /// `fieldValidation`: `Ignore`, `Warn` (also if absent) or `Strict`.
     pub field_validation: Option<String>,
     /// `force`, which only an apply may carry.
     pub force: Option<bool>,
 }
 
-/// Body (or query) of a delete: `DeleteOptions`.
+/// The body (or query) of a delete: `DeleteOptions`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
@@ -192,16 +192,16 @@ pub struct DeleteOptions {
     pub grace_period_seconds: Option<i64>,
     /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
     pub propagation_policy: Option<String>,
-    /// The old spelling of `Orphan`.
+    /// `orphanDependents`, the deprecated form of `Orphan`.
     pub orphan_dependents: Option<bool>,
-    /// What must hold for the delete to happen.
+    /// Conditions for the delete.
     pub preconditions: Option<Preconditions>,
-    /// Who asks.
+    /// The user of the request.
     #[serde(skip)]
     pub user: Arc<User>,
 }
 
-/// What the stored object must look like for a delete to happen.
+/// The state that the stored object must have for a delete.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preconditions {
@@ -211,74 +211,75 @@ pub struct Preconditions {
     pub resource_version: Option<String>,
 }
 
-/// One object as a request for one version of its resource sees it. Cheap to clone.
+/// An object in one version of its resource. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Object {
-    /// The stored revision this answer was made from (for a dry run: a revision that was not kept).
+    /// The stored revision that the object was read from (for a dry run: a revision that was not
+    /// stored).
     pub stored: Arc<Stored>,
 }
 
 impl Object {
-    /// The whole object, `kind` and `apiVersion` first.
+    /// Returns the whole object, `kind` and `apiVersion` first.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.stored.bytes.clone()
     }
 
-    /// The object without `kind` and `apiVersion`: how items of a built-in list are written.
+    /// Returns the object without `kind` and `apiVersion`, as items of a built-in list are written.
     /// The bytes lack the opening brace, so that `{` followed by them is the item.
     #[must_use]
     pub fn bytes_after_type(&self) -> Bytes {
         self.stored.bytes.slice(self.stored.after_type..)
     }
 
-    /// The line of a watch event of that type, if it was written with the object.
+    /// Returns the line of a watch event of that type, if it was serialised with the object.
     #[must_use]
     pub fn line(&self, made: Made) -> Option<Bytes> {
         self.stored.line(made)
     }
 
-    /// The decoded object without its managedFields (SRV-STORE-8).
+    /// Returns the decoded object without its managedFields (SRV-STORE-8).
     pub fn lean(&self) -> &Value {
         self.stored.lean()
     }
 
-    /// The whole object for one look: it is as decoded afterwards as it was before (SRV-STORE-7).
+    /// Returns the whole object; does not keep a newly decoded form (SRV-STORE-7).
     #[must_use]
     pub fn look(&self) -> Cow<'_, Value> {
         self.stored.look_whole()
     }
 
-    /// Its metadata as JSON. Nothing is decoded for it.
+    /// Returns the metadata as JSON without decoding the object.
     #[must_use]
     pub fn metadata(&self) -> &str {
         self.stored.metadata()
     }
 
-    /// The decoded object, which stays decoded as long as this lives.
+    /// Returns the decoded object, and keeps it decoded for the lifetime of this value.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.stored.value
     }
 }
 
-/// What a create, update or patch did.
+/// The result of a create, update or patch.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// The object as it is now (or would be, for a dry run).
+    /// The object after the write (for a dry run: as it would be).
     pub object: Object,
-    /// Whether the object is new: HTTP 201 rather than 200.
+    /// Whether the object was created: HTTP 201 rather than 200.
     pub created: bool,
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Debug, Clone)]
 pub enum Deleted {
-    /// The object is gone; this `Status` (code 200) is the answer.
+    /// The object was removed; this `Status` (code 200) is the answer.
     Gone(Box<Status>),
-    /// The object is gone, and of a kind whose delete answers its last state.
+    /// The object was removed, and its kind answers with its last state.
     Last(Object),
-    /// The object is marked for deletion, and goes later; this is how it is.
+    /// The object is marked for deletion and removed later; this is its current state.
     Held(Object),
 }
 
@@ -297,14 +298,15 @@ pub struct Page {
     pub shard: Option<String>,
 }
 
-/// One line of a watch.
+/// One event of a watch.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
-    /// The object appeared (to this watch).
+    /// The object was created or began to match.
     Added(Object),
     /// The object changed.
     Modified(Object),
-    /// The object went (from this watch): its last state, with the version of its going.
+    /// The object was deleted or stopped matching: its last state, with the revision of that
+    /// change.
     Deleted(Object),
     /// Everything up to this revision was sent.
     Bookmark {
@@ -313,12 +315,12 @@ pub enum WatchEvent {
         /// Whether it carries the `k8s.io/initial-events-end` annotation.
         initial_events_end: bool,
     },
-    /// The watch is over, for this reason; nothing follows.
+    /// The watch ends for this reason; no event follows.
     Error(Box<Status>),
 }
 
 impl WatchEvent {
-    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    /// Returns `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -330,7 +332,7 @@ impl WatchEvent {
         }
     }
 
-    /// The object of `ADDED`, `MODIFIED` and `DELETED`.
+    /// Returns the object of `ADDED`, `MODIFIED` and `DELETED`.
     #[must_use]
     pub fn object(&self) -> Option<&Object> {
         match self {

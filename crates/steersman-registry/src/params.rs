@@ -1,5 +1,5 @@
-//! Machine: whether who writes an admission policy, or binds one, may read its parameters: what the
-//! policy says of a request would tell him of them.
+//! Machine: checks that the author of an admission policy, or of a binding, may read its
+//! parameters, because the policy's messages could reveal them.
 //!
 //! Upstream: `authz.go` of the four kinds in `pkg/registry/admissionregistration`.
 
@@ -15,11 +15,11 @@ use super::policy::Rules as _;
 use super::state::Registry;
 use super::validation::Validating;
 
-/// Which objects are parameters.
+/// The objects that are parameters.
 struct Parameters {
     group: String,
     resource: String,
-    /// Whether a kind is named that nobody serves.
+    /// Whether the named kind is not served.
     unknown: bool,
 }
 
@@ -31,7 +31,7 @@ impl Registry {
         user: &User,
         (new, old): (&Value, Option<&Value>),
     ) -> Option<FieldError> {
-        // Who has no name acts on the server directly.
+        // Callers without a user name use the server directly.
         if !resource.built_in || resource.group != GROUP || user.name.is_empty() {
             return None;
         }
@@ -44,7 +44,7 @@ impl Registry {
                 }
                 self.check_kind(user, kind)
             }
-            // That its reference is what it was upstream never finds: it compares pointers.
+            // Upstream never notices an unchanged reference, because it compares pointers.
             "ValidatingAdmissionPolicyBinding" => {
                 self.check_reference(user, new, Validating::PLURALS.0)
             }
@@ -110,7 +110,7 @@ impl Registry {
         Some(FieldError::forbidden("spec.paramRef", &why))
     }
 
-    /// The objects of a `paramKind`; all there are where none is named.
+    /// Returns the objects of a `paramKind`; all objects if none is named.
     fn parameters(&self, kind: &Value) -> Parameters {
         let (Some(version), Some(name)) = (kind["apiVersion"].as_str(), kind["kind"].as_str())
         else {
@@ -130,7 +130,7 @@ impl Registry {
     }
 }
 
-/// A user as Go prints one.
+/// Prints a user as Go does.
 fn printed(user: &User) -> String {
     let extra = user.extra.iter();
     let extra: Vec<String> = extra

@@ -1,4 +1,4 @@
-//! Machine: looks at a patch document, and at what it made, before that is written.
+//! Machine: checks a patch document and its result before the write.
 
 use serde_json::Value;
 use steersman_patch::unknown_members;
@@ -13,8 +13,8 @@ use super::intake::{self, FieldValidation};
 use super::metadata;
 use super::options::PatchKind;
 
-/// What is odd about a patch document itself: members named twice, and members that no operation
-/// has. Nothing is where such things are ignored.
+/// Returns the duplicate keys of a patch document, and the unknown members of its operations. Empty
+/// if such fields are ignored.
 pub(super) fn oddities(
     kind: PatchKind,
     body: &[u8],
@@ -36,7 +36,7 @@ pub(super) fn oddities(
     unknown.chain(twice).collect()
 }
 
-/// Refuses a patch with oddities where they count as errors; `sent` prints what is refused.
+/// Refuses a patch with such fields under strict validation; `sent` prints the refused document.
 pub(super) fn refuse_oddities(
     oddities: &[String],
     validation: FieldValidation,
@@ -51,7 +51,7 @@ pub(super) fn refuse_oddities(
     Err(Status::invalid(Subject::new("", ""), "", &[error]))
 }
 
-/// Whether a patch document changes something below `metadata`.
+/// Whether a patch document changes a field below `metadata`.
 pub(super) fn reaches_metadata(document: &Value) -> bool {
     let mut operations = document.as_array().into_iter().flatten();
     let below = |path: &Value| {
@@ -62,8 +62,7 @@ pub(super) fn reaches_metadata(document: &Value) -> bool {
         || operations.any(|one| below(&one["path"]) || below(&one["from"]))
 }
 
-/// A patch may name the kind it has, and no other. What it names is decoded first, and may fail
-/// for that already.
+/// Checks the kind in a patch, which must be the object's. A kind that does not decode fails first.
 pub(super) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,

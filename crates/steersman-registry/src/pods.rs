@@ -1,4 +1,4 @@
-//! Machine: what the acts on Pods share.
+//! Machine: functions that the acts on Pods share.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::metadata;
 use super::state::Registry;
 
 impl Registry {
-    /// A Pod that has to be there.
+    /// Returns a Pod, or 404.
     pub(super) fn pod(&self, namespace: &str, name: &str) -> Result<Arc<Stored>, Status> {
         let found = self
             .store
@@ -23,7 +23,7 @@ impl Registry {
     }
 }
 
-/// Puts a condition in the place of the one of its type, or behind all others.
+/// Replaces the condition of the same type, or appends the condition.
 pub(super) fn set_condition(object: &mut Value, condition: Value) {
     let status = metadata::members(object)
         .entry("status")

@@ -1,4 +1,5 @@
-//! Machine: what admission policies of both kinds are about, and what their expressions see.
+//! Machine: the parts that both kinds of admission policies share: constraints, conditions,
+//! variables.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/generic`.
 
@@ -13,24 +14,24 @@ use steersman_cel::{
 use crate::auth::{Attributes, Authorizer, User};
 use crate::webhook::Hook;
 
-/// What all expressions of a policy may cost together.
+/// Maximum cost of all expressions of a policy together.
 pub(super) const BUDGET: u64 = 10_000_000;
 
-/// What a policy or a binding is about.
+/// The match constraints of a policy or a binding.
 #[derive(Debug)]
 pub(super) struct Constraints {
-    /// What its rules name.
+    /// The resource rules.
     pub(super) included: Hook,
-    /// What they name and it is not about.
+    /// The rules of excluded resources.
     pub(super) excluded: Hook,
 }
 
-/// A policy but for what it demands or changes.
+/// A policy without its validations or mutations.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: String,
     pub(super) constraints: Constraints,
-    /// Whether a request passes where it cannot be judged.
+    /// Whether a request passes if the policy cannot be evaluated (`failurePolicy: Ignore`).
     pub(super) ignores_failure: bool,
     /// Version and kind of its parameters.
     pub(super) param: Option<(String, String)>,
@@ -39,19 +40,19 @@ pub(super) struct Policy {
     variables: Vec<(String, Expression)>,
 }
 
-/// A policy whole: with the rules of its kind.
+/// A policy with its validations or mutations, and its bindings.
 #[derive(Debug)]
 pub(super) struct Ruled<R> {
     pub(super) policy: Policy,
     pub(super) rules: R,
 }
 
-/// What the policies of one of the two kinds demand, or change.
+/// The validations or the mutations of a policy.
 pub(super) trait Rules {
     /// Plural names of the policies and of their bindings.
     const PLURALS: (&'static str, &'static str);
 
-    /// Compiles the spec of a policy, whose expressions may use what the environment has.
+    /// Compiles the spec of a policy; `environment` declares the variables of its expressions.
     fn compile(environment: Environment, spec: &Json) -> Self;
 }
 
@@ -66,22 +67,22 @@ pub(super) struct Binding {
     pub(super) warns: bool,
 }
 
-/// What the expressions see.
+/// The values of the expressions' variables.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scene<'a> {
-    /// The `request` as webhooks are told of it: with the objects.
+    /// The `request` of a review, including the objects.
     pub(super) request: &'a Json,
     pub(super) params: &'a Json,
     pub(super) namespace: &'a Json,
     pub(super) asker: &'a Asker<'a>,
 }
 
-/// Asks the server's authorizer on behalf of the author of a request.
+/// Calls the server's authorizer for the author of a request.
 #[derive(Debug)]
 pub(super) struct Asker<'a> {
     pub(super) authorizer: Authorizer<'a>,
     pub(super) user: &'a User,
-    /// What the request is about.
+    /// The attributes of the request.
     pub(super) resource: Asked,
 }
 
@@ -117,7 +118,7 @@ impl Constraints {
 }
 
 impl<R: Rules> Ruled<R> {
-    /// Compiles a policy with those of the bindings that name it.
+    /// Compiles a policy and the bindings that name it.
     pub(super) fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
         let spec = &policy["spec"];
         let (policy, environment) = Policy::compile(policy, bindings);
@@ -127,8 +128,8 @@ impl<R: Rules> Ruled<R> {
 }
 
 impl Policy {
-    /// Compiles what policies of both kinds have. Answers also what the expressions of the rules may
-    /// use.
+    /// Compiles what both kinds of policies have. Also returns the environment of the expressions
+    /// of the rules.
     fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
         let name = policy["metadata"]["name"].as_str().unwrap_or_default();
         let spec = &policy["spec"];
@@ -164,7 +165,7 @@ impl Policy {
     /// Whether the match conditions hold.
     ///
     /// # Errors
-    /// Why that cannot be told, where it does not let the request pass.
+    /// Fails if a condition cannot be evaluated, unless the policy ignores failures.
     pub(super) fn is_met(&self, values: &[(&str, Value<'_>)]) -> Result<bool, String> {
         let held = all_hold(&self.conditions, values);
         if self.ignores_failure {
@@ -173,7 +174,7 @@ impl Policy {
         held
     }
 
-    /// What the policy's own variables come to.
+    /// Returns the policy's own variables.
     pub(super) fn variables<'a>(&self, values: &[(&str, Value<'a>)], left: &mut u64) -> Made<'a> {
         let mut made = Made::new();
         for (name, expression) in &self.variables {
@@ -196,7 +197,7 @@ impl Binding {
                 let mut resources = resources.clone();
                 let rules = resources["resourceRules"].as_array();
                 if rules.is_none_or(Vec::is_empty) {
-                    // Without rules it is about all that its policy is about.
+                    // Without rules a binding matches all that its policy matches.
                     resources["resourceRules"] = json!([{"operations": ["*"], "apiGroups": ["*"],
                         "apiVersions": ["*"], "resources": ["*/*"]}]);
                 }
@@ -210,10 +211,10 @@ impl Binding {
 }
 
 impl<'a> Scene<'a> {
-    /// The variables of expressions.
+    /// Returns the variables of expressions.
     ///
     /// # Errors
-    /// A value that is none of its type.
+    /// Fails for a value that is not of its type.
     pub(super) fn values(self) -> Result<Vec<(&'static str, Value<'a>)>, String> {
         let namespace = if self.namespace.is_null() {
             Value::Null

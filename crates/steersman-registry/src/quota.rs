@@ -1,8 +1,8 @@
-//! Machine: quotas: what they refuse (upstream: the plugin ResourceQuota), and how what is used is
+//! Machine: quotas: which writes they refuse (upstream: the plugin ResourceQuota), and how usage is
 //! counted (upstream: the resource quota controller).
 //!
-//! What is limited is read from the status, as upstream does. Who writes the limits there is a
-//! controller; where it is not played a quota limits nothing before somebody else did.
+//! Limits are read from the status, as upstream does. The controller writes them there; if it is
+//! not played, a quota limits nothing until a client writes its status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::options::{Subresource, WriteOptions};
 use super::state::Registry;
 use super::usage::{add_masked, covers, in_scopes, is_ignored, may_change, unnamed, usage};
 
-/// How much more is used, of what there may be less too.
+/// Per resource the amount that was added and the amount that was removed.
 type Difference = BTreeMap<String, (Quantity, Quantity)>;
 
 fn quotas() -> StorageKey {
@@ -39,12 +39,12 @@ impl Registry {
             .collect()
     }
 
-    /// Refuses a write by which more would be used than a quota allows. It comes last, as nothing
-    /// is counted for what somebody else refuses.
+    /// Refuses a write whose usage would exceed a quota. Runs last, so that no usage is counted for
+    /// a write that another check refuses.
     ///
     /// # Errors
-    /// 403 for a quota that is exceeded, that wants amounts which the object does not name, or whose
-    /// use is not known yet.
+    /// 403 for a quota that is exceeded, that requires amounts which the object does not name, or
+    /// whose usage is not known yet.
     pub(super) fn admit_quota(
         &self,
         admission: &Admission<'_>,
@@ -122,8 +122,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Notes a write or a removal by which more or less is used. Only what is stored comes here, so
-    /// nothing is counted for a write that is refused or rehearsed (QUOTA-2).
+    /// Records a stored write or a deletion that changes usage. Refused writes and dry runs do not
+    /// get here, so they are not counted (QUOTA-2).
     pub(super) fn note_usage(
         &mut self,
         storage: &StorageKey,
@@ -150,7 +150,8 @@ impl Registry {
         }
     }
 
-    /// Counts what was noted (QUOTA-1): each quota is written once, whatever the number of changes.
+    /// Counts the recorded changes (QUOTA-1). Each quota is written once, however many changes
+    /// there are.
     pub(super) fn settle_quotas(&mut self, now: Timestamp) {
         let mut by_namespace: BTreeMap<Arc<str>, Vec<Tally>> = BTreeMap::new();
         for tally in std::mem::take(&mut self.due.tallies) {
@@ -174,8 +175,8 @@ impl Registry {
         }
     }
 
-    /// Changes what a quota says is used by what was noted. Where the controller is not played only
-    /// admission counts, which takes nothing off.
+    /// Adjusts the usage of a quota by the recorded changes. Without the controller only admission
+    /// counts, which never subtracts.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[Tally], now: Timestamp) {
         let hard = amounts(&quota.value["status"]["hard"]);
         if hard.is_empty() {
@@ -215,7 +216,7 @@ impl Registry {
         self.write_usage(quota, None, &used, now);
     }
 
-    /// Counts everything in the namespace.
+    /// Recounts the usage of a namespace.
     fn recount(&mut self, quota: &Arc<Stored>, now: Timestamp) {
         let spec = &quota.value["spec"];
         let hard = amounts(&spec["hard"]);
@@ -257,7 +258,7 @@ impl Registry {
         if quota.holds(&after) {
             return;
         }
-        // A recount is a controller's work, the rest is admission's.
+        // A recount is the controller's write, any other count is admission's.
         let manager = if hard.is_some() {
             "kube-controller-manager"
         } else {
@@ -279,7 +280,7 @@ impl Registry {
     }
 }
 
-/// Whether the write may change what is used.
+/// Whether the write may change usage.
 fn is_counted(admission: &Admission<'_>, storage: &StorageKey) -> bool {
     let created = admission.operation == "CREATE";
     match (admission.target.subresource, storage.as_str()) {
@@ -291,14 +292,14 @@ fn is_counted(admission: &Admission<'_>, storage: &StorageKey) -> bool {
     }
 }
 
-/// What a quota limits for an object; nothing where it is not about it.
+/// Returns the amounts that a quota limits for an object; `None` if the quota does not apply to it.
 fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
     let mut limited = amounts(&quota["status"]["hard"]);
     limited.retain(|name, _| covers(storage, name));
     (!limited.is_empty() && in_scopes(storage, &quota["spec"], object)).then_some(limited)
 }
 
-/// How much more an amount is than the one before; never less than nothing.
+/// Returns the increase of an amount; zero for a decrease.
 fn more(now: Quantity, before: Option<&Quantity>) -> Quantity {
     match before {
         None => now,

@@ -17,10 +17,10 @@ use super::options::{GetOptions, ListOptions, Object, Page, Subresource, Target}
 use super::select::Selection;
 use super::state::Registry;
 
-/// What a continue token says: the snapshot, and the key to go on from.
+/// The content of a continue token: the revision, and the key at which the next page starts.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
-    /// `None` for a token that goes on without its snapshot.
+    /// `None` for a token that continues without its revision.
     revision: Option<u64>,
     /// `namespace/name` or `name`, followed by a zero byte.
     start: String,
@@ -32,7 +32,7 @@ impl Registry {
     /// Reads one object, or its `Scale`.
     ///
     /// # Errors
-    /// 404; 504 for a revision that was not reached; 500 for a scale that has no replicas.
+    /// 404; 504 for a revision that was not reached; 500 for a scale without replicas.
     pub fn get(&self, target: Target<'_>, options: &GetOptions) -> Result<Object, Status> {
         let Target { resource, name, .. } = target;
         if let Some(wanted) = options
@@ -62,10 +62,10 @@ impl Registry {
         }
     }
 
-    /// Lists one namespace, or all of them when `namespace` is `None`.
+    /// Lists one namespace, or all of them if `namespace` is `None`.
     ///
     /// # Errors
-    /// 400 and 422 for options, 410 for a past that was compacted, 504 for a future revision.
+    /// 400 and 422 for options, 410 for a compacted revision, 504 for a future revision.
     pub fn list(
         &self,
         resource: &Resource,
@@ -152,7 +152,7 @@ impl Registry {
                 found.push(Arc::clone(stored));
             }
             if limit > 0 && found.len() == limit {
-                // A page that is full goes on where anything follows, though nothing of that may be
+                // A full page has a continue token if any object follows, even if none of them is
                 // selected: see `GetList` of upstream's cacher.
                 let left = rest.len() - at - 1;
                 if left > 0 {
@@ -169,7 +169,7 @@ impl Registry {
     }
 }
 
-/// The place of an object in the order of its list, as continue tokens write it.
+/// Returns the key of an object as continue tokens contain it.
 fn key(stored: &Stored, in_namespace: bool) -> String {
     if in_namespace {
         stored.name.to_string()
@@ -194,7 +194,7 @@ fn unreadable(why: Unreadable, revision: u64, start: Option<&str>) -> Status {
     }
 }
 
-/// Reads a resource version; empty counts as zero.
+/// Parses a resource version; empty counts as zero.
 pub(super) fn parse_version(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -277,7 +277,7 @@ fn decode_token(token: &str) -> Result<Token, Status> {
         })?;
     let parsed = match std::str::from_utf8(&bytes) {
         Ok(_) => parse_json(&bytes).map_err(refuse)?,
-        // Go reads bytes as Latin letters here.
+        // Go treats bytes as Latin-1 characters here.
         Err(_) => {
             let first = char::from(bytes.first().copied().unwrap_or_default());
             return Err(refuse(format!(

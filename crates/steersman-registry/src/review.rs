@@ -1,4 +1,4 @@
-//! Machine: reviews: questions about users and permissions, of which nothing is kept.
+//! Machine: reviews: requests about users and permissions that are answered but not stored.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,19 +17,19 @@ use super::metadata;
 use super::options::{Target, WriteOptions};
 use super::state::Registry;
 
-/// The groups whose kinds are reviews.
+/// The API groups whose kinds are reviews.
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// Whether a kind is a review: created, answered, and not kept.
+/// Whether a kind is a review, which is created and answered but not stored.
 pub fn is_review(resource: &Resource) -> bool {
     resource.built_in && GROUPS.contains(&resource.group.as_str())
 }
 
 impl Registry {
-    /// Answers a review, and says what the author is warned of.
+    /// Answers a review, and returns warnings for its author.
     ///
     /// # Errors
-    /// The `Status` of the refusal.
+    /// Returns the `Status` of the refusal.
     pub fn review(
         &self,
         target: Target<'_>,
@@ -165,7 +165,7 @@ fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The user that a review asks about.
+/// Returns the user that a review asks about.
 fn subject(spec: &Value) -> User {
     let mut user = User::new(text(spec, "user")).uid(text(spec, "uid"));
     let texts = |list: &Value| -> Vec<String> {
@@ -178,7 +178,7 @@ fn subject(spec: &Value) -> User {
     user
 }
 
-/// What a review asks about.
+/// Returns the attributes that a review asks about.
 fn attributes(spec: &Value) -> Attributes {
     let resource = &spec["resourceAttributes"];
     if resource.is_null() {
@@ -201,12 +201,12 @@ fn attributes(spec: &Value) -> Attributes {
     asked
 }
 
-/// Checks an access review (`pkg/apis/authorization/validation`).
+/// Validates an access review (`pkg/apis/authorization/validation`).
 fn check(kind: &str, review: &Value) -> Result<(), Status> {
     let spec = &review["spec"];
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let local = kind == "LocalSubjectAccessReview";
-    // The field errors hold the server's own type, whose members have no JSON names.
+    // The messages print the Go type of the server, whose fields have no JSON names.
     let shown = format!(
         "{{\"Path\":{},\"Verb\":{}}}",
         Value::from(text(path, "path")),
@@ -253,11 +253,11 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
     }
-    // The server has lost the kind by then.
+    // At this point upstream's error has no kind any more.
     Err(Status::invalid(Subject::new(GROUPS[1], ""), "", &errors))
 }
 
-/// A review has no metadata of its own.
+/// Validates the metadata of a review, which must be empty.
 fn check_metadata(found: &Value, local: bool, errors: &mut Vec<FieldError>) {
     let Some(members) = found.as_object() else {
         return;
@@ -307,7 +307,7 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks one requirement. An operator that is not known is taken: a newer client may know it.
+/// Validates one requirement. Unknown operators are accepted, because a newer client may know them.
 fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Vec<FieldError>) {
     let key = text(requirement, "key");
     if !label && key.is_empty() {
@@ -345,7 +345,7 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
     }
 }
 
-/// Which selectors of a review could not be read, and so limit nothing.
+/// Returns the message about selectors of a review that do not parse and are ignored.
 fn ignored(resource: &Value) -> String {
     let mut problems = Vec::new();
     for field in ["fieldSelector", "labelSelector"] {

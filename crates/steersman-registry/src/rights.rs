@@ -1,4 +1,4 @@
-//! Machine: the rights that a request needs beyond the verb that authorization saw.
+//! Machine: permissions that a request needs beyond the verb that was authorized before.
 
 use serde_json::Value;
 use steersman_schema::resource::{Resource, StorageKey};
@@ -9,17 +9,17 @@ use crate::auth::{Attributes, User, node_of_account};
 use super::options::Target;
 use super::state::Registry;
 
-/// The group of claims of devices.
+/// The API group of ResourceClaims.
 const DEVICES: &str = "resource.k8s.io";
 
 /// The label of a Namespace whose claims may have devices with the access of an administrator.
 const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
-/// The subresources of a Pod with streams. A GET opens a stream too, and authorization saw `get` then.
+/// The subresources of a Pod with streams. A GET opens a stream too, and was authorized as `get`.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
 
 impl Registry {
-    /// Checks the right to create an object that a PUT or an apply found absent (AUTH-5).
+    /// Checks the permission to create an object that a PUT or an apply found absent (AUTH-5).
     ///
     /// Upstream: `withAuthorization` in `endpoints/handlers/update.go`.
     ///
@@ -31,7 +31,7 @@ impl Registry {
         self.authorize_besides(user, &asked.within(target.scope()), resource)
     }
 
-    /// Checks the right to create a stream to a Pod, whichever method asks for it (AUTH-5).
+    /// Checks the permission to create a stream to a Pod, whatever the method (AUTH-5).
     ///
     /// Upstream: `ensureAuthorizedForVerb` in `pkg/registry/core/pod/rest/authorization.go`.
     ///
@@ -58,7 +58,7 @@ impl Registry {
         asked: &Attributes,
         resource: &Resource,
     ) -> Result<(), Status> {
-        // A user without a name is the program that owns the server.
+        // A user without a name is the program that embeds the server.
         if user.name.is_empty() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Registry {
         if decision.allowed {
             return Ok(());
         }
-        // This refusal names the reason of the authorizer alone, which is often empty.
+        // This refusal contains only the reason of the authorizer, which is often empty.
         Err(Status::forbidden(
             resource.subject(),
             &asked.name,
@@ -74,8 +74,8 @@ impl Registry {
         ))
     }
 
-    /// Checks the rights to the parts of a ResourceClaim's status (AUTH-6): a scheduler's to
-    /// allocations and reservations, a driver's to the status of its own devices. `verb` is that of
+    /// Checks the permissions for the parts of a ResourceClaim's status (AUTH-6): allocations and
+    /// reservations (a scheduler's), and the status of devices (each driver's). `verb` is that of
     /// the request, `update` or `patch`.
     ///
     /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in
@@ -191,13 +191,13 @@ impl Registry {
     }
 }
 
-/// Whether two values are the same where an empty list and an absent one are.
+/// Whether two values are equal, counting an empty list as absent.
 fn is_same(left: &Value, right: &Value) -> bool {
     let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
 }
 
-/// The node of an allocation that is meant for exactly one.
+/// Returns the node of an allocation that is meant for a single node.
 fn allocated_node(allocation: &Value) -> Option<&str> {
     let [term] = allocation["nodeSelector"]["nodeSelectorTerms"]
         .as_array()?
@@ -217,7 +217,8 @@ fn allocated_node(allocation: &Value) -> Option<&str> {
     }
 }
 
-/// The drivers of the devices whose status was added, removed or changed, in alphabetical order.
+/// Returns the drivers of the devices whose status was added, removed or changed, in alphabetical
+/// order.
 fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> Vec<&'a str> {
     let devices = |status: &'a Value| status["devices"].as_array().into_iter().flatten();
     let key = |device: &'a Value| {

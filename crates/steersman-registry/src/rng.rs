@@ -1,10 +1,10 @@
-//! Machine: uids and generated names, the same for the same seed.
+//! Machine: generates uids and names; the same seed generates the same ones.
 
-/// The splitmix64 generator: small, seedable, and stable over versions of any dependency.
+/// The splitmix64 generator: small, seedable, and independent of the versions of dependencies.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
-/// The letters of generated names: no vowels, no look-alikes.
+/// The alphabet of generated names: no vowels, no look-alikes.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Rng {
@@ -13,7 +13,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// What to begin anew from, to go on as this would.
+    /// Returns the state from which another generator continues this one.
     pub fn state(&self) -> u64 {
         self.0
     }
@@ -27,27 +27,27 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A generator whose numbers are not those of this one.
+    /// Returns a generator with other numbers than this one.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.draw())
     }
 
-    /// A generator that a text decides.
+    /// Returns a generator seeded with a text.
     pub fn of_text(text: &str) -> Self {
-        // FNV-1a, whose spread the generator makes up for.
+        // FNV-1a; the generator compensates for its weak mixing.
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
     }
 
-    /// A number from 0 up to, and without, 1.
+    /// Returns a number from 0 up to, but not including, 1.
     pub fn share(&mut self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "52 bits of it fit exactly")]
         let number = (self.draw() >> 12) as f64;
         number / 4_503_599_627_370_496.0
     }
 
-    /// A version 4 UUID.
+    /// Returns a version 4 UUID.
     pub fn uid(&mut self) -> String {
         let (high, low) = (self.draw(), self.draw());
         format!(
@@ -61,7 +61,7 @@ impl Rng {
         )
     }
 
-    /// The five characters that complete a `generateName`.
+    /// Returns the five characters that complete a `generateName`.
     pub fn suffix(&mut self) -> String {
         let mut bits = self.draw();
         let mut out = String::with_capacity(5);

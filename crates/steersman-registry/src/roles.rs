@@ -1,4 +1,5 @@
-//! Machine: roles and bindings: who may write them, and ClusterRoles that gather from others.
+//! Machine: roles and bindings: the check against privilege escalation, and the aggregation of
+//! ClusterRoles.
 
 use std::sync::Arc;
 
@@ -11,15 +12,15 @@ use crate::store::Stored;
 use super::options::Target;
 use super::state::{Registry, cluster_roles};
 
-/// How often roles are gathered anew before what still changes is left as it is: longer than any
-/// sensible chain of roles that gather from each other.
+/// Maximum number of rounds of aggregation: more than any sensible chain of aggregating roles
+/// needs.
 const ROUNDS: usize = 16;
 
-/// The group of roles and bindings.
+/// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {
-    /// Refuses a role or a binding by which its author would give more than he has (AUTH-3).
+    /// Refuses a role or a binding by which its author would grant permissions it lacks (AUTH-3).
     pub(super) fn refuse_escalation(
         &self,
         target: Target<'_>,
@@ -41,8 +42,8 @@ impl Registry {
         write.check(&self.authorizer())
     }
 
-    /// Brings the rules of every ClusterRole with an aggregation rule up to date. A server that runs
-    /// alone, without controllers, leaves them to others.
+    /// Updates the rules of every ClusterRole with an aggregation rule. Does nothing if this
+    /// controller is not played.
     pub(super) fn aggregate_roles(&mut self) {
         if !self.options.gather_roles {
             return;

@@ -6,7 +6,7 @@ use steersman_schema::events;
 use steersman_schema::resource::Resource;
 use steersman_text::status::FieldError;
 
-/// Checks what lies outside the metadata.
+/// Validates everything outside the metadata.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if let Some(kind) = kinds::of(resource) {
         return kinds::validate(kind, object, old);
@@ -17,7 +17,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     }
 }
 
-/// Checks what a write to the status subresource of a built-in kind brings.
+/// Validates a write to the status subresource of a built-in kind.
 pub(crate) fn check_status(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
     kinds::of(resource).map_or_else(Vec::new, |kind| kinds::validate_status(kind, object, old))
 }

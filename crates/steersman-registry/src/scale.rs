@@ -16,7 +16,7 @@ use super::spoken;
 use super::state::Registry;
 
 impl Registry {
-    /// The Scale of an object.
+    /// Returns the Scale of a stored object.
     pub(super) fn scale(
         &self,
         resource: &Resource,
@@ -26,7 +26,7 @@ impl Registry {
     }
 }
 
-/// The Scale of an object as it is shown.
+/// Returns the Scale of an object in its requested version.
 pub(super) fn scale_object(resource: &Resource, shown: &Object) -> Result<Object, Status> {
     let scale = scale_of(resource, shown.value())?;
     let Object { stored } = shown;
@@ -38,7 +38,7 @@ pub(super) fn scale_object(resource: &Resource, shown: &Object) -> Result<Object
     ))
 }
 
-/// How many replicas an object wishes for, where it says so.
+/// Returns the replicas of an object's spec, if set.
 pub(super) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
     let paths = resource.scale.as_ref()?;
     Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
@@ -88,10 +88,10 @@ pub(super) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Reads what was sent as a Scale. Answers the fields that are in vain, as they are told.
+/// Decodes a Scale. Returns the ignored fields, as messages name them.
 ///
 /// # Errors
-/// 400 for what does not decode.
+/// 400 for a body that does not decode.
 pub(super) fn read(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -106,7 +106,7 @@ pub(super) fn read(
     kind.read(catalogue, scale, validation)
 }
 
-/// Writes a Scale's wish into a copy of the object, and answers it with the Scale's own
+/// Writes the replicas of a Scale into a copy of the object, and returns it with the Scale's own
 /// preconditions in its metadata.
 ///
 /// # Errors
@@ -155,7 +155,7 @@ fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, key| &value[key.as_str()])
 }
 
-/// A selector as text: as it is, from a plain map, or from a label selector.
+/// Formats a selector as text: a text as it is, a plain map, or a label selector.
 pub fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();

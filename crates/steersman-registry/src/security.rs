@@ -1,4 +1,4 @@
-//! Machine: what the labels of a namespace allow its Pods (upstream: the plugin PodSecurity).
+//! Machine: pod security standards by the labels of namespaces (upstream: the plugin PodSecurity).
 
 mod policy;
 mod pod;
@@ -19,14 +19,14 @@ use super::state::Registry;
 use checks::Violations;
 use policy::{Level, Policy, Standard};
 
-/// How many Pods are looked at when a namespace gets a stricter standard.
+/// Maximum number of Pods that are checked when a namespace gets a stricter standard.
 const MOST_PODS: usize = 3000;
 
 impl Registry {
-    /// Judges Pods, what makes Pods, and the labels of namespaces.
+    /// Checks Pods, workloads with Pod templates, and the labels of namespaces.
     ///
     /// # Errors
-    /// 403 for a Pod that the namespace does not allow, 422 for labels that say nothing.
+    /// 403 for a Pod that the namespace does not allow, 422 for invalid labels.
     pub(super) fn admit_security(
         &self,
         admission: &Admission<'_>,
@@ -58,7 +58,7 @@ impl Registry {
     fn policy_of(&self, namespace: &str) -> Option<(Policy, bool)> {
         let storage = StorageKey::new("", "namespaces");
         let found = self.store.get(&storage, "", namespace)?;
-        // Most namespaces have no such label, and need not be decoded to know it.
+        // Most namespaces have no such label, which is known without decoding them.
         policy::LEVELS
             .iter()
             .find(|key| found.label(key).is_some())?;
@@ -131,7 +131,7 @@ impl Registry {
         Ok(())
     }
 
-    /// What the author of a stricter standard is told of the Pods that are there.
+    /// Returns warnings about existing Pods that violate a new standard.
     fn violations_in(&self, namespace: &str, standard: Standard) -> Vec<String> {
         let storage = StorageKey::new("", "pods");
         let all: Vec<_> = self.store.list(&storage, Some(namespace)).collect();
@@ -170,7 +170,7 @@ impl Registry {
     }
 }
 
-/// The Pod that a workload makes.
+/// Returns the Pod template of a workload.
 fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
     match kind {
         "PodTemplate" => &object["template"],
@@ -179,7 +179,7 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
     }
 }
 
-/// Whether an update of a Pod may have changed what is checked: most of it cannot be changed.
+/// Whether an update of a Pod may have changed a checked field; most fields are immutable.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let annotation = |pod: &'_ Value, key: &str| {

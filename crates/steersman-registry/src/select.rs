@@ -1,4 +1,5 @@
-//! Machine: what a list or watch selects: labels, the fields its resource allows, and its shard.
+//! Machine: the selection of a list or watch: labels, the fields its resource supports, and a
+//! shard.
 
 use std::borrow::Cow;
 
@@ -21,10 +22,10 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Parses both selectors. Which fields there are is asked after all other options were checked.
+    /// Parses both selectors. Field labels are checked later, after all other options.
     ///
     /// # Errors
-    /// 400 for one that does not parse.
+    /// 400 for a selector that does not parse.
     pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
         Ok(Self {
             labels: LabelSelector::parse(labels.unwrap_or_default())?,
@@ -34,14 +35,14 @@ impl Selection {
         })
     }
 
-    /// The same, of a resource's objects.
+    /// Checks the field labels against a resource.
     ///
     /// # Errors
-    /// 400 for a field that the resource does not select by.
+    /// 400 for a field that the resource does not support.
     pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
-            // The conversions of some kinds that are in no namespace do not know of any.
+            // The conversion functions of some cluster-scoped kinds do not check field labels.
             let strict = resource.field_refusal != FieldRefusal::OnlyMetadata;
             let no_namespace = strict && resource.built_in && !resource.namespaced;
             if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {
@@ -70,8 +71,8 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether an object is among those that upstream's storage looks through: by its key where one
-    /// name is asked for, or by an index of its cache, which only the nodes of Pods have.
+    /// Whether upstream's storage would look at an object at all: it reads a single key if one name
+    /// is selected, or uses an index of its cache, which exists only for the nodes of Pods.
     pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
         self.fields.terms().iter().all(|term| {
             let found = match term.label.as_str() {
@@ -85,7 +86,7 @@ impl Selection {
         })
     }
 
-    /// The same, of one shard. An empty text is none.
+    /// Adds a shard selector; an empty text means none.
     ///
     /// # Errors
     /// 500 for a selector that does not parse.
@@ -95,17 +96,18 @@ impl Selection {
         Ok(self)
     }
 
-    /// The shard as lists repeat it.
+    /// Returns the text of the shard selector that lists repeat.
     pub(crate) fn shard(&self) -> Option<String> {
         self.shard.as_ref().map(ShardSelector::text)
     }
 
-    /// Whether no label and no field is asked for. A shard does not count, as recorded.
+    /// Whether the label and field selectors are empty. The shard selector does not count, as
+    /// recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether one object is selected.
+    /// Whether an object is selected.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         self.shard
             .as_ref()
@@ -114,7 +116,7 @@ impl Selection {
             && self.fields.matches(|label| self.field(label, stored))
     }
 
-    /// Everything of an object that may be selected by: who asks for one field often asks again.
+    /// Reads all selectable fields of an object at once, because further selectors are likely.
     fn pick(&self, value: &Value) -> Box<[Field]> {
         let known = self.known.iter();
         let fields = known.map(|(label, path, default)| {
@@ -134,7 +136,7 @@ impl Selection {
                     let mut picked = stored.fields(|value| self.pick(value)).iter();
                     match picked.find(|(known, _)| **known == *label) {
                         Some((_, value)) => Cow::Borrowed(&**value),
-                        // Another version of its definition selects by more.
+                        // Another version of the CRD has more selectable fields.
                         None => Cow::Owned(read(&stored.look(), path, default).into_owned()),
                     }
                 })

@@ -1,5 +1,5 @@
-//! Machine: gives Services their addresses and ports, as `pkg/registry/core/service/storage` of
-//! Kubernetes does on a cluster with one family.
+//! Machine: allocates the addresses and ports of Services, as `pkg/registry/core/service/storage`
+//! of Kubernetes does on a single-stack cluster.
 
 use std::net::Ipv4Addr;
 
@@ -11,17 +11,17 @@ use steersman_text::status::{FieldError, Status, Subject};
 use super::metadata;
 use super::state::Registry;
 
-/// Services get their addresses from 10.96.0.0/16.
+/// The first two bytes of the service network, 10.96.0.0/16.
 const NETWORK: [u8; 2] = [10, 96];
 
-/// The ports of nodes that Services may use, first and last.
+/// The range of node ports, first and last.
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
 
 impl Registry {
-    /// Completes the addresses and ports of a new Service, or with `old` of one that is updated.
+    /// Sets the addresses and ports of a new Service, or with `old` of an updated one.
     ///
     /// # Errors
-    /// 422 for what the cluster cannot give.
+    /// 422 for addresses or ports that the cluster cannot allocate.
     pub(super) fn address_service(
         &mut self,
         object: &mut Value,
@@ -98,7 +98,7 @@ impl Registry {
         address
     }
 
-    /// The ports of nodes that other Services use.
+    /// Returns the node ports of other Services.
     fn used_ports(&self, uid: &str) -> Vec<i64> {
         let services = StorageKey::new("", "services");
         let mut used = Vec::new();
@@ -137,7 +137,7 @@ impl Registry {
                 continue;
             }
             let number = port["port"].as_i64().unwrap_or_default();
-            // One port number over several protocols has one port on the nodes.
+            // A port number that is used with several protocols has one node port.
             let shared = chosen.iter().find(|(port, _)| *port == number);
             let shared = shared.map(|(_, node)| *node);
             let node = match (own, shared) {
@@ -171,7 +171,7 @@ impl Registry {
         Ok(())
     }
 
-    /// A port that nobody uses; zero when all are used.
+    /// Returns an unused node port; zero if all are used.
     fn next_port(&mut self, used: &[i64], asked: &[(i64, i64)]) -> i64 {
         let (first, last) = NODE_PORTS;
         for _ in first..=last {
@@ -185,7 +185,7 @@ impl Registry {
     }
 }
 
-/// Numbers of ports, each with its port on the nodes.
+/// Returns port numbers with their node ports.
 fn ports_of(spec: &Value) -> Vec<(i64, i64)> {
     let ports = spec["ports"].as_array().into_iter().flatten();
     let number = |value: &Value| value.as_i64().unwrap_or_default();
@@ -221,7 +221,7 @@ fn copy(spec: &mut Value, before: &Value, field: &str) {
     }
 }
 
-/// Puts back what was given out and the update leaves out (upstream: `patchAllocatedValues`).
+/// Restores allocated values that an update leaves out (upstream: `patchAllocatedValues`).
 fn restore(spec: &mut Value, before: &Value) {
     if service::needs_address(before) && service::needs_address(spec) {
         if is_absent(spec, "clusterIP") {
@@ -265,7 +265,7 @@ fn restore(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Lets the one address and the list of them agree where only one was written (upstream:
+/// Makes `clusterIP` and `clusterIPs` agree if only one was written (upstream:
 /// `normalizeClusterIPs`).
 fn agree(spec: &mut Value, before: Option<&Value>) {
     let one = spec["clusterIP"].clone();
@@ -291,7 +291,7 @@ fn agree(spec: &mut Value, before: Option<&Value>) {
     }
 }
 
-/// Decides of which families the addresses are (upstream: `initIPFamilyFields`).
+/// Chooses the IP families of the addresses (upstream: `initIPFamilyFields`).
 fn choose_families(spec: &mut Value, before: Option<&Value>) -> Result<(), Vec<FieldError>> {
     if spec["type"] == "ExternalName" {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Machine: certificate signing requests: who asked, and who may approve and sign (upstream:
-//! `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
+//! Machine: CertificateSigningRequests: who created them, and who may approve and sign them
+//! (upstream: `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -15,15 +15,16 @@ use super::options::Subresource;
 use super::state::Registry;
 
 const GROUP: &str = "certificates.k8s.io";
-/// The signer of certificates with which clients show who they are.
+/// The signer of client certificates.
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Whether a resource is that of the requests.
+/// Whether the resource is certificatesigningrequests.
 pub(super) fn is_request(resource: &Resource) -> bool {
     resource.is(GROUP, "CertificateSigningRequest")
 }
 
-/// Writes into a new request who asks, whatever it says itself.
+/// Writes the user of the request into a new CertificateSigningRequest, replacing what the client
+/// sent.
 pub(super) fn sign_for(user: &User, request: &mut Value) {
     let spec = metadata::members(&mut request["spec"]);
     let groups = &user.groups;
@@ -40,8 +41,8 @@ pub(super) fn sign_for(user: &User, request: &mut Value) {
     }
 }
 
-/// Gives conditions the times that their author left out: one keeps the time of its change while
-/// its status is the same.
+/// Sets the times that the author of conditions left out. A condition keeps its transition time
+/// while its status is unchanged.
 pub(super) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
     let before = old["status"]["conditions"].as_array();
@@ -69,11 +70,11 @@ pub(super) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) 
 }
 
 impl Registry {
-    /// Judges a new request and the writes to its faces.
+    /// Checks a new CertificateSigningRequest and the writes to its subresources.
     ///
     /// # Errors
-    /// 403 for who may neither approve nor sign for the signer, and for a request of a client
-    /// certificate by which anybody would be everybody's master.
+    /// 403 for a user who may neither approve nor sign for the signer, and for a client certificate
+    /// in the group `system:masters`.
     pub(super) fn admit_signing(
         &self,
         admission: &Admission<'_>,
@@ -110,9 +111,9 @@ impl Registry {
     }
 }
 
-/// Whether the certificate that is asked for would be one of the group that may do everything.
+/// Whether the certificate asked for would be in the group `system:masters`.
 fn asks_for_all(request: &Value) -> bool {
     let text = request["spec"]["request"].as_str().unwrap_or_default();
-    // What cannot be read is refused where requests are validated, by the same reader.
+    // A request that does not parse is refused by its validation, which uses the same parser.
     SigningRequest::read(text).is_ok_and(|asked| asked.is_of(MASTERS))
 }

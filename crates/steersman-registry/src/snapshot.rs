@@ -1,4 +1,4 @@
-//! Machine: everything a server holds as one value, to be written down and begun from.
+//! Machine: a snapshot of a server's whole state, which another server can start from.
 
 mod read;
 
@@ -16,56 +16,56 @@ use super::due::Due;
 use super::rng::Rng;
 use super::state::Registry;
 
-/// The first member of the text, by which a later format is told from this one.
+/// The first member of the text, which distinguishes it from later formats.
 const FORMAT: &str = "steersman-apiserver/1";
 
-/// Every object at one revision, as it is stored: with its uid, its resource version and its
-/// managedFields. Taking one copies no object.
+/// All objects at one revision, as they are stored: with uid, resource version and managedFields.
+/// Taking a snapshot copies no object.
 ///
-/// The past is not part of it. A server that begins from a snapshot resumes watches and lists from
-/// its revision on, and answers 410 for those before (SRV-SNAP-2).
+/// Past revisions are not part of it. A server that starts from a snapshot resumes watches and
+/// lists from its revision on, and answers 410 for earlier ones (SRV-SNAP-2).
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     revision: u64,
     random: u64,
     addresses: u16,
     node_ports: i64,
-    /// What tokens of ServiceAccounts are signed with; none in texts of earlier servers.
+    /// The key that signs tokens of ServiceAccounts; absent in texts of earlier servers.
     key: Option<Key>,
     tokens: Tokens,
     storages: Vec<(StorageKey, Vec<Arc<Stored>>)>,
 }
 
-/// Why a text is no snapshot.
+/// The reason why a text is no snapshot.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// It is no JSON of the right shape; a file that was cut short, for instance.
+    /// It is no JSON of the right shape, for instance a truncated file.
     #[error("it is no snapshot, or not all of one")]
     Text(#[from] serde_json::Error),
-    /// It was written in another format.
+    /// It has another format.
     #[error("its format is {found:?}, and this server reads {FORMAT:?}")]
     Format {
-        /// What it says.
+        /// The format it names.
         found: String,
     },
-    /// A part of it is not what a server writes. Parts are named by their place in the JSON.
+    /// A part of it is not in the form that a server writes.
     #[error("its {place} cannot be read: {problem}")]
     Part {
-        /// The place, for instance `counters.random`.
+        /// The path in the JSON, for instance `counters.random`.
         place: String,
-        /// The problem with the part.
+        /// A description of the problem.
         problem: String,
     },
-    /// An object in it could not be kept as it stands there: it has no name, or no resource version
-    /// up to the snapshot's own, for instance.
+    /// An object in it cannot be stored, for instance because it has no name, or a resource version
+    /// above the snapshot's own.
     #[error("the object {number} of {storage} is none: {problem}")]
     Object {
         /// The kind.
         storage: String,
-        /// Which one, from 0.
+        /// The position of the object, from 0.
         number: usize,
-        /// What is wrong with it.
+        /// A description of the problem.
         problem: &'static str,
     },
 }
@@ -73,13 +73,13 @@ pub enum SnapshotError {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// The revision at which it was taken.
+    /// Returns the revision at which it was taken.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// How many objects it holds.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.storages.iter().map(|(_, objects)| objects.len()).sum()
@@ -91,11 +91,11 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Writes it as JSON, an object a line. The Secrets in it are as readable as the rest, and so are
-    /// the tokens of users and the key that signs those of ServiceAccounts.
+    /// Writes the snapshot as JSON, one object per line. Secrets are in plain text, and so are the
+    /// tokens of users and the key that signs those of ServiceAccounts.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns the errors of `out`.
     pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
         let counters = json!({
             "random": self.random, "addresses": self.addresses, "node_ports": self.node_ports,
@@ -122,11 +122,11 @@ impl Snapshot {
         out.write_all(b"}}\n")
     }
 
-    /// Reads what [`write`](Self::write) wrote. Nothing is passed over: whatever in the text could
-    /// not be kept is an error that names its place (SRV-SNAP-4).
+    /// Parses the output of [`write`](Self::write). Content that cannot be stored is an error that
+    /// names its path (SRV-SNAP-4).
     ///
     /// # Errors
-    /// [`SnapshotError`] where the text is not all of a snapshot.
+    /// [`SnapshotError`] if the text is not a complete snapshot.
     pub fn read(text: &[u8]) -> Result<Self, SnapshotError> {
         read::read(text)
     }
@@ -135,7 +135,7 @@ impl Snapshot {
 // === impl Registry ===
 
 impl Registry {
-    /// Everything as it is now.
+    /// Takes a snapshot of the current state.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut storages: Vec<(StorageKey, Vec<Arc<Stored>>)> = self
@@ -158,14 +158,13 @@ impl Registry {
         }
     }
 
-    /// Becomes what the snapshot holds, whatever it held before. The definitions in it are served
-    /// when this returns.
+    /// Replaces the whole state by the snapshot. Its CRDs are served when this returns.
     pub fn restore(&mut self, snapshot: &Snapshot) {
-        // SRV-SNAP-1: uids go on where they were, or two objects of two runs would share one.
+        // SRV-SNAP-1: uids continue the sequence, or objects of two runs could share one.
         self.rng = Rng::new(snapshot.random);
         self.last_address = snapshot.addresses;
         self.last_node_port = snapshot.node_ports;
-        // SRV-SNAP-3: who was let in before is let in again.
+        // SRV-SNAP-3: credentials stay valid.
         if let Some(key) = &snapshot.key {
             self.key = key.clone();
         }
@@ -173,7 +172,7 @@ impl Registry {
         self.dependents.clear();
         self.removed.clear();
         self.due = Due::default();
-        // SRV-SNAP-2: what happened before is not known here, so nothing resumes from there.
+        // SRV-SNAP-2: earlier changes are unknown here, so no watch resumes from before.
         self.forgotten = snapshot.revision;
         self.store.restore(snapshot.revision, &snapshot.storages);
         for (storage, objects) in &snapshot.storages {

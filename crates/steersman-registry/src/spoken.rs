@@ -1,5 +1,5 @@
-//! Machine: reads the kinds that requests speak and nothing stores: scales, bindings, evictions and
-//! requests for tokens.
+//! Machine: decodes the kinds that requests contain and the store does not: scales, bindings,
+//! evictions and token requests.
 
 use serde_json::{Map, Value};
 use steersman_schema::types;
@@ -9,14 +9,14 @@ use steersman_text::status::Status;
 use super::catalogue::Catalogue;
 use super::intake::FieldValidation;
 
-/// A kind that only requests speak.
+/// A kind that only requests contain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spoken {
     pub(super) version: &'static str,
     pub(super) kind: &'static str,
-    /// A version in which it is taken too.
+    /// Another accepted version.
     also: &'static str,
-    /// The package of its Go type, and the scheme that looks for it.
+    /// The package of its Go type, and the scheme that decodes it.
     package: &'static str,
     scheme: &'static str,
 }
@@ -31,7 +31,7 @@ pub(super) const SCALE: Spoken = Spoken {
     scheme: LEGACY,
 };
 
-/// The scale of a custom resource, whose scheme knows nothing else.
+/// The scale of a custom resource, whose scheme knows no other kinds.
 pub(super) const CUSTOM_SCALE: Spoken = Spoken {
     package: "",
     scheme: "k8s.io/client-go/scale/util.go:132",
@@ -63,11 +63,11 @@ pub(super) const TOKEN_REQUEST: Spoken = Spoken {
 };
 
 impl Spoken {
-    /// Decodes a body. Answers the fields that are in vain, as they are told.
+    /// Decodes a body. Returns the ignored fields, as messages name them.
     ///
     /// # Errors
-    /// 400 for another kind or version, for a value of a wrong type, and for a field in vain where
-    /// that is asked for.
+    /// 400 for another kind or version, for a value of the wrong type, and under strict validation
+    /// for an unknown field.
     pub(super) fn read(
         &self,
         catalogue: &Catalogue,

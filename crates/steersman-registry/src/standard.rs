@@ -1,15 +1,14 @@
-//! Words: the flow schemas, priority levels and API services that a kube-apiserver keeps by itself.
+//! Words: the flow schemas, priority levels and APIServices that a kube-apiserver maintains.
 //!
 //! Kubernetes source: `apiserver/pkg/apis/flowcontrol/bootstrap`, and the priorities of groups in
 //! `cmd/kube-apiserver/app/aggregator.go` and `pkg/controlplane/apiserver/aggregator.go`.
 
 use serde_json::{Value, json};
 
-/// How many queues there are, and how many of them a flow is dealt.
+/// The number of queues, and the hand size of a flow.
 type Queues = (u64, u64);
 
-/// Name, shares, what of them may be lent in percent, and the queues. Nothing waits at a level
-/// without any.
+/// Name, shares, lendable percent, and queues. A level without queues rejects instead of queuing.
 type Level = (&'static str, u64, u64, Option<Queues>);
 
 const LEVELS: [Level; 7] = [
@@ -22,7 +21,7 @@ const LEVELS: [Level; 7] = [
     ("global-default", 20, 50, Some((128, 6))),
 ];
 
-/// How many requests each queue holds.
+/// Length limit of each queue.
 const QUEUE_LENGTH: u64 = 50;
 
 /// Group, priority of the group, and the versions with their priorities.
@@ -53,7 +52,7 @@ const GROUPS: [Priority; 20] = [
 
 const V1: &[(&str, u64)] = &[("v1", 15)];
 
-/// Whom a flow schema is about.
+/// The subjects of a flow schema.
 enum Whom {
     Groups(&'static [&'static str]),
     Users(&'static [&'static str]),
@@ -67,7 +66,7 @@ const BY_USER: Option<&str> = Some("ByUser");
 const MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
 
-/// The PriorityLevelConfigurations.
+/// Returns the PriorityLevelConfigurations.
 pub(super) fn priority_levels() -> Vec<Value> {
     let exempt = json!({
         "metadata": metadata("exempt"),
@@ -89,7 +88,7 @@ pub(super) fn priority_levels() -> Vec<Value> {
     std::iter::once(exempt).chain(limited).collect()
 }
 
-/// The FlowSchemas, in the order in which requests are held against them.
+/// Returns the FlowSchemas, by matching precedence.
 pub(super) fn flow_schemas() -> Vec<Value> {
     let mut schemas = schemas_of_the_system();
     schemas.extend(schemas_of_workloads());
@@ -176,7 +175,7 @@ fn schemas_of_workloads() -> Vec<Value> {
         .collect()
 }
 
-/// The rules of a schema that is about every request of somebody.
+/// Returns rules that match every request.
 fn everything() -> Value {
     json!({
         "resourceRules": [resources(&["*"], "*", &["*"], true)],
@@ -184,7 +183,7 @@ fn everything() -> Value {
     })
 }
 
-/// The status of a flow schema whose level is there.
+/// Returns the status of a flow schema whose priority level exists.
 pub(super) fn found(schema: &Value, now: &str) -> Value {
     let level = schema["spec"]["priorityLevelConfiguration"]["name"]
         .as_str()
@@ -197,16 +196,16 @@ pub(super) fn found(schema: &Value, now: &str) -> Value {
     }]})
 }
 
-/// Marks an APIService that the server itself sees to: `onstart`, or `true` for as long as it serves
-/// that version.
+/// The label of APIServices that the server maintains: `onstart`, or `true` as long as the version
+/// is served.
 pub(super) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// The name and the rest of the APIService of a version of custom resources.
+/// Returns the name and the body of the APIService of a version of custom resources.
 pub(super) fn api_service(group: &str, version: &str) -> (String, Value) {
     local_service((group, version), "true", (1000, 100))
 }
 
-/// The APIServices of the server's own groups.
+/// Returns the APIServices of the built-in groups.
 pub(super) fn api_services() -> Vec<Value> {
     let versions = GROUPS.iter().flat_map(|(group, minimum, versions)| {
         versions.iter().map(move |(version, priority)| {
@@ -217,7 +216,7 @@ pub(super) fn api_services() -> Vec<Value> {
     versions.collect()
 }
 
-/// The name and the rest of the APIService of a version that no other server serves.
+/// Returns the name and the body of the APIService of a version that this server serves.
 fn local_service(
     (group, version): (&str, &str),
     managed: &str,
@@ -232,7 +231,7 @@ fn local_service(
     (name, service)
 }
 
-/// The status of an API service that the server itself serves.
+/// Returns the status of an APIService that this server serves.
 pub(super) fn available(now: &str) -> Value {
     json!({"conditions": [{
         "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",

@@ -1,10 +1,10 @@
-//! Machine: whether there is anything at all that requests have to be held against.
+//! Machine: knows whether any webhooks, policies or quotas exist.
 
 use steersman_schema::resource::StorageKey;
 
 use crate::store::Store;
 
-/// The kinds whose objects say something about requests for others, by the names of their storages.
+/// The kinds that apply to requests for other kinds, by the names of their storages.
 const WEBHOOKS: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -19,32 +19,32 @@ const CHANGERS: [&str; 2] = [
 ];
 const QUOTAS: [&str; 1] = ["resourcequotas."];
 
-/// What stands in the store that requests are held against. Every request asks, and most servers
-/// have none of it, so it is known without a look into the store.
+/// Whether webhooks, policies and quotas exist. Every request needs these facts and most servers
+/// have none of the objects, so they are known without reading the store.
 ///
-/// It is looked at anew with every write to one of those kinds (ADM-3).
+/// They are recomputed at every write of these kinds (ADM-3).
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a kind of rule of its own"
 )]
 pub(super) struct Standing {
-    /// Whether there is a configuration of webhooks.
+    /// Whether a webhook configuration exists.
     pub(super) webhooks: bool,
-    /// Whether there is a quota in any namespace.
+    /// Whether a quota exists in any namespace.
     pub(super) quotas: bool,
-    /// How often configurations of webhooks were written: what was compiled before is old.
+    /// Number of writes of webhook configurations; earlier compilations are outdated.
     pub(super) webhooks_edition: u64,
-    /// Whether there is a binding of a policy that judges.
+    /// Whether a binding of a validating policy exists.
     pub(super) judges: bool,
-    /// Whether there is a binding of a policy that changes objects.
+    /// Whether a binding of a mutating policy exists.
     pub(super) changers: bool,
-    /// How often policies or their bindings were written: what was compiled before is old.
+    /// Number of writes of policies or their bindings; earlier compilations are outdated.
     pub(super) policies_edition: u64,
 }
 
 impl Standing {
-    /// Takes notice of a write to a storage.
+    /// Recomputes the facts after a write to a storage.
     pub(super) fn notice(&mut self, store: &Store, storage: &StorageKey) {
         let any = |names: &[&str]| {
             let mut all = names.iter().map(|name| StorageKey::parse(name));

@@ -1,4 +1,4 @@
-//! Machine: what the server holds, and the few ways in which it changes.
+//! Machine: the state of the server, and the functions that change it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -19,44 +19,43 @@ use super::options::Object;
 use super::rng::Rng;
 use super::standing::Standing;
 
-/// The text of every lost race.
+/// The message of every conflict of resource versions.
 pub(super) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// Chosen when the registry is made.
+/// The options of a registry.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a part of a server of its own"
 )]
 pub struct RegistryOptions {
-    /// Seed of uids and generated names; the same seed gives the same ones. Default 0.
+    /// Seed of uids and generated names; the same seed generates the same ones. Default 0.
     pub seed: u64,
-    /// How many past revisions are kept before the older half is compacted away. Default 10,000.
+    /// Number of past revisions above which the older half is compacted. Default 10,000.
     pub retained_revisions: usize,
-    /// How many bytes of JSON past revisions may hold before the older half is compacted away.
-    /// Default 128 MiB.
+    /// Bytes of JSON in past revisions above which the older half is compacted. Default 128 MiB.
     pub retained_bytes: usize,
-    /// Whether the garbage collector's work is done in place, within the request that makes it due:
-    /// dependents of a deleted owner are collected, orphaned or waited for. Default true. Without
-    /// it such objects wait for somebody to do it, as on a server that runs alone.
+    /// Whether the garbage collector acts within requests: dependents of a deleted owner are
+    /// collected or orphaned, or block the deletion. Default true. Without it such objects stay, as
+    /// on a server that runs alone.
     pub collect_garbage: bool,
-    /// Whether a deleted namespace is emptied and removed in place. Default true.
+    /// Whether a deleted namespace is emptied and removed within the request. Default true.
     pub end_namespaces: bool,
-    /// Whether ClusterRoles with an `aggregationRule` are kept up to date. Default true.
+    /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
     pub gather_roles: bool,
-    /// Whether the status of ResourceQuotas is kept up to date: what they limit, and what is used.
-    /// Default true. Without it a quota limits nothing before somebody writes its status.
+    /// Whether the status of ResourceQuotas is maintained: limits and usage. Default true. Without
+    /// it a quota limits nothing until a client writes its status.
     pub count_quotas: bool,
-    /// Whether every namespace has a ServiceAccount `default` and, once the server listens, the
-    /// ConfigMap `kube-root-ca.crt`; new Pods need a ServiceAccount then, and mount its token. Default
-    /// false.
+    /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the
+    /// ConfigMap `kube-root-ca.crt`; new Pods then need a ServiceAccount, and mount its token.
+    /// Default false.
     pub furnish_namespaces: bool,
-    /// Whether it is noted in `metadata.managedFields` who owns which field. Default true. Without
-    /// it an apply finds no conflicts and removes nothing.
+    /// Whether field owners are recorded in `metadata.managedFields`. Default true. Without them an
+    /// apply finds no conflicts and removes no fields.
     pub track_managed_fields: bool,
-    /// Who decides what a user may do. Default [`Authorization::AlwaysAllow`]. With
-    /// [`Authorization::Rbac`] the registry begins with the ClusterRoles of a cluster.
+    /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`]
+    /// the registry starts with the default ClusterRoles of a cluster.
     pub authorization: Authorization,
 }
 
@@ -77,7 +76,7 @@ impl Default for RegistryOptions {
     }
 }
 
-/// The server's state and its verbs. Synchronous; the owner locks it and tells it the time.
+/// The server's state and its verbs. Synchronous; the caller locks it and passes the time.
 ///
 /// Every verb either refuses with a [`Status`](steersman_text::status::Status) and changes nothing, or
 /// commits before it returns (SRV-REG-1).
@@ -89,35 +88,34 @@ pub struct Registry {
     pub(super) catalogue: Catalogue,
     /// Objects by the uids of their owners.
     pub(super) dependents: HashMap<String, BTreeSet<Address>>,
-    /// Removed objects whose consequences are still to be drawn.
+    /// Removed objects whose consequences are pending.
     pub(super) removed: VecDeque<(StorageKey, Arc<Stored>)>,
-    /// What writes and removals gave the played controllers to do.
+    /// The pending work of controllers that act within requests.
     pub(super) due: Due,
-    /// Numbers the installations of custom resource definitions.
+    /// Numbers the installations of CRDs.
     pub(super) installations: u64,
-    /// The last address given to a Service, counted from the start of their network.
+    /// The last address allocated to a Service, as an offset in the service network.
     pub(super) last_address: u16,
     pub(super) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
-    /// What requests are held against.
+    /// Whether webhooks, policies and quotas exist.
     pub(super) standing: Standing,
-    /// The webhooks and the admission policies as they were compiled last.
+    /// The compiled webhooks and admission policies.
     pub(super) compiled: RefCell<Compiled>,
-    /// What the verb that is running knows of webhooks. Reads ask too, hence the cell.
+    /// The webhook calls and warnings of the running verb. In a cell because reads have them too.
     pub(super) memory: RefCell<Memory>,
-    /// A watch that opens from before this revision is told that it comes too late.
+    /// A watch that starts before this revision expires.
     pub(super) forgotten: u64,
-    /// The certificate of the authority that vouches for the listener, in PEM; `None` before there is
-    /// one.
+    /// The certificate of the listener's authority, in PEM; `None` before the server listens.
     pub(super) authority: Option<String>,
-    /// Tokens that stand for users by themselves.
+    /// The registered bearer tokens.
     pub(super) tokens: Tokens,
-    /// What the tokens of ServiceAccounts are signed with.
+    /// The key that signs tokens of ServiceAccounts.
     pub(super) key: Key,
 }
 
 impl Registry {
-    /// A server with its built-in kinds and the four initial namespaces.
+    /// Creates a server with the built-in kinds and the four initial namespaces.
     #[must_use]
     pub fn new(options: RegistryOptions, now: jiff::Timestamp) -> Self {
         let mut new = Self {
@@ -159,8 +157,8 @@ impl Registry {
         new
     }
 
-    /// Stores what a cluster begins with and is not there: what is in every namespace, and the
-    /// ClusterRoles and bindings, where they decide anything.
+    /// Stores missing initial objects: those of every namespace, and with RBAC the default roles
+    /// and bindings.
     pub fn bootstrap(&mut self, now: jiff::Timestamp) {
         self.note_lacks();
         self.settle(now);
@@ -182,34 +180,34 @@ impl Registry {
         self.aggregate_roles();
     }
 
-    /// Who decides what a user may do.
+    /// Returns the authorizer.
     pub fn authorizer(&self) -> Authorizer<'_> {
         Authorizer::new(self.options.authorization, &self.store)
     }
 
-    /// Every served resource (one entry per served version), groups in discovery's order.
+    /// Returns every served resource (one entry per served version), groups in discovery's order.
     #[must_use]
     pub fn resources(&self) -> &[Arc<Resource>] {
         self.catalogue.all()
     }
 
-    /// Grows whenever [`Registry::resources`] changes: discovery documents may be kept until
-    /// then.
+    /// Returns a number that grows whenever [`Registry::resources`] changes: discovery documents
+    /// may be cached until then.
     #[must_use]
     pub fn catalogue_version(&self) -> u64 {
         self.catalogue.version()
     }
 
-    /// The resource behind a path.
+    /// Returns the resource of a path.
     #[must_use]
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.catalogue.find(group, version, plural).map(Arc::clone)
     }
 
-    /// How many objects of each group and resource are stored, of those of which there are any.
+    /// Returns the number of stored objects per group and resource, without zeros.
     pub fn object_counts(&self) -> BTreeMap<(&str, &str), usize> {
         let mut counts = BTreeMap::new();
-        // What several versions serve counts once.
+        // A storage that several versions serve counts once.
         let mut seen = HashSet::new();
         for resource in self.catalogue.all() {
             let count = self.store.count(&resource.storage);
@@ -220,20 +218,20 @@ impl Registry {
         counts
     }
 
-    /// Returns the number of objects of a storage that are held decoded beside their encoded form.
+    /// Returns the number of decoded objects of a storage.
     #[must_use]
     pub fn decoded(&self, storage: &StorageKey) -> usize {
         self.store.decoded(storage)
     }
 
-    /// The newest revision of the store.
+    /// Returns the newest revision of the store.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.store.revision()
     }
 
-    /// The storages that changed since the last call: whom to wake. Call it after every mutating
-    /// verb, under the lock; wake after unlocking.
+    /// Takes the storages that changed since the last call, whose watches must be woken. Call it
+    /// after every mutating verb, under the lock; wake after unlocking.
     #[must_use = "watches of these storages wait to be woken"]
     pub fn take_changed(&mut self) -> Vec<StorageKey> {
         if self.changed.is_empty() {
@@ -245,27 +243,27 @@ impl Registry {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
-    /// The decoded objects that were replaced since the last call. Call it after every mutating verb,
-    /// under the lock; drop them after unlocking.
+    /// Takes the decoded objects that were replaced since the last call. Call it after every
+    /// mutating verb, under the lock; drop them after unlocking.
     #[must_use = "it takes a while to drop them"]
     pub fn take_spent(&mut self) -> Vec<Arc<Stored>> {
         self.store.take_spent()
     }
 
-    /// Forgets every past revision: a watch or list that resumes from before now gets 410, also
-    /// where nothing of its own was lost. Watches that are open lose nothing (SRV-STORE-4).
+    /// Compacts every past revision: a watch or list that resumes from before gets 410, even if it
+    /// lost no change of its own. Open watches lose nothing (SRV-STORE-4).
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
         self.forgotten = self.store.revision();
     }
 
-    /// Marks a storage as changed though no object of it did: its watches must look.
+    /// Marks a storage as changed without a change of an object, so that its watches poll.
     pub(super) fn touch(&mut self, storage: &StorageKey) {
         self.standing.notice(&self.store, storage);
         self.changed.insert(storage.clone());
     }
 
-    /// Stores an object as the next revision; what follows from it is drawn by `settle`.
+    /// Stores an object as the next revision; `settle` draws the consequences.
     pub(super) fn put(
         &mut self,
         storage: &StorageKey,
@@ -297,7 +295,7 @@ impl Registry {
         stored
     }
 
-    /// Notes an object with its owners.
+    /// Adds an object to the index of owners.
     pub(super) fn link(&mut self, storage: &StorageKey, stored: &Stored) {
         for owner in stored.owners() {
             let address = address(storage, stored);
@@ -308,7 +306,7 @@ impl Registry {
         }
     }
 
-    /// Removes an object as the next revision; what follows from it is drawn by `settle`.
+    /// Removes an object as the next revision; `settle` draws the consequences.
     pub(super) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;
@@ -330,7 +328,7 @@ impl Registry {
         }
     }
 
-    /// An answer that is not kept: a dry run's, or a derived object such as a Scale.
+    /// Builds an answer that is not stored: a dry run's, or a derived object such as a Scale.
     pub(super) fn answer(
         namespace: &str,
         name: &str,
@@ -343,13 +341,13 @@ impl Registry {
     }
 }
 
-/// Where ClusterRoles are.
+/// Returns the storage of ClusterRoles.
 pub(super) fn cluster_roles() -> StorageKey {
     StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
 }
 
-/// The key that tokens are signed with: it comes of the seed, so that a server that is started again
-/// from what it saved takes the tokens it gave out.
+/// Derives the key that signs tokens from the seed, so that a server restarted from its own save
+/// accepts its earlier tokens.
 fn key(seed: u64) -> Key {
     let mut rng = Rng::new(seed ^ 0x0074_6f6b_656e_7321);
     let mut bytes = [0; 32];

@@ -1,4 +1,4 @@
-//! Machine: the played namespace controller: a terminating namespace is emptied, and then goes.
+//! Machine: the namespace controller: empties and removes terminating namespaces.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::due::Policy;
 use super::metadata;
 use super::state::Registry;
 
-/// The conditions of a terminating namespace, with what they say while nothing is wrong.
+/// The conditions of a terminating namespace, with their content while nothing is wrong.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -43,18 +43,18 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
 const CONTENT_REMAINS: &str = "NamespaceContentRemaining";
 const FINALIZERS_REMAIN: &str = "NamespaceFinalizersRemaining";
 
-/// What is left in a namespace.
+/// The remaining content of a namespace.
 #[derive(Debug, Default)]
 struct Rest {
-    /// How many objects of which `<plural>.<group>`.
+    /// Number of objects per `<plural>.<group>`.
     objects: BTreeMap<String, usize>,
-    /// How many objects bear which finalizer.
+    /// Number of objects per finalizer.
     finalizers: BTreeMap<String, usize>,
 }
 
 impl Registry {
-    /// Deletes what is in a terminating namespace, Pods first, says what remains, and lets the
-    /// namespace go when that is nothing.
+    /// Deletes the content of a terminating namespace, Pods first, reports what remains, and
+    /// removes the namespace if nothing does.
     pub(super) fn empty_namespace(&mut self, name: &str, now: Timestamp) {
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
@@ -70,7 +70,7 @@ impl Registry {
         storages.sort();
         self.clear(&pods, Some(name), Some(Policy::Background), now);
         let mut rest = self.rest(std::slice::from_ref(&pods), name);
-        // SRV-GC-3: Pods may need the other objects for as long as they run.
+        // SRV-GC-3: Pods may need the other objects as long as they run.
         if rest.objects.is_empty() {
             for storage in &storages {
                 self.clear(storage, Some(name), Some(Policy::Background), now);
@@ -117,7 +117,7 @@ impl Registry {
 }
 
 impl Rest {
-    /// Writes the conditions; whether any is another one now.
+    /// Writes the conditions, and returns whether one changed.
     fn report(&self, namespace: &mut Value, now: Timestamp) -> bool {
         let status = metadata::members(&mut namespace["status"]);
         let conditions = status.entry("conditions").or_insert_with(|| json!([]));

@@ -1,4 +1,4 @@
-//! Machine: makes the tokens of ServiceAccounts.
+//! Machine: issues tokens of ServiceAccounts.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use steersman_text::status::{FieldError, Status, Subject};
 use super::metadata;
 use super::state::Registry;
 
-/// Whom a token is for where its request does not say.
+/// The default audience of a token.
 pub(super) const AUDIENCE: &str = "https://kubernetes.default.svc";
 
 impl Registry {
-    /// Makes a token for a ServiceAccount.
+    /// Issues a token for a ServiceAccount.
     pub(super) fn token(
         &mut self,
         namespace: &str,
@@ -94,8 +94,8 @@ impl Registry {
         }))
     }
 
-    /// The claim about the object that a token is bound to.
-    /// With it goes the claim about the node of a Pod that has one.
+    /// Returns the claim about the object that a token is bound to, and for a Pod on a node the
+    /// claim about the node.
     fn bound(
         &self,
         namespace: &str,

@@ -28,7 +28,7 @@ use super::scale;
 use super::signing;
 use super::state::{MODIFIED, Registry};
 
-/// One write to an object that exists, on its way.
+/// A write of an existing object.
 pub(super) struct Write<'a> {
     pub(super) resource: &'a Resource,
     pub(super) subresource: Subresource,
@@ -41,7 +41,7 @@ pub(super) struct Write<'a> {
 }
 
 impl<'a> Write<'a> {
-    /// A write of a request over what is stored.
+    /// Creates the write of a request over the stored object.
     pub(super) fn new(
         target: Target<'a>,
         stored: Arc<Stored>,
@@ -121,8 +121,7 @@ impl Registry {
         self.write(&write, (body, sent))
     }
 
-    /// Decodes what a write sent, noting the fields that are in vain. Answers the managedFields
-    /// that it asks for.
+    /// Decodes the sent object and records ignored fields. Returns the managedFields it contains.
     pub(super) fn read(
         &self,
         resource: &Resource,
@@ -132,7 +131,7 @@ impl Registry {
     ) -> Result<Option<Value>, Status> {
         let sent = match origin {
             Origin::Body => managed::take(new),
-            // What does not decode is told as a whole.
+            // The result of a patch that does not decode is refused as a whole.
             Origin::Patch { .. } => managed::sent(new).cloned(),
         };
         self.note_unknown(intake::decode(resource, new, origin, validation)?);
@@ -142,7 +141,7 @@ impl Registry {
     /// Applies a patch document (its raw bytes) to an object, its status, or its scale.
     ///
     /// # Errors
-    /// Those of [`Registry::update`], 400 for a document that does not parse, 422 for one that
+    /// The errors of [`Registry::update`], 400 for a document that does not parse, 422 for one that
     /// does not apply.
     pub fn patch(
         &mut self,
@@ -225,7 +224,7 @@ impl Registry {
         self.write(&write, (patched, sent))
     }
 
-    /// A PUT of an absent object, where that creates it.
+    /// Creates the absent object of a PUT, if its kind allows that.
     fn create_by_update(
         &mut self,
         target: Target<'_>,
@@ -247,7 +246,7 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership), now)
     }
 
-    /// What the strategy of a built-in kind does with an update before anybody checks it.
+    /// Runs the strategy of a built-in kind for an update before validation.
     fn prepare(&mut self, write: &Write<'_>, new: &mut Value, old: &Value) -> Result<(), Status> {
         let kind = kinds::of(write.resource);
         if signing::is_request(write.resource) {
@@ -268,7 +267,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Writes `new`, which is decoded, over what is stored; `sent` are the managedFields it asks for.
+    /// Writes `new`, which is decoded, over the stored object; `sent` are the managedFields in the
+    /// request.
     pub(super) fn write(
         &mut self,
         write: &Write<'_>,
@@ -318,7 +318,7 @@ impl Registry {
         let version = stored.lean()["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
         if write.subresource == Subresource::Scale {
-            // SRV-REG-1: a scale that could not be answered is refused before it is written.
+            // SRV-REG-1: a scale that could not be answered is refused before the write.
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged)?;
@@ -342,7 +342,7 @@ impl Registry {
         })
     }
 
-    /// Keeps what an update made, unless that changes nothing.
+    /// Stores the result of an update, unless nothing changes.
     fn commit(&mut self, write: &Write<'_>, draft: Draft) -> Arc<Stored> {
         let Write {
             resource,
@@ -357,7 +357,8 @@ impl Registry {
                 self.remove(&resource.storage, stored);
                 self.settle(*now);
             }
-            // SRV-REG-5: an object that is not stored is answered at the version that the write was made of.
+            // SRV-REG-5: an object that is removed instead of stored is answered at the version
+            // before the write.
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
             Arc::new(Stored::new(namespace, name, draft, stored.revision))
         } else {
@@ -421,7 +422,7 @@ impl Registry {
     }
 }
 
-/// Another uid than the stored one's, in the words of the store behind a real server.
+/// Builds the refusal of another uid than the stored one, in the words of a real server's store.
 fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
     let mut path = format!("/registry/{}", resource.plural);
     if !resource.built_in {
@@ -437,7 +438,7 @@ fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -
     Status::conflict(resource.subject(), name, &why)
 }
 
-/// Optimistic locking (SRV-REG-2): a version that is given must be the stored one.
+/// Checks the resource version (SRV-REG-2): if given, it must be the stored one.
 fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
     let Write {
         resource, stored, ..

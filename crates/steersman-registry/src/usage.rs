@@ -1,4 +1,5 @@
-//! Machine: what an object uses of the resources that quotas count (upstream: `pkg/quota/v1/evaluator/core`).
+//! Machine: computes what an object uses of the resources that quotas count (upstream:
+//! `pkg/quota/v1/evaluator/core`).
 
 use serde_json::Value;
 use steersman_kinds as kinds;
@@ -14,7 +15,7 @@ const OF_SERVICES: &[&str] = &[
     "services.loadbalancers",
 ];
 
-/// Kinds that have a name in quotas from before every kind could be counted.
+/// Kinds with names in quotas from before every kind could be counted.
 const OLD_NAMES: &[&str] = &[
     "configmaps.",
     "resourcequotas.",
@@ -22,7 +23,7 @@ const OLD_NAMES: &[&str] = &[
     "secrets.",
 ];
 
-/// Amounts that a quota wants every container to name, if it is about them.
+/// Resources that every container must name if a quota limits them.
 const NAMED_BY_ALL: &[&str] = &[
     "cpu",
     "limits.cpu",
@@ -35,7 +36,7 @@ const NAMED_BY_ALL: &[&str] = &[
 const CLASS: &str = ".storageclass.storage.k8s.io/";
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 
-/// The kinds whose objects may come to use more or less once they are there.
+/// Whether the usage of a kind's objects may change in updates.
 pub(super) fn may_change(storage: &StorageKey) -> bool {
     matches!(
         storage.as_str(),
@@ -43,17 +44,17 @@ pub(super) fn may_change(storage: &StorageKey) -> bool {
     )
 }
 
-/// Events come and go uncounted.
+/// Whether objects of a kind are never counted: Events.
 pub(super) fn is_ignored(storage: &StorageKey) -> bool {
     matches!(storage.as_str(), "events." | "events.events.k8s.io")
 }
 
-/// The name under which the objects of a kind are counted: `count/deployments.apps`.
+/// Returns the name under which the objects of a kind are counted: `count/deployments.apps`.
 fn count_name(storage: &StorageKey) -> String {
     format!("count/{}", storage.as_str().trim_end_matches('.'))
 }
 
-/// Whether a resource of a quota is one that objects of the kind use.
+/// Whether objects of the kind use a resource of a quota.
 pub(super) fn covers(storage: &StorageKey, resource: &str) -> bool {
     match storage.as_str() {
         "pods." => {
@@ -77,12 +78,12 @@ pub(super) fn covers(storage: &StorageKey, resource: &str) -> bool {
     }
 }
 
-/// Whether a name is that of a resource outside Kubernetes' own domain.
+/// Whether a resource name is outside Kubernetes' own domain.
 fn is_announced(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
 
-/// What an object uses.
+/// Returns the usage of an object.
 pub(super) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     let mut used = Amounts::new();
     if is_ignored(storage) {
@@ -108,7 +109,7 @@ pub(super) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used
 }
 
-/// What a Pod or a container uses, under all names that quotas have for it.
+/// Returns the usage of a Pod or a container, under all names that quotas have for it.
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {
@@ -176,8 +177,8 @@ fn of_claim(claim: &Value) -> Amounts {
     used
 }
 
-/// Which of the amounts that a quota limits the containers of a Pod do not name, and which
-/// containers: `limits.cpu for: a,b; memory for: a`.
+/// Returns which of the limited amounts the containers of a Pod do not name, and which containers:
+/// `limits.cpu for: a,b; memory for: a`.
 pub(super) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let mut missing = Vec::new();
     for name in NAMED_BY_ALL
@@ -261,7 +262,7 @@ fn is_ending(spec: &Value) -> bool {
         .is_some_and(|seconds| seconds >= 0)
 }
 
-/// Whether one of the names that are there is selected; empty ones are not there.
+/// Whether one of the names is selected; empty names count as absent.
 fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     let listed = |name: &&&str| {
         let mut values = values.as_array().into_iter().flatten();
@@ -278,7 +279,7 @@ fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     }
 }
 
-/// Whether a Pod's affinity is about Pods of other namespaces.
+/// Whether a Pod's affinity refers to Pods of other namespaces.
 fn looks_across(affinity: &Value) -> bool {
     let across = |term: &Value| {
         let named = term["namespaces"]
@@ -294,7 +295,7 @@ fn looks_across(affinity: &Value) -> bool {
     })
 }
 
-/// Adds what one object uses, as far as a quota limits it.
+/// Adds the usage of one object, for the resources that a quota limits.
 pub(super) fn add_masked(to: &mut Amounts, used: Amounts, hard: &Amounts) {
     let masked = used
         .into_iter()

@@ -1,4 +1,4 @@
-//! Machine: the rules of one ValidatingAdmissionPolicy, compiled, and what they say of a request.
+//! Machine: the compiled rules of one ValidatingAdmissionPolicy, and their evaluation.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
 
@@ -7,10 +7,10 @@ use steersman_cel::{Environment, Expression, Made, Type, Value};
 
 use super::policy::{BUDGET, Policy, Rules, Scene};
 
-/// A message that an expression makes may have this many bytes.
+/// Maximum length in bytes of a message that an expression returns.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// What a policy demands.
+/// The validations of a policy.
 #[derive(Debug)]
 pub(super) struct Validating {
     validations: Vec<Validation>,
@@ -25,11 +25,11 @@ struct Validation {
     reason: String,
 }
 
-/// Why a request does not pass.
+/// The objection of a policy to a request.
 #[derive(Debug)]
 pub(super) struct Objection {
     pub(super) message: String,
-    /// Empty where the policy names none.
+    /// Empty if the policy names none.
     pub(super) reason: String,
 }
 
@@ -54,7 +54,7 @@ impl Rules for Validating {
 }
 
 impl Validating {
-    /// What the policy has against a request.
+    /// Returns the policy's objections to a request.
     pub(super) fn objections(&self, policy: &Policy, scene: Scene<'_>) -> Vec<Objection> {
         let failed = |message: String| {
             let objection = Objection {
@@ -111,7 +111,7 @@ impl Validation {
         }
     }
 
-    /// The message of a rule that does not hold.
+    /// Returns the message of a violated rule.
     fn told<'a>(&self, values: &[(&str, Value<'a>)], made: &Made<'a>, left: &mut u64) -> String {
         let text = self.maker.as_ref().and_then(|maker| {
             let Ok(Value::Text(text)) = maker.run(values, made, left) else {

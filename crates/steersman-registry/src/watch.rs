@@ -1,4 +1,4 @@
-//! Machine: a watch as a position in the log, and what it sees of each change.
+//! Machine: a watch as a position in the log, and the events it makes of each change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,46 +14,47 @@ use super::read::parse_version;
 use super::select::Selection;
 use super::state::Registry;
 
-/// A watch's position. Obtained from [`Registry::watch`], moved by [`Registry::poll`].
+/// The position of a watch. [`Registry::watch`] creates it, [`Registry::poll`] moves it.
 #[derive(Debug, Clone)]
 #[must_use = "a watch says nothing until it is polled"]
 pub struct WatchCursor {
     resource: Arc<Resource>,
     namespace: Option<String>,
     selection: Selection,
-    /// Every change up to here was seen.
+    /// All changes up to this revision were returned.
     position: u64,
-    /// The initial objects that are still to be sent.
+    /// The initial objects that were not returned yet.
     initial: VecDeque<Arc<Stored>>,
-    /// Whether the bookmark that ends the initial objects is still to be sent.
+    /// Whether the bookmark after the initial objects was not returned yet.
     end_of_initial: bool,
     over: bool,
     /// The version of the catalogue in which the resource was last found to be served.
     catalogue: u64,
-    /// Why it cannot begin where it was to: because that was forgotten, or is yet to come.
+    /// The error of a start that was compacted or lies in the future.
     misplaced: Option<Box<Status>>,
 }
 
 impl WatchCursor {
-    /// The storage whose changes this watch waits for.
+    /// Returns the storage whose changes this watch waits for.
     #[must_use]
     pub fn storage(&self) -> &StorageKey {
         &self.resource.storage
     }
 
-    /// Whether nothing will ever follow: an `ERROR` was given, or the resource is gone.
+    /// Whether no event will follow: an `ERROR` was returned, or the resource is not served any
+    /// more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The resource being watched, in the version that was asked for.
+    /// Returns the watched resource, in the requested version.
     #[must_use]
     pub fn resource(&self) -> &Arc<Resource> {
         &self.resource
     }
 
-    /// The revision up to which everything was seen.
+    /// Returns the revision up to which all changes were returned.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
@@ -61,12 +62,11 @@ impl WatchCursor {
 }
 
 impl Registry {
-    /// Opens a watch of one namespace, or of all when `namespace` is `None`.
+    /// Opens a watch of one namespace, or of all if `namespace` is `None`.
     ///
-    /// A start that was compacted is no error here, and neither is one that was not reached, where
-    /// the objects of then are asked for: the first poll answers it as an `ERROR` event, as
-    /// kube-apiserver does after its 200 (`cacher.go`: `newErrWatcher`). Of changes alone one may
-    /// wait for what is yet to come.
+    /// A compacted start is no error here, nor is a future start with initial objects: the first
+    /// poll returns it as an `ERROR` event, as kube-apiserver does after its 200 (`cacher.go`:
+    /// `newErrWatcher`). A watch of changes alone may wait for a future start.
     ///
     /// # Errors
     /// 400, 422 or 500 for parameters.
@@ -102,7 +102,7 @@ impl Registry {
         } else {
             VecDeque::new()
         };
-        // The catalogue's own copy tells whether the resource is still served later on.
+        // The catalogue's own instance later shows whether the resource is still served.
         let own = self.resource(&resource.group, &resource.version, &resource.plural);
         let catalogue = own.as_ref().map_or(0, |_| self.catalogue_version());
         Ok(WatchCursor {
@@ -118,8 +118,8 @@ impl Registry {
         })
     }
 
-    /// What happened since the last poll, at most `max` events; call again until it is empty,
-    /// then wait until the cursor's storage changes. After an `ERROR` it is always empty.
+    /// Returns the events since the last poll, at most `max`. Call it again until it is empty, then
+    /// wait until the cursor's storage changes. After an `ERROR` it is always empty.
     ///
     /// Events come in the order of their revisions, each change once (SRV-WATCH-1).
     pub fn poll(&self, cursor: &mut WatchCursor, max: usize) -> Vec<WatchEvent> {
@@ -127,7 +127,7 @@ impl Registry {
         if cursor.over {
             return events;
         }
-        // A poll that has to ask a webhook has seen nothing yet.
+        // A poll that has to call a webhook must not move the cursor.
         let before = cursor.resource.conversion.is_some().then(|| cursor.clone());
         if let Err(status) = self.look(cursor, max, &mut events) {
             if self.is_waiting() {
@@ -182,8 +182,8 @@ impl Registry {
         Ok(())
     }
 
-    /// A bookmark at the newest revision, when everything up to it was seen; for the driver's
-    /// timer, where the client allows bookmarks.
+    /// Returns a bookmark at the newest revision, if all changes up to it were returned. The
+    /// driver's timer calls it for clients that allow bookmarks.
     pub fn bookmark(&self, cursor: &mut WatchCursor) -> Option<WatchEvent> {
         let pending = !cursor.initial.is_empty()
             || cursor.end_of_initial
@@ -203,7 +203,7 @@ impl Registry {
         })
     }
 
-    /// The changes a cursor has not seen.
+    /// Returns the changes that a cursor has not seen.
     fn changes<'a>(
         &'a self,
         cursor: &WatchCursor,
@@ -212,8 +212,9 @@ impl Registry {
         changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
     }
 
-    /// One change through the cursor's selectors: entering is an addition, leaving a deletion
-    /// with the last state that matched and the revision of the leaving.
+    /// Filters one change by the cursor's selectors. An object that begins to match is an addition;
+    /// one that stops matching is a deletion with the last matching state and the revision of the
+    /// change.
     fn see(&self, cursor: &WatchCursor, change: &Change) -> Result<Option<WatchEvent>, Status> {
         if !concerns(cursor, change) {
             return Ok(None);

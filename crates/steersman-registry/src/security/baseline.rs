@@ -1,4 +1,4 @@
-//! Machine: what the standard `baseline` forbids (upstream: `pod-security-admission/policy`).
+//! Machine: the checks of the standard `baseline` (upstream: `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const DEFAULT_CAPABILITIES: &[&str] = &[
     "SYS_CHROOT",
 ];
 
-/// Safe settings of the kernel, and the versions that took them for such.
+/// Safe sysctls, and the first version that allows each.
 const SYSCTLS: &[(u32, &str)] = &[
     (0, "kernel.shm_rmid_forced"),
     (0, "net.ipv4.ip_local_port_range"),
@@ -84,7 +84,8 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
     added.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// `containers "a", "b" must not include "X" in securityContext.capabilities.add`.
+/// Returns a message such as `containers "a", "b" must not include "X" in
+/// securityContext.capabilities.add`.
 pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     let bad = |container: &'_ Value| added(container).any(|one| !allowed.contains(&one));
     let containers = pod.named(bad);
@@ -155,7 +156,7 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     violation("hostPort", detail)
 }
 
-/// The hosts that the probes and hooks of a container name.
+/// Returns the hosts that the probes and hooks of a container name.
 fn named_hosts(container: &Value) -> Vec<&str> {
     let lifecycle = &container["lifecycle"];
     let handlers = [
@@ -256,7 +257,7 @@ pub(super) fn selinux(pod: &Pod<'_>) -> Option<Violation> {
     violation("seLinuxOptions", detail)
 }
 
-/// The type of a profile that is none of the allowed ones.
+/// Returns the type of a profile if it is not allowed.
 fn bad_profile(holder: &Value) -> Option<&str> {
     let profile = &holder["securityContext"]["seccompProfile"];
     let kind = profile["type"].as_str().unwrap_or_default();

@@ -1,6 +1,7 @@
-//! Machine: what each security standard forbids a Pod (upstream: `pod-security-admission/policy`).
+//! Machine: runs the checks of a security standard for a Pod (upstream:
+//! `pod-security-admission/policy`).
 //!
-//! Annotations about seccomp, which versions before 1.19 looked at, are not looked at.
+//! Seccomp annotations, which versions before 1.19 checked, are ignored.
 
 use std::fmt;
 
@@ -14,23 +15,23 @@ use super::pod::{Pod, Violation};
 use super::policy::{Level, Standard};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
-/// The version whose checks are the latest.
+/// The minor version that `latest` stands for.
 const LATEST: u32 = 36;
 
-/// Why a Pod is below a standard: short reasons, and the details of each.
+/// The violations of a standard by a Pod: short reasons, and the details of each.
 #[derive(Debug, Default)]
 pub(super) struct Violations(Vec<Violation>);
 
-/// A check, and the versions in which it counts.
+/// A check, and the versions in which it applies.
 struct Check {
     level: Level,
     from: u32,
-    /// The version from which on a check of the stricter level says more than this one.
+    /// The version from which on a check of the stricter level replaces this one.
     replaced: Option<u32>,
     run: fn(&Pod<'_>) -> Option<Violation>,
 }
 
-/// All checks in the order in which their violations are told.
+/// All checks in the order in which violations are reported.
 const CHECKS: &[Check] = &[
     baseline(0, app_armor),
     replaced(22, |pod| capabilities(pod, "non-default capabilities")),
@@ -80,7 +81,7 @@ const fn restricted(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> Check 
 }
 
 impl Violations {
-    /// What a standard forbids a Pod with that metadata and spec.
+    /// Checks a Pod with this metadata and spec against a standard.
     pub(super) fn of(standard: Standard, metadata: &Value, spec: &Value) -> Self {
         let version = standard.version.unwrap_or(LATEST).min(LATEST);
         let pod = Pod {
@@ -102,7 +103,7 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// The reasons alone.
+    /// Returns the reasons without details.
     pub(super) fn reasons(&self) -> String {
         let reasons: Vec<&str> = self.0.iter().map(|(reason, _)| reason.as_str()).collect();
         reasons.join(", ")

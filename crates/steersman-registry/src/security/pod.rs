@@ -1,4 +1,4 @@
-//! Words: a Pod as checks look at it, and how they tell what they find.
+//! Words: a Pod as the security checks read it, and the wording of violations.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A short reason, and the details.
 pub(super) type Violation = (String, String);
 
-/// What is checked.
+/// The Pod to check.
 pub(super) struct Pod<'a> {
     pub(super) annotations: &'a Value,
     pub(super) spec: &'a Value,
@@ -24,14 +24,14 @@ impl<'a> Pod<'a> {
             .flat_map(move |part| spec[part].as_array().into_iter().flatten())
     }
 
-    /// The names of the containers that are so.
+    /// Returns the names of the containers that meet a condition.
     pub(super) fn named(&self, is_so: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         let bad = self.containers().filter(|one| is_so(one));
         bad.map(|one| one["name"].as_str().unwrap_or_default())
             .collect()
     }
 
-    /// A member of the security context of the Pod.
+    /// Returns a member of the Pod's security context.
     pub(super) fn context(&self, member: &str) -> &'a Value {
         &self.spec["securityContext"][member]
     }
@@ -40,12 +40,12 @@ impl<'a> Pod<'a> {
         self.version >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Whether the users of the Pod are none of the node's.
+    /// Whether the Pod uses a user namespace of its own (`hostUsers: false`).
     pub(super) fn has_own_users(&self) -> bool {
         self.version >= 35 && self.spec["hostUsers"] == false
     }
 
-    /// Who is so: `pod and container "a"`.
+    /// Returns the parts of the Pod that meet a condition, for instance `pod and container "a"`.
     pub(super) fn setters(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         let mut setters = Vec::new();
         if is_so(self.spec) {
@@ -58,7 +58,7 @@ impl<'a> Pod<'a> {
         (!setters.is_empty()).then(|| setters.join(" and "))
     }
 
-    /// What is found in the Pod and its containers, each once and in order.
+    /// Collects findings of the Pod and its containers, without duplicates and in order.
     pub(super) fn all<'b>(
         &'b self,
         find: impl Fn(&'a Value) -> Option<&'a str> + 'b,
@@ -73,7 +73,7 @@ pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     format!("\"{}\"", names.join("\", \""))
 }
 
-/// `container "a"`, `containers "a", "b"`.
+/// Formats names as `container "a"` or `containers "a", "b"`.
 pub(super) fn list(word: &str, names: &[&str]) -> String {
     format!(
         "{} {}",

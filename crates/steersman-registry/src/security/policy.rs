@@ -1,18 +1,18 @@
-//! Words: the standards that a namespace holds its Pods to, by its labels.
+//! Words: the security standards of a namespace, read from its labels.
 
 use std::fmt;
 
 use serde_json::Value;
 use steersman_text::status::FieldError;
 
-/// The labels without which a namespace allows everything.
+/// The labels that set a standard; a namespace without them allows everything.
 pub(super) const LEVELS: [&str; 3] = [
     "pod-security.kubernetes.io/enforce",
     "pod-security.kubernetes.io/audit",
     "pod-security.kubernetes.io/warn",
 ];
 
-/// How strict a standard is.
+/// The level of a standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Level {
     #[default]
@@ -21,28 +21,28 @@ pub(super) enum Level {
     Restricted,
 }
 
-/// A standard as one version of Kubernetes has it.
+/// A level in one version of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standard {
     pub(super) level: Level,
-    /// The minor version; none for the latest.
+    /// The minor version; `None` for the latest.
     pub(super) version: Option<u32>,
 }
 
-/// What becomes of Pods below a standard.
+/// The standards of a namespace, by the consequence of violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Policy {
-    /// They are refused.
+    /// Violating Pods are refused.
     pub(super) enforce: Standard,
-    /// They are noted in the audit log, of which there is none.
+    /// Violations go to the audit log, which this server does not have.
     pub(super) audit: Standard,
-    /// Their author is warned.
+    /// The author gets a warning.
     pub(super) warn: Standard,
 }
 
 impl Policy {
-    /// Reads labels; notes those that cannot be read, which count as the strictest where Pods are
-    /// refused by them. Nothing where no label is about security.
+    /// Parses the labels. Invalid labels are added to `errors`, and count as the strictest standard
+    /// for `enforce`. `None` without such labels.
     pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Option<Self> {
         const PREFIX: &str = "pod-security.kubernetes.io/";
         let labels = labels.as_object()?;
@@ -84,7 +84,7 @@ impl Policy {
         })
     }
 
-    /// Whether it says nothing about any Pod.
+    /// Whether every Pod is allowed without warnings.
     pub(super) fn allows_all(&self) -> bool {
         [self.enforce, self.audit, self.warn]
             .iter()
@@ -106,7 +106,7 @@ impl fmt::Display for Standard {
     }
 }
 
-/// Reads `latest` or `v1.x`.
+/// Parses `latest` or `v1.x`.
 #[expect(clippy::option_option, reason = "the latest version has no number")]
 fn version(text: &str) -> Option<Option<u32>> {
     if text == "latest" {

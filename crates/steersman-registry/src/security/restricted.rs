@@ -1,4 +1,5 @@
-//! Machine: what the standard `restricted` forbids beyond that (upstream: `pod-security-admission/policy`).
+//! Machine: the checks of the standard `restricted` beyond `baseline` (upstream:
+//! `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ const VOLUMES: &[&str] = &[
     "secret",
 ];
 
-/// Volumes that violations name by their type; all others are `unknown`.
+/// Volume types that violations name; all others are reported as `unknown`.
 const OLD_VOLUMES: &[&str] = &[
     "hostPath",
     "gcePersistentDisk",

@@ -1,4 +1,4 @@
-//! Machine: the text of a snapshot, read to its last member (SRV-SNAP-4).
+//! Machine: parses the text of a snapshot completely (SRV-SNAP-4).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::store::Stored;
 
 use super::{FORMAT, Snapshot, SnapshotError};
 
-/// Where definitions are stored.
+/// The storage of CRDs.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// The objects of each storage.
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
-/// A JSON object of which each member is taken out and none may be left.
+/// A JSON object whose members are taken out one by one; none may be left.
 struct Part {
     place: &'static str,
     members: Map<String, Value>,
 }
 
-/// Reads the text of a snapshot.
+/// Parses the text of a snapshot.
 pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
     let whole: Value = serde_json::from_slice(text)?;
     let mut whole = Part::of("", whole)?;
@@ -94,7 +94,7 @@ fn read_objects(objects: Part, newest: u64) -> Result<Storages, SnapshotError> {
             return Err(problem(place(), "it is no list"));
         };
         let scope = scopes.get(&storage).copied();
-        // A definition that went leaves its storage behind, empty.
+        // A deleted CRD leaves an empty storage behind.
         if scope.is_none() && !list.is_empty() {
             let why = "the server has no such kind, and the snapshot no definition of one";
             return Err(problem(place(), why));
@@ -123,8 +123,8 @@ fn read_objects(objects: Part, newest: u64) -> Result<Storages, SnapshotError> {
     Ok(storages)
 }
 
-/// The storages of built-in kinds and of the definitions in the snapshot, and whether their objects
-/// are in namespaces.
+/// Returns the storages of built-in kinds and of the CRDs in the snapshot, and whether their
+/// objects are namespaced.
 fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
     let built_in = built_in();
     let own = built_in
@@ -181,13 +181,13 @@ impl Part {
         self.members.remove(member)
     }
 
-    /// A member that is an object; an empty one where it is absent.
+    /// Takes a member that is an object; an empty one if absent.
     fn part(&mut self, member: &'static str) -> Result<Self, SnapshotError> {
         let value = self.take(member);
         Self::of(member, value.unwrap_or_else(|| Value::Object(Map::new())))
     }
 
-    /// A member that is a number; 0 where it is absent.
+    /// Takes a member that is a number; 0 if absent.
     fn counter<N: TryFrom<u64> + Default>(&mut self, member: &str) -> Result<N, SnapshotError> {
         match self.take(member) {
             None => Ok(N::default()),
